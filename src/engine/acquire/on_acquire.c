@@ -9,6 +9,7 @@
 #include "engine/lock/probe.h"
 #include "engine/recovery/quarantine.h"
 #include "engine/wait/waiter.h"
+#include "util/list.h"
 
 /* Whether the holder that a waiter's op found may be a waiter of this queue: the head's
  * grant may not be answered yet, or was not acknowledged and is about to be undone, or
@@ -23,14 +24,32 @@ static bool may_be_a_waiters(const struct lock *lock, const struct waiter *w,
             (a->asking != NULL || !list_empty(&a->releases)));
 }
 
+/* Redis, or this daemon, may have stood still since the op was sent. Its answer counts
+ * for those who waited then. */
+static void end_outdated_answer(struct engine *eng, struct lock *lock,
+                                struct asked asked)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (waiter_is_undecided(w) && w->since <= asked.at) {
+            waiter_decide(eng, w);
+        }
+    }
+    last_answer_over(eng, lock);
+}
+
 static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter *w,
                             enum lock_kind kind, const struct op_result *r,
                             struct asked asked)
 {
     uint64_t age = eng->now - asked.at;
-    /* Of what was so long ago, as this process stood still, nothing is known now. */
-    bool run_out =
-        (r->ttl_ms > 0 && age > (uint64_t)r->ttl_ms) || age > eng->cfg.redis_timeout_ms;
+    /* Too old to tell a null from: see LOCK in latchd-protocol(7). */
+    bool outdated = age > eng->cfg.redis_timeout_ms ||
+                    (r->ttl_ms != -2 && age > lock_recheck_in(eng, r->ttl_ms));
     uint64_t quarantine = quarantine_until(eng, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
@@ -60,8 +79,8 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
             waiter_decide(eng, w);
         }
     }
-    if (run_out) {
-        last_answer_over(eng, lock); /* it tells nothing to those who came since */
+    if (outdated) {
+        end_outdated_answer(eng, lock, asked);
     }
 }
 

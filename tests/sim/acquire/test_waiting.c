@@ -384,6 +384,32 @@ START_TEST(who_comes_back_for_a_kept_grant_is_answered_in_time)
 }
 END_TEST
 
+/* The daemon stood still meanwhile, and the lease that the answer tells goes on. */
+START_TEST(an_answer_from_longer_ago_than_a_recheck_makes_nothing_null)
+{
+    struct engine_config config = scenario_config();
+    struct sim *s;
+    size_t head, once;
+
+    config.recheck_ms = 500;
+    s = scenario_with(1, &config);
+    head = sim_connect(s, 0);
+    once = sim_connect(s, 0);
+    scenario_foreign_takes(s, 60000);
+    sim_say(s, head, "LOCK job");
+    fault_stall(s, 0, 2000);
+    sim_run(s, 100);
+    scenario_foreign_releases(s, false);
+    sim_run(s, 1900);
+    sim_say(s, once, "LOCK job WAIT 0");
+    heard(s, once, "...");
+    sim_close(s, head);
+    sim_run(s, SCENARIO_RTT_MS);
+    heard(s, once, "token");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("waiting");
@@ -407,5 +433,6 @@ Suite *test_suite(void)
     tcase_add_test(t, many_messages_are_few_looks);
     tcase_add_test(t, messages_do_not_put_off_that_a_renewal_is_overdue);
     tcase_add_test(t, who_comes_back_for_a_kept_grant_is_answered_in_time);
+    tcase_add_test(t, an_answer_from_longer_ago_than_a_recheck_makes_nothing_null);
     return suite;
 }

@@ -372,3 +372,30 @@ START_TEST(an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since, 2
     fixture_gives(&e, OP_ACQUIRE, GRANTED);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 100);
 }
+
+/* Redis answers later than `recheck`, and never sooner. */
+START_TEST(a_slow_answer_is_for_all_who_had_come_before_it_was_asked_for)
+{
+    const struct engine_config config = { .watchdog_ms = 30000,
+                                          .redis_timeout_ms = 3000,
+                                          .recheck_ms = 10,
+                                          .handover_limit = 64,
+                                          .grace_ms = -1,
+                                          .max_waiters = 10,
+                                          .max_holds = 10 };
+
+    engine_configure(e.engine, &config);
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_lock(&e, 2, "job", ONCE);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_pass(&e, 20);
+    fixture_lock(&e, 3, "job", ONCE);
+    fixture_pass(&e, 20);
+    fixture_answer(&e, &op, HELD);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    fixture_hears_nothing(&e);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_pass(&e, 40);
+    fixture_answer(&e, &op, HELD);
+    (void)fixture_hears(&e, 3, REPLY_NULL);
+}
