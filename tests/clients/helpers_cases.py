@@ -1,5 +1,4 @@
 """What each helper has to do, whatever its language. A case gets a Stage."""
-import pathlib
 import time
 
 from children import until
@@ -7,7 +6,7 @@ from faults import Network
 from helpers_stage import LEASE_S, TIMEOUT_S, nobody_else_gets_it, waiting
 from sentinels import Sentinels
 
-MANY = 300
+MANY, MANY_LEASE_S = 300, 6  # to renew so many takes a busy machine a second or two
 AT_ONCE_S = 10  # on a busy machine; renewals are 20 s apart
 CROSSING = 100
 
@@ -318,28 +317,24 @@ def takes_what_a_cut_connection_was_granted(stage):
         agent.unlock(waits)
 
 
-def connections_of(daemon, agent):
-    pid = agent.child.pid
-    links = [link.readlink() for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()
-             if link.is_symlink()]
-    assert links
+def connections_of_others(daemon):
     return len([line for line in daemon.ask("CLIENT", "LIST").splitlines() if line]) - 1
 
 
 def holds_many_locks_over_few_connections(stage):
-    daemon = stage.latchd()
+    daemon = stage.latchd(lease_s=MANY_LEASE_S)
     agent = stage.agent(daemon)
     keys = [agent.tell("lock", f"job{i}", "-") for i in range(MANY)]
     for key in keys:
         agent.expect(key, "token")
-    until(lambda: connections_of(daemon, agent) <= 12, "few connections are left")
-    time.sleep(1.5 * LEASE_S)
+    until(lambda: connections_of_others(daemon) <= 12, "few connections are left")
+    time.sleep(1.5 * MANY_LEASE_S)
     assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == MANY
     daemon.kill()
     daemon.restart()
     until(lambda: int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == MANY,
           "all are brought back")
-    time.sleep(LEASE_S)
+    time.sleep(MANY_LEASE_S)
     for key in keys:
         assert agent.silent(key), "it was told that a lock is lost"
         agent.unlock(key)
@@ -386,6 +381,8 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_all_names_or_no
          a_killed_holder_blocks_nobody_for_long, works_over_a_slow_network,
          takes_what_a_cut_connection_was_granted, holds_many_locks_over_few_connections,
          a_release_that_crosses_a_renewal_is_no_loss, one_object_serves_many_threads]
+# They need processors more than time, and so come one after the other.
+HEAVY = {holds_many_locks_over_few_connections, a_release_that_crosses_a_renewal_is_no_loss}
 # For those whose waits end by a signal only.
 CANNOT_GIVE_UP = {who_gives_up_leaves_the_queue_at_once,
                   giving_up_in_the_moment_of_the_grant_leaves_nothing_held,

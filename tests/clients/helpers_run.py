@@ -22,7 +22,7 @@ from servers import Rack, Redis  # noqa: E402
 from tap_report import Report  # noqa: E402
 
 AGENTS = HERE / "helpers"
-AT_ONCE = 3
+AT_ONCE = 5  # cases that mostly wait, beside one that does not
 
 
 def python(interpreter, kind):
@@ -90,33 +90,47 @@ def run_case(report, program, title, language, case):
     report.run(name, run)
 
 
+def prepare(build, kit):
+    """The folder of a kit, and its languages: title, command and environment, cases left out."""
+    folder = kits.make(kit, build)
+    return folder, [(title, make(folder), left_out)
+                    for title, of, make, left_out in LANGUAGES if of == kit]
+
+
+def run_readme(report, program, made):
+    with tempfile.TemporaryDirectory(prefix="latchd-helpers-") as folder, Rack(folder) as rack:
+        redis = rack.keep(Redis(rack.folder)).ready()
+        helpers_readme.check_all(report, made, rack.keep(
+            Daemon(program, rack.folder, redis.url)).ready())
+
+
 def main():
     program, build, *parts = sys.argv[1:]
     build = pathlib.Path(build).resolve()
-    report, languages, made = Report(), [], {}
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
-        coming = {kit: threads.submit(kits.make, kit, build)
-                  for kit in dict.fromkeys(kit for _, kit, _, _ in LANGUAGES)}
-    for title, kit, make, left_out in LANGUAGES:
-        try:
-            made[kit] = coming[kit].result()
-        except kits.Missing as why:
-            report.line(True, f"{title} # SKIP {why}")
-            continue
-        languages.append((title, make(made[kit]), left_out))
-    work = [(title, language, case) for title, language, left_out in languages
-            for case in helpers_cases.CASES if case not in left_out]
-    work = [w for w in work if all(part in f"{w[0]}: {w[2].__name__}" for part in parts)]
+    report, made = Report(), {}
     # The children of a thread end with it, so each case has one that stays until it is over.
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
-        for title, language, case in work:
-            threads.submit(run_case, report, program, title, language, case)
-    if not parts or "README" in parts:
-        with tempfile.TemporaryDirectory(prefix="latchd-helpers-") as folder, \
-                Rack(folder) as rack:
-            redis = rack.keep(Redis(rack.folder)).ready()
-            helpers_readme.check_all(report, made, rack.keep(
-                Daemon(program, rack.folder, redis.url)).ready())
+    wanted = list(dict.fromkeys(kit for _, kit, _, _ in LANGUAGES))
+    with concurrent.futures.ThreadPoolExecutor(len(wanted)) as makers, \
+            concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads, \
+            concurrent.futures.ThreadPoolExecutor(1) as heavy:
+        coming = {makers.submit(prepare, build, kit): kit for kit in wanted}
+        running = []
+        for future in concurrent.futures.as_completed(coming):
+            kit = coming[future]
+            try:
+                made[kit], languages = future.result()
+            except kits.Missing as why:
+                report.line(True, f"{kit} # SKIP {why}")
+                continue
+            running += [(heavy if case in helpers_cases.HEAVY else threads).submit(
+                            run_case, report, program, title, language, case)
+                        for title, language, left_out in languages
+                        for case in helpers_cases.CASES if case not in left_out
+                        and all(part in f"{title}: {case.__name__}" for part in parts)]
+        if not parts or "README" in parts:
+            running.append(threads.submit(run_readme, report, program, made))
+        for future in running:
+            future.result()
     return report.end()
 
 

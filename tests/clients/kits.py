@@ -1,11 +1,15 @@
+#!/usr/bin/env python3
 """What the clients need: got from the machine's registries, or built, in folders of the
-build directory; or found on the machine.
+build directory; or found on the machine. `kits.py BUILD_DIR` makes all of it beforehand.
 
 Nothing is written anywhere else, but what npm, cargo, go and Maven keep for themselves.
-A kit that was made is used again. `Missing`: what cannot be had here, a tool chain or a
-registry, is a reason to skip; a program of ours that does not compile is an error.
+A kit that was made is used again, also by programs that run beside each other. `Missing`:
+what cannot be had here, a tool chain or a registry, is a reason to skip; a program of ours
+that does not compile is an error.
 """
-import collections
+import concurrent.futures
+import contextlib
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -13,7 +17,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 
 import locks_list
 from clients import PROGRAMS, version_of
@@ -216,14 +219,21 @@ def fingerprint(name):
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
-MAKING = collections.defaultdict(threading.Lock)  # two libraries may want one kit
+@contextlib.contextmanager
+def alone(name, build):
+    """Nobody else makes that kit meanwhile: neither another thread nor another program."""
+    path = build / "kits" / f"{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def make(name, build):
     """The folder of that kit."""
     folder = build / "kits" / name
     stamp = folder / f"made-{fingerprint(name)}"
-    with MAKING[name]:
+    with alone(name, build):
         if not stamp.exists():
             for old in folder.glob("made-*"):
                 old.unlink()
@@ -231,3 +241,18 @@ def make(name, build):
             KITS[name](folder)
             stamp.touch()
     return folder
+
+
+def make_all(build):
+    """What cannot be had is said, and is for the tests to skip."""
+    with concurrent.futures.ThreadPoolExecutor(len(KITS)) as threads:
+        coming = {name: threads.submit(make, name, build) for name in KITS}
+    for name, future in coming.items():
+        try:
+            print(f"{name}: {future.result()}")
+        except Missing as why:
+            print(f"{name}: {why}")
+
+
+if __name__ == "__main__":
+    make_all(pathlib.Path(sys.argv[1]).resolve())
