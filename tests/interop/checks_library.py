@@ -7,7 +7,7 @@ import servers
 from contend import contend
 from contenders import Contender, Goal
 from expect import check
-from library import Killed, KilledStraight, Patient, Straight, ThroughLatchd
+from library import Helped, Killed, KilledStraight, Patient, Straight, ThroughLatchd
 from peers import Latchd, Redisson
 
 AT_ONCE_NS = 5_000_000_000  # it asks again, for ever, for a command that it takes for unknown
@@ -33,6 +33,17 @@ def a_lock_library_moves_to_latchd_one_process_at_a_time(world):
     classes = [ThroughLatchd, Straight] * 2 + [Patient] * 2 + [Killed, KilledStraight]
     contend(world, Goal("moving", world.count(400, 10_000), pause_us=4000), [],
             [world.latchd, world.second] * 4, share=None, ours=mixed(*classes))
+
+
+def programs_of_redisson_move_to_a_helper_one_at_a_time(world):
+    """Each round has one of Redisson's less, and one more that has moved."""
+    programs = 4
+    for kind, fenced, words in (("plain", "fenced", ()), ("fair", "fair", ("FAIR",))):
+        for moved in range(1, programs):
+            stay = [kind, fenced, kind][:programs - moved]
+            goal = Goal(f"moved-{kind}", world.count(100, 2_000), pause_us=4000, words=(words,))
+            contend(world, goal, stay, [world.latchd, world.second, world.latchd][:moved],
+                    share=None, ours=Helped)
 
 
 def kills_let_no_two_in_and_keep_nobody_out_for_longer_than_a_lease(world):
@@ -81,7 +92,8 @@ def redisson_at_the_port_of_latchd_gets_an_error_at_once(world):
 
 CHECKS = [redisson_at_the_port_of_latchd_gets_an_error_at_once]
 if library.redis is not None:
-    CHECKS += [a_lock_library_takes_turns_with_both,
+    CHECKS += [programs_of_redisson_move_to_a_helper_one_at_a_time,
+               a_lock_library_takes_turns_with_both,
                a_lock_library_moves_to_latchd_one_process_at_a_time,
                kills_let_no_two_in_and_keep_nobody_out_for_longer_than_a_lease]
 WAITING = []

@@ -1,4 +1,6 @@
-"""Contenders that take a lock with redis-py's Lock, through latchd and straight at Redis."""
+"""Contenders that take a lock with redis-py's Lock, through latchd and straight at Redis, and with
+the helper for Python."""
+import pathlib
 import subprocess
 import sys
 import time
@@ -9,8 +11,11 @@ from children import die_with_parent
 
 sys.path.append("/usr/lib/python3/dist-packages")  # Debian's, whoever runs this
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "clients/python"))
+
 try:
     import redis
+    from latchd import Latchd as Helper
 except ImportError:
     redis = None
 
@@ -67,6 +72,21 @@ class Patient(Contender):
                 if not str(error).startswith("WRONGTYPE"):
                     raise
                 time.sleep(LOOK_S)
+
+
+class Helped(Contender):
+    """A program that has moved to the helper."""
+
+    client = None
+
+    def enter(self, turn):
+        self.client = self.client or Helper(f"unix://{self.daemon.socket}")
+        kind = {"fair": True} if "FAIR" in self.goal.words[0] else {}
+        began = time.monotonic()
+        with self.client.lock(self.goal.name, wait=WAIT_MS / 1000, **kind) as lock:
+            self.longest_s = max(self.longest_s, time.monotonic() - began)
+            self.goal.tokens.next(lock.token)
+            return self.counted(self.guarded.change())
 
 
 class Straight(ThroughLatchd):
