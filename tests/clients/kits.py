@@ -186,6 +186,9 @@ KITS = {
     "redis-pm": there("perl", "-e", "use Redis; use IO::Socket::SSL"),
     "predis": there("php", "-r", "require 'Predis/Autoloader.php';"),
     "phpredis": there("php", "-r", "new Redis();"),
+    "laravel": there("php", "-r", "require 'Illuminate/Cache/autoload.php';"
+                     "require 'Illuminate/Redis/autoload.php'; new Redis();"),
+    "symfony": there("php", "-r", "require 'Symfony/Component/Lock/autoload.php'; new Redis();"),
     "redis-py": python(REDIS_PY),
     "node-4": node(("redis", "node-redis")),
     "node-5": node(("ioredis", "ioredis"), ("redis", "node-redis")),

@@ -251,6 +251,17 @@ CASES = [takes_and_releases, is_refused_while_lock_has_it, lock_waits_for_its_re
          outlives_a_redis_that_lost_everything, outlives_latchd]
 
 
+def gets_an_error_at_once(stage):
+    """Whether it would wait or not; nothing is left behind."""
+    for wait_ms in (0, WAIT_MS):
+        began = time.monotonic()
+        said = stage.one.hear(stage.one.tell("acquire", "job", LONG_MS, wait_ms))
+        took = time.monotonic() - began
+        assert said[0] == "error" and took < LATE_S, f"{said} after {took:.1f} s"
+        assert "latchd keeps locks, not data" in " ".join(said), f"no reason: {said}"
+    stage.is_free("job")
+
+
 def is_granted(daemon):
     try:
         return daemon.ask("LOCK", "ready", "WAIT", 0, "LEASE", 100)

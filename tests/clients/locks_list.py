@@ -62,6 +62,10 @@ def java(name):
     return command
 
 
+def php(name):
+    return lambda kit: ["php", LOCKS / name]
+
+
 LIBRARIES = [
     Library("redis-py", "8.1.0", "redis-py", python("redis_py.py"), asks=True),
     Library("redis-py, asyncio", "8.1.0", "redis-py", python("redis_py_asyncio.py"), asks=True),
@@ -89,6 +93,13 @@ LIBRARIES = [
             prefix="job-lock:default:", polls="no", late=FREES),
     Library("rslock", "0.10.0", "locks-rust", lambda kit: [kit / "agent"],
             polls="every 0 to 200 ms", late=SILENT),
+    Library("Laravel Cache::lock", "8.83.26", "laravel", php("laravel.php"),
+            prefix="laravel_cache:", polls="every 250 ms", extends="no"),
+]
+
+# They keep locks in something else than a string, and are to get an error at once.
+NOT_SERVED = [
+    Library("Symfony Lock", "5.4.53", "symfony", php("symfony.php")),
 ]
 
 

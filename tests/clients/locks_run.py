@@ -16,7 +16,7 @@ sys.path.append(str(HERE.parent / "support"))
 import kits  # noqa: E402
 import locks_cases  # noqa: E402
 from helpers_stage import Daemon  # noqa: E402
-from locks_list import LIBRARIES  # noqa: E402
+from locks_list import LIBRARIES, NOT_SERVED  # noqa: E402
 from sentinels import Sentinels  # noqa: E402
 from servers import Rack  # noqa: E402
 from tap_report import Report  # noqa: E402
@@ -43,6 +43,23 @@ def try_library(report, program, build, library, parts):
     report.run(f"{library.title}: its programs start and end", run_library, report, program,
                library, kit, parts)
     return kit
+
+
+def refuse_library(program, library, kit):
+    with tempfile.TemporaryDirectory(prefix="latchd-locks-") as folder, \
+            locks_cases.Stage(program, folder, library, kit) as stage:
+        locks_cases.gets_an_error_at_once(stage)
+
+
+def try_those_not_served(report, program, build):
+    for library in NOT_SERVED:
+        name = f"{library.title}: gets an error at once"
+        try:
+            kit = kits.make(library.kit, build)
+        except kits.Missing as why:
+            report.line(True, f"{name} # SKIP {why}")
+            continue
+        report.run(name, refuse_library, program, library, kit)
 
 
 def fail_over(report, program, tried):
@@ -77,6 +94,8 @@ def main():
                 for library in reversed(chosen)}
     tried = [(library, made[library].result()) for library in chosen if made[library].result()]
     report.run("a failover with all of them", fail_over, report, program, tried)
+    if not parts:
+        try_those_not_served(report, program, build)
     return report.end()
 
 
