@@ -15,6 +15,7 @@ LONG_MS, SHORT_MS = 60_000, 1_000
 WAIT_MS = 30_000
 LATE_S = 2          # after the end of a lease
 HOT_S, HOT_CLIENTS, HOT_US = 1, 3, 1000
+MASTERS = 3
 
 
 class LockAgent(Agent):
@@ -244,6 +245,23 @@ def moves_one_process_at_a_time(stage, name):
         straight.release(straight.acquire(name))
 
 
+class Masters(Stage):
+    """Three masters, and a latchd that asks the majority of them. One program takes locks at the masters, as
+    all did before the move, and the other at latchd; or the other way round."""
+
+    def __init__(self, program, folder, library, kit, turned):
+        Rack.__init__(self, folder)
+        self.library, self.command = library, library.command(kit)
+        masters = [self.keep(Redis(self.folder)).ready() for _ in range(MASTERS)]
+        self.daemon = self.keep(Daemon(program, self.folder,
+                                       " ".join(["quorum", *(m.url for m in masters)]))).ready()
+        until(lambda: is_granted(self.daemon), "latchd grants")
+        places = [",".join(str(m.port) for m in masters), self.daemon.port]
+        self.one, self.two = (self.keep(LockAgent(self.folder, self.command, place))
+                              for place in (reversed(places) if turned else places))
+
+
+CASES_OF_MASTERS = [takes_and_releases, is_refused_while_lock_has_it, lock_waits_for_its_release]
 CASES = [takes_and_releases, is_refused_while_lock_has_it, lock_waits_for_its_release,
          waits_for_lock, extends, a_late_release_is_no_release,
          two_processes_and_lock_exclude_each_other_on_a_hot_name,

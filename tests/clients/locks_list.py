@@ -26,6 +26,7 @@ class Library:
         self.moves = more.get("moves", ONE_BY_ONE)
         self.asks = more.get("asks", False)  # whether a name is held
         self.by_script = more.get("by_script", False)  # it acquires so
+        self.masters = more.get("masters", False)  # of several Redis it asks the majority
 
     @property
     def title(self):
@@ -73,15 +74,15 @@ LIBRARIES = [
     Library("redis-py, asyncio", "4.3.4", "debian-redis-py", debian("redis_py_asyncio.py"),
             asks=True),
     Library("redlock-py", "1.0.8", "redlock-py", python("redlock_py.py"),
-            polls="every 200 ms", extends="no", late=SILENT),
+            polls="every 200 ms", extends="no", late=SILENT, masters=True),
     Library("Pottery", "3.0.1", "pottery", python("pottery_py.py"),
             prefix="redlock:", polls="every 0 to 200 ms"),
     Library("aioredlock", "0.7.3", "aioredlock", python("aioredlock_py.py"),
             polls="every 100 to 300 ms", asks=True, by_script=True),
     Library("node-redlock", "5.0.0-beta.2", "redlock-5", node("redlock_5.mjs"),
-            polls="every 100 to 300 ms", by_script=True),
+            polls="every 100 to 300 ms", by_script=True, masters=True),
     Library("node-redlock", "4.2.0", "redlock-4", node("redlock_4.mjs"),
-            polls="every 100 to 300 ms", by_script=True),
+            polls="every 100 to 300 ms", by_script=True, masters=True),
     Library("redis-semaphore", "5.8.0", "redlock-5", node("redis_semaphore.mjs"),
             prefix="mutex:", polls="every 10 ms", extends=RENEWS, late=SILENT),
     Library("redsync", "4.18.0", "locks-go", golang("redsync"), polls="every 50 to 250 ms"),

@@ -45,6 +45,16 @@ def try_library(report, program, build, library, parts):
     return kit
 
 
+def move_from_masters(report, program, library, kit):
+    for turned in (False, True):
+        with tempfile.TemporaryDirectory(prefix="latchd-locks-") as folder, \
+                locks_cases.Masters(program, folder, library, kit, turned) as stage:
+            for case in locks_cases.CASES_OF_MASTERS:
+                who = "latchd and masters" if turned else "masters and latchd"
+                name = f"{library.title}, {who}: {case.__name__}".replace("_", " ")
+                report.run(name, case, stage, case.__name__)
+
+
 def refuse_library(program, library, kit):
     with tempfile.TemporaryDirectory(prefix="latchd-locks-") as folder, \
             locks_cases.Stage(program, folder, library, kit) as stage:
@@ -94,6 +104,11 @@ def main():
                 for library in reversed(chosen)}
     tried = [(library, made[library].result()) for library in chosen if made[library].result()]
     report.run("a failover with all of them", fail_over, report, program, tried)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
+        for library, kit in tried:
+            if library.masters and len(parts) < 2:
+                threads.submit(report.run, f"{library.title}: moves from several masters",
+                               move_from_masters, report, program, library, kit)
     if not parts:
         try_those_not_served(report, program, build)
     return report.end()

@@ -1,5 +1,5 @@
 // A program that takes locks as it is told (README.md). serve(connect) is given an adapter:
-// connect(host, port) makes a client of the library, whose functions acquire(name, leaseMs, waitMs)
+// connect(host, ...ports) makes a client of the library, whose functions acquire(name, leaseMs, waitMs)
 // (a lock, or null), extend(lock, leaseMs) (the lock, or null), release(lock) and isHeld(name) it
 // calls. A wait of 0 is one try.
 import { closeSync, openSync, unlinkSync } from 'node:fs';
@@ -64,8 +64,9 @@ class Contention {
 }
 
 export function serve(connect) {
-  const [host, port] = process.argv.slice(2);
-  const client = connect(host, Number(port));
+  const [host, places] = process.argv.slice(2);
+  const ports = places.split(',').map(Number);
+  const client = connect(host, ...ports);
   const locks = new Map();
   const orders = {
     async acquire(key, name, leaseMs, waitMs) {
@@ -83,7 +84,7 @@ export function serve(connect) {
     async contend(key, name, count, ...how) {
       const contention = new Contention(...how);
       await Promise.all(Array.from({ length: Number(count) }, (_, me) =>
-        contention.takeTurns(connect(host, Number(port)), me, name)));
+        contention.takeTurns(connect(host, ...ports), me, name)));
       return ['contended', contention.handovers, contention.overlaps, ...contention.waits].join(' ');
     },
   };

@@ -10,8 +10,8 @@ function orNull(error) {
   throw error;
 }
 
-serve((host, port) => {
-  const servers = [new Redis(port, host)];
+serve((host, ...ports) => {
+  const servers = ports.map((port) => new Redis(port, host));
   return {
     acquire: async (name, leaseMs, waitMs) =>
       new Redlock(servers, { retryCount: Math.ceil(waitMs / DELAY_MS) })

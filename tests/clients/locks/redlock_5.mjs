@@ -12,8 +12,8 @@ function orNull(error) {
   throw error;
 }
 
-serve((host, port) => {
-  const manager = new Redlock([new Redis(port, host)]);
+serve((host, ...ports) => {
+  const manager = new Redlock(ports.map((port) => new Redis(port, host)));
   return {
     acquire: (name, leaseMs, waitMs) =>
       manager.acquire([name], leaseMs, { retryCount: Math.ceil(waitMs / DELAY_MS) }).catch(orNull),

@@ -13,11 +13,11 @@ DELAY_S = redlock.Redlock.default_retry_delay
 
 
 class Library:
-    def __init__(self, host, port):
-        self.server = {"host": host, "port": port}
+    def __init__(self, host, *ports):
+        self.servers = [{"host": host, "port": port} for port in ports]
 
     def acquire(self, name, lease_s, wait_s):
-        manager = redlock.Redlock([self.server], retry_count=1 + int(wait_s / DELAY_S))
+        manager = redlock.Redlock(self.servers, retry_count=1 + int(wait_s / DELAY_S))
         lock = manager.lock(name, int(lease_s * 1000))
         return (manager, lock) if lock else None
 

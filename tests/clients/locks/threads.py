@@ -8,8 +8,8 @@ from contention import LEASE_S, WAIT_S, Contention, say
 
 
 class Threads:
-    def __init__(self, library, host, port):
-        self.make = lambda: library(host, port)
+    def __init__(self, library, host, *ports):
+        self.make = lambda: library(host, *ports)
         self.library, self.locks = self.make(), {}
 
     def answer(self, what, key, *words):
@@ -66,6 +66,6 @@ class Threads:
 
 
 def serve(library):
-    threads = Threads(library, sys.argv[1], int(sys.argv[2]))
+    threads = Threads(library, sys.argv[1], *map(int, sys.argv[2].split(",")))
     for line in sys.stdin:
         threading.Thread(target=threads.answer, args=line.split(), daemon=True).start()
