@@ -32,6 +32,7 @@ enum {
     OP_FENCE_TTL_MS = 3600000, /* a fence key outlives the lease of its lock by this */
     OP_QUEUE_MAX = 4096,       /* members named by one script call */
     OP_BATCH_MAX = 100,        /* names acquired by one script call */
+    OP_BLOCK_MAX = 100000,     /* tokens that come with a loan */
     OP_RESTORE_ENTRIES_MAX = 1000, /* entries of one hold put back by one script call */
     OP_TEXT_MAX = 2048, /* bytes of a field or entry; latchd's own are shorter */
 };
@@ -44,8 +45,11 @@ enum lock_kind { KIND_PLAIN, KIND_FAIR, KIND_READ, KIND_WRITE };
 enum owner_kind { OWNER_ANONYMOUS, OWNER_ID, OWNER_NAMED };
 
 struct claim {
-    enum lock_kind lock_kind;
-    enum owner_kind kind;
+    enum lock_kind lock_kind : 8;
+    enum owner_kind kind : 8;
+    /* ANONYMOUS, plain: with a grant, the name is lent to this daemon, with a block of
+     * at most so many tokens to give; one a us. 0: the name is not lent. See loan.h. */
+    uint32_t block_us;
     /* the hash field; empty for OWNER_ANONYMOUS: the script makes it, but for READ,
      * where it is always given. WRITE: with its `:write` */
     struct span field;
@@ -229,6 +233,9 @@ struct renew_item {
     struct span entry; /* NAMED: the entry whose keeper is checked */
     uint64_t lease_ms;
     uint64_t token;
+    /* The hold may still stand in the field of the loan that has this token, and gets a
+     * field of its own then. 0: no. */
+    uint64_t loan_token;
     bool exact;
     bool fence;          /* raise the fence key's TTL as well */
     bool has_keeper_key; /* a keeper key exists and must live as long as the hold */
@@ -288,6 +295,9 @@ struct op_restore {
     const struct restore_entry *entries; /* 1 to OP_RESTORE_ENTRIES_MAX */
     size_t entry_count;
     bool has_keeper_key;
+    /* The loan that the hold was granted from, and in whose field it may still stand;
+     * its daemon might give tokens up to this one. 0: none. */
+    uint64_t loan_token;
     /* plain, a named owner's: another entry of the older hold got a later token */
     bool raise_token;
 };

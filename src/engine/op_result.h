@@ -57,6 +57,9 @@ struct op_result {
     /* the token of the claim granted, or of the hold attached; INSPECT: the last token
      */
     uint64_t token;
+    /* ACQUIRE, RELEASE, OK: the name is lent: `token` begins a block of tokens that
+     * ends below this one, in whose field the holder stands; 0: it is not lent */
+    uint64_t loan_token;
     /* PTTL: -1 no TTL, -2 not there; INSPECT, WRONGTYPE: of the other data */
     int64_t ttl_ms;
     int64_t count; /* entries that are left, or that the owner has now */

@@ -20,12 +20,12 @@ FOLLOWED = [
      "put_exact(from);\n    put_seen(from);\n    put_asked(from);"),
     (ATTACH, [("--@arg 11", "--@arg 11 seen\n--@arg 12"), ("ARGV[11]", "ARGV[12]"),
               (USED, "\nlocal seen = ARGV[11]" + USED)], "LUA_ATTACH,\n                 3, 12);"),
-    (ACQUIRE, [], "5 + (size_t)is_named(from));"),
+    (ACQUIRE, [], "5 + (size_t)is_named_or_lent(from));"),
 ]
 REFUSED = [
     (ATTACH, [("--@arg 11", "--@arg 11 hue\n--@arg 12"), ("ARGV[11]", "ARGV[12]"),
               (USED, "\nlocal hue = ARGV[11]" + USED)], "put_hue"),
-    (ACQUIRE, [("--@if is_named", "--@if is_purple")], "is_purple"),
+    (ACQUIRE, [("--@if is_named_or_lent", "--@if is_purple")], "is_purple"),
     ("fair/fair_leave.lua", [("for each member:", "for each stranger:")], "count_strangers"),
     (INSPECT, [("--@arg 1 most  ", "--@arg 1 lease"), ("lock, most =", "lock, lease ="),
                ("most", "lease")], "put_most"),

@@ -166,6 +166,15 @@ static void put_claim_entry(struct script_source *from)
     command_word(from->out, from->claim->entry);
 }
 
+static void put_claim_entry_or_block(struct script_source *from)
+{
+    if (from->claim->block_us != 0) {
+        command_uint(from->out, from->claim->block_us);
+    } else {
+        put_claim_entry(from);
+    }
+}
+
 /* How long the helper keys of a hold live. */
 static uint64_t helper_ttl(uint64_t lease_ms)
 {
@@ -366,6 +375,7 @@ static void put_hold_letters(struct script_source *from)
         item->exact ? SPAN("x") : SPAN_NONE,
         item->fence ? SPAN("f") : SPAN_NONE,
         item->has_keeper_key ? SPAN("k") : SPAN_NONE,
+        item->loan_token != 0 ? SPAN("l") : SPAN_NONE,
         lock_kind_letter(item->lock_kind, SPAN_NONE),
     };
 
@@ -385,6 +395,15 @@ static void put_token(struct script_source *from)
 static void put_entry(struct script_source *from)
 {
     command_word(from->out, from->entry);
+}
+
+static void put_entry_or_loan(struct script_source *from)
+{
+    if (from->loan_token != 0) {
+        command_uint(from->out, from->loan_token);
+    } else {
+        put_entry(from);
+    }
 }
 
 static void put_request(struct script_source *from)

@@ -22,7 +22,7 @@ uint64_t script_field_token(struct span field)
 static bool is_short(const struct renew_item *item)
 {
     return item->kind == OWNER_ANONYMOUS && !item->exact && !item->fence &&
-           !item->has_keeper_key && item->token != 0 &&
+           !item->has_keeper_key && item->loan_token == 0 && item->token != 0 &&
            script_field_token(item->field) == item->token;
 }
 
@@ -151,6 +151,7 @@ static enum lua_id prepare_restore(struct script_source *from)
     from->token = restore->token;
     from->entry = restore->entries[0].entry;
     from->for_ms = restore->entries[0].for_ms;
+    from->loan_token = restore->loan_token;
     return from->op->rw ? LUA_RW_RESTORE : LUA_RESTORE;
 }
 

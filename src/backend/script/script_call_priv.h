@@ -30,7 +30,8 @@ struct script_source {
     struct span field, entry, member;
     uint64_t token;
     uint64_t lease_ms;
-    uint64_t for_ms; /* how long this instance has had the entry */
+    uint64_t loan_token; /* see op.h; 0: none */
+    uint64_t for_ms;     /* how long this instance has had the entry */
 };
 
 typedef void script_writer(struct script_source *from);

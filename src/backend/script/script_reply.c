@@ -50,6 +50,20 @@ static void read_acquired(struct reply_reader *r, struct op_result *result)
     r->bad = r->bad || (result->token == 0 && !result->elsewhere);
 }
 
+/* A grant that lends the name: the first token of the block, and the one that ends it.
+ */
+static void read_lent(struct reply_reader *r, enum op_kind kind,
+                      struct op_result *result)
+{
+    result->token = reply_known_token(r);
+    result->loan_token = reply_known_token(r);
+    result->count = kind == OP_ACQUIRE ? 1 : 0;
+    result->moved = kind == OP_RELEASE;
+    r->bad = r->bad || (kind != OP_ACQUIRE && kind != OP_RELEASE) ||
+             result->loan_token <= result->token ||
+             result->loan_token - result->token >= OP_BLOCK_MAX;
+}
+
 static void read_released(struct reply_reader *r, struct op_result *result)
 {
     result->count = reply_int(r);
@@ -268,8 +282,13 @@ static bool read_array(const redisReply *reply, enum op_kind kind, size_t item_c
                        struct script_result *ret)
 {
     struct reply_reader r = { .array = reply };
+    struct span word = reply_text(&r);
 
-    if (!status_of(reply_text(&r), &ret->result)) {
+    if (span_eq(word, SPAN("LENT"))) {
+        read_lent(&r, kind, &ret->result);
+        return !r.bad;
+    }
+    if (!status_of(word, &ret->result)) {
         return false;
     }
     if (ret->result.status == OP_OK) {

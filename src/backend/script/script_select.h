@@ -20,6 +20,11 @@ static bool is_named(const struct script_source *from)
     return from->claim->kind == OWNER_NAMED;
 }
 
+static bool is_named_or_lent(const struct script_source *from)
+{
+    return is_named(from) || from->claim->block_us != 0;
+}
+
 static bool has_next(const struct script_source *from)
 {
     return from->op->release.has_next;
@@ -98,6 +103,7 @@ static void select_renewal(struct script_source *from, size_t i)
     select_short_renewal(from, from->short_count + i);
     from->field = from->renewed->field;
     from->entry = from->renewed->entry;
+    from->loan_token = from->renewed->loan_token;
     from->lease_ms = from->renewed->lease_ms;
 }
 

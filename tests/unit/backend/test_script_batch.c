@@ -93,13 +93,16 @@ static void change_acquire(struct op *op, int how)
     case 11:
         op->name = SPAN_NONE;
         break;
+    case 12:
+        op->acquire.claim.block_us = 1;
+        break;
     default:
         op->acquire.claim.entry.len = SCRIPT_BATCH_TEXT_MAX;
         break;
     }
 }
 
-START_TEST(another_acquire_is_not_simple, 13)
+START_TEST(another_acquire_is_not_simple, 14)
 {
     struct op op = simple_acquire("n");
 

@@ -65,6 +65,11 @@ static const struct {
     { "*2\r\n$2\r\nOK\r\n:0\r\n", OP_ACQUIRE_BATCH },
     { "*3\r\n$2\r\nOK\r\n:7\r\n*1\r\n$4\r\nBUSY\r\n", OP_ACQUIRE_BATCH },
     { "*4\r\n$2\r\nOK\r\n:1\r\n$0\r\n\r\n$1\r\nf\r\n", OP_INSPECT },
+    { "*3\r\n$4\r\nLENT\r\n:7\r\n:7\r\n", OP_ACQUIRE },
+    { "*3\r\n$4\r\nLENT\r\n:0\r\n:7\r\n", OP_ACQUIRE },
+    { "*2\r\n$4\r\nLENT\r\n:7\r\n", OP_ACQUIRE },
+    { "*3\r\n$4\r\nLENT\r\n:1\r\n:100001\r\n", OP_ACQUIRE },
+    { "*3\r\n$4\r\nLENT\r\n:7\r\n:9\r\n", OP_ATTACH },
 };
 
 START_TEST(a_garbled_reply_is_an_error, TEST_ROWS(GARBLED))
@@ -160,6 +165,19 @@ START_TEST(other_data_is_told_by_its_end_and_its_value)
         reply_status("*4\r\n$4\r\nBUSY\r\n:9\r\n:0\r\n:1\r\n", OP_ACQUIRE, 0, &r),
         OP_BUSY);
     ck_assert(r.result.foreign && !r.result.fair && r.result.ttl_ms == 9);
+}
+
+START_TEST(a_name_that_is_lent_comes_with_a_block_of_tokens)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(
+        reply_status("*3\r\n$4\r\nLENT\r\n:7\r\n:9\r\n", OP_ACQUIRE, 0, &r), OP_OK);
+    ck_assert(r.result.token == 7 && r.result.loan_token == 9 && r.result.count == 1);
+    ck_assert_int_eq(
+        reply_status("*3\r\n$4\r\nLENT\r\n:1\r\n:100000\r\n", OP_RELEASE, 0, &r),
+        OP_OK);
+    ck_assert(r.result.moved && r.result.loan_token == OP_BLOCK_MAX);
 }
 
 START_TEST(what_only_some_scripts_tell_may_be_missing)

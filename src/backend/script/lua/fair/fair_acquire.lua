@@ -33,7 +33,7 @@ local queue, scores, marks = KEYS[3], KEYS[4], KEYS[5]
 local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
 local member, fair_wait, channel = ARGV[11], tonumber(ARGV[12]), ARGV[14]
-local field, counter, counted
+local field, counter, counted, block
 --@include include/part_asked.lua
 
 -- Fails if a name is of another type, before anything is written.

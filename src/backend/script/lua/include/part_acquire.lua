@@ -4,6 +4,7 @@
 --@needs call lock kind queue tombstone_key only_reenter claim entries_key claim_entry instance
 --@needs now asked claim_keeper deadline fence_key helper_ttl lease seen taken
 local field, counter, counted
+local block = kind == 'a' and tonumber(claim_entry)
 local permits_key = string.sub(queue, 21) .. ':timeout'
 --@include include/part_free.lua
 if foreign then
@@ -24,7 +25,7 @@ if free then
 --@include include/part_left_over.lua
 --@include include/part_counter.lua
 --@include include/part_grant.lua
-    return token
+--@include include/part_granted.lua
 end
 if call('HEXISTS', lock, 'mode') == 1 then
     return 'WRONGTYPE-RW'

@@ -26,7 +26,7 @@ local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49)
 local keeper_of = 'latchd:keeper:' .. tag .. ':'
 local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local seen = string.sub(stamp, 33, 48)
-local counter, counted
+local counter, counted, block
 local force = string.find(flags, 'f', 1, true)
 local claim_keeper = kind == 'i' and keeper_of .. claim
 
@@ -141,6 +141,7 @@ if fair then
 end
 
 if move then
+    block = kind == 'a' and not fair and tonumber(claim_entry)
 --@include include/part_counter.lua
 end
 
@@ -184,7 +185,7 @@ if move then
         call('DEL', entries_key, keeper_key)
     end
 --@include include/part_grant.lua
-    return token
+--@include include/part_granted.lua
 end
 -- Before the DEL, as it may be refused; nobody can act on it before the script ends.
 -- What may need memory comes after the DEL: see part_tombstone.lua.

@@ -11,11 +11,11 @@
 --@arg 3 lease                     ms
 --@arg 4 helper_ttl                TTL of helper keys, ms
 --@arg 5 claim                     anonymous: request, else the field
---@if is_named
---@arg 6 claim_entry               entry ID
+--@if is_named_or_lent
+--@arg 6 claim_entry|block         named: entry ID; anonymous: see part_grant.lua
 --
--- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl fair [foreign]
---       | OVER | ELSEWHERE | WRONGTYPE-RW
+-- Returns LATE | the token of a new hold | LENT first last | OK token count attached
+--       | BUSY pttl fair [foreign] | OVER | ELSEWHERE | WRONGTYPE-RW
 
 --@include include/part_stamp.lua
 local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
@@ -30,8 +30,9 @@ if kind == 'a' and call('EXISTS', lock, queue,
     'redisson_lock_token:' .. string.sub(queue, 21)) == 0 then
     local fence, field = call('GET', fence_key), nil
     local last = fence and tonumber(string.match(fence, '^(%d+) ')) or 0
+    local block = tonumber(ARGV[6])
 --@include include/part_grant.lua
-    return token
+--@include include/part_granted.lua
 end
 
 local tombstone_key, asked, only_reenter = KEYS[5], string.sub(stamp, 17, 32), nil

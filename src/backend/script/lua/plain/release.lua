@@ -18,12 +18,12 @@
 --@if has_next
 --@arg 9 kind          from here on: who is next
 --@arg 10 claim        request or field
---@arg 11 claim_entry  entry ID
+--@arg 11 claim_entry|block  named: entry ID; anonymous: see part_grant.lua
 --@arg 12 lease        ms
 --@arg 13 helper_ttl   TTL of helper keys, ms
 --@arg 14 member       its member of the queue
 --
--- Returns LATE | FREED | the token of next | OK count token moved freed attached shared fair
+-- Returns LATE | FREED | the token of next | LENT first last | OK count token moved freed attached shared fair
 --       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --
 -- Keeper keys and tombstones are composed here, as only here the field becomes known, and so are

@@ -11,9 +11,9 @@
 --@keys for each renewal: lock helper_key
 --       the keeper key (anonymous, ID) or the entries hash (named)
 --@args for each short_renewal: token
---@args for each renewal: hold_letters lease field token entry
---       letters: a, i, n: its kind; x exact, f the fence key too, k it has a keeper key; lease in
---       ms; token '0': not known; entry ID
+--@args for each renewal: hold_letters lease field token entry|loan
+--       letters: a, i, n: its kind; x exact, f the fence key too, k it has a keeper key, l lent; lease
+--       in ms; token '0': not known; entry ID; lent: the token in whose field it may still stand
 --
 -- Returns LATE | OK and a number for each hold, as below
 --
@@ -53,6 +53,19 @@ local function named_state(lock, entries_key, field, count, entry, token)
     return has_tombstone(lock, 'owner:' .. field, token, count) and ENDED or GONE
 end
 
+-- A hold that the daemon granted from its loan stands in the field of the loan until now.
+local function settle(lock, field, lent)
+    if call('HEXISTS', lock, 'latchd:' .. lent) == 0 then
+        return nil
+    end
+    -- The new field before the old one goes, or the lock would be gone for a moment, with its TTL.
+    -- What adds a field may need memory: see part_tombstone.lua.
+    call('HDEL', lock, '')
+    call('HSET', lock, field, '1')
+    call('HDEL', lock, 'latchd:' .. lent)
+    return 1
+end
+
 -- The state of an anonymous or ID hold. Without a keeper key, the instance that took it keeps
 -- it; for an ID hold the fence key tells which one that is, and whether the grant is the same.
 local function own_state(lock, keeper_key, field, count, flags, token)
@@ -78,6 +91,9 @@ end
 local function renew(lock, helper_key, flags, lease, field, token, entry)
     local found = call('HMGET', lock, 'mode', field)
     local count = found[2] and tonumber(found[2])
+    if not count and not found[1] and string.find(flags, 'l', 1, true) then
+        count = settle(lock, field, entry)
+    end
     local named = string.find(flags, 'n', 1, true)
     local state
     if found[1] then

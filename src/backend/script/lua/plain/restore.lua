@@ -14,7 +14,8 @@
 --@arg 9 has_keeper     '1': it has a keeper key; named: an older hold of its owner is the same one
 --@arg 10 keeper_of     `latchd:keeper:{N}:`
 --@arg 11 tombstone_of  `latchd:ended:{N}:`
---@arg 12 entry         entry ID (named)
+--@arg 12 entry|loan    named: entry ID; anonymous: the token of the loan that it was granted
+--                      from, if any
 --@arg 13 since         when this instance took it over, us, 16 digits
 --@args for each further_entry: entry since
 --
@@ -35,6 +36,9 @@ call('HLEN', entries_key)
 call('GET', keeper_key)
 local found = call('HMGET', lock, 'mode', field)
 local count, number = tonumber(found[2]), tonumber(token)
+-- It may stand in the field of the loan. Tokens up to the loan's were this daemon's to give.
+local loan = kind == 'a' and ARGV[12] or ''
+local block_end = tonumber(loan) or number
 if found[1] then
     return is_over() and 'ENDED' or 'WRONGTYPE-RW'
 end
@@ -53,7 +57,7 @@ if not count then
     if is_over() then
         return 'ENDED'
     end
-    if last > number then
+    if last > block_end then
         return 'NOTHELD'
     end
 end
@@ -66,7 +70,7 @@ if not count and not displaced and call('HLEN', lock) > 0 then
     local name = other[1]
     local older = string.match(name, '^latchd:(%d+)$')
         or string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == name and last
-    if #other ~= 2 or not older or tonumber(older) >= number then
+    if #other ~= 2 or not older or tonumber(older) >= number and older ~= loan then
         return 'NOTHELD'
     end
     if string.sub(name, 1, 7) ~= 'latchd:' then
