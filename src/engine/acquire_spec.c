@@ -188,6 +188,8 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
                : (req->has & LOCK_HAS_LEASE) != 0 ? LEASE_FIXED
                                                   : LEASE_WATCHDOG;
     w->lease_ms = req->lease_ms;
+    w->local = (req->has & LOCK_IS_LOCAL) != 0 && kind == OWNER_ANONYMOUS &&
+               req->kind == KIND_PLAIN && w->lease == LEASE_WATCHDOG && !eng->quorum;
     w->grace_ms =
         req->has & LOCK_HAS_GRACE ? (int64_t)req->grace_ms : eng->cfg.grace_ms;
     return w;
@@ -218,6 +220,18 @@ struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
     w->entry = put_text(w, &at, entry, SPAN_NONE);
     w->id = put_text(w, &at, id, SPAN_NONE);
     return w;
+}
+
+struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes)
+{
+    struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
+    struct span suffix = writes ? SPAN(LATCHD_RESERVED_OWNER_SUFFIX) : SPAN("");
+    char *at = out + TOKEN_FIELD_MAX - suffix.len;
+
+    memcpy(at, suffix.ptr, suffix.len);
+    at = digits_before(at, token) - prefix.len;
+    memcpy(at, prefix.ptr, prefix.len);
+    return span_of(at, (size_t)(out + TOKEN_FIELD_MAX - at));
 }
 
 struct acquire_spec *spec_ref(struct acquire_spec *w)

@@ -7,6 +7,7 @@
 #include "engine/effect.h"
 #include "engine/op.h"
 #include "latchd/protocol.h"
+#include "util/digits.h"
 #include "util/span.h"
 
 #include <stdbool.h>
@@ -29,6 +30,7 @@ struct acquire_spec {
     enum owner_kind kind : 4;
     bool found : 1; /* found by RENEW: PLAIN may be FAIR */
     enum lease_kind lease : 2;
+    bool local : 1; /* may be granted from a loan, see loan.h */
     uint8_t member_len;
     struct spec_text {
         uint16_t at, len;
@@ -40,6 +42,13 @@ struct acquire_spec {
 #define ID_ENTRY_PREFIX "id:"
 /* Copies both, one behind the other, to *at and moves *at behind them. */
 struct span span_put2(char **at, struct span a, struct span b);
+enum {
+    TOKEN_FIELD_MAX = sizeof(LATCHD_RESERVED_OWNER_PREFIX) + DIGITS_MAX +
+                      sizeof(LATCHD_RESERVED_OWNER_SUFFIX),
+};
+/* The hash field of an anonymous hold, which the script makes from the token; in `out`.
+ */
+struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes);
 enum { SERIAL_MAX = OP_INSTANCE_LEN + 24 };
 /* Writes `<instance>:<n>`, never made twice, into `out`. */
 struct span make_serial(struct engine *eng, char *out, size_t room);

@@ -58,6 +58,7 @@ enum lock_state {
     LOCK_STATE_HELD,
     LOCK_STATE_UNCERTAIN,
     LOCK_STATE_WITHHELD,
+    LOCK_STATE_LENT, /* held by nobody: Redis has lent it to this daemon */
 };
 
 /* Who keeps a hold from running out. */
@@ -78,6 +79,7 @@ struct info_hold {
     enum lease_kind lease;
     uint64_t held_ms;
     uint64_t left_ms; /* of the lease, as far as the hold is known to last */
+    bool local;       /* granted from memory, and in the field of a loan */
 };
 
 struct lock_info {

@@ -6,6 +6,8 @@
 #include "engine/fair/fair_left.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan.h"
+#include "engine/hold/loan_log.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
 #include "engine/hold/renew_queue.h"
@@ -60,6 +62,10 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->ended);
     list_init(&eng->fair_left);
     list_init(&eng->dirty_mlocks);
+    list_init(&eng->loans);
+    list_init(&eng->loan_log_list);
+    eng->recent_asks = xcalloc(RECENT_ASKS, sizeof(*eng->recent_asks));
+    eng->read_clock = setup->read_clock;
     return eng;
 }
 
@@ -134,10 +140,13 @@ void engine_free(struct engine *eng)
         struct lock *lock = lock_of(n);
 
         free_pending_releases(eng, lock);
+        loan_drop(eng, lock);
         lock_free(eng, lock);
     }
     requests_free(eng);
     release_log_free(eng);
+    loan_log_free(eng);
+    free(eng->recent_asks);
     fair_left_free(eng);
     table_fini(&eng->names);
     table_fini(&eng->waits);
@@ -207,6 +216,9 @@ static void fire_timer(struct engine *eng, struct timer *t)
     case TIMER_MLOCK:
         mlock_on_timer(eng, container_of(t, struct mlock, timer));
         break;
+    case TIMER_LOAN:
+        lock_touch(eng, container_of(t, struct loan, timer)->lock);
+        break;
     case TIMER_PEERS:
         if (peers_on_timer(eng)) {
             engine_on_store_up(eng, false);
@@ -253,6 +265,10 @@ void engine_stop(struct engine *eng)
     eng->stopping = true;
     peers_leave(eng);
     mlock_stop(eng);
+    LIST_FOREACH(it, &eng->loans)
+    {
+        lock_touch(eng, container_of(it, struct loan, in_all)->lock);
+    }
     LIST_FOREACH_SAFE(it, tmp, &eng->waiters)
     {
         waiter_end_error(eng, container_of(it, struct waiter, in_all), LOCK_GOAWAY,

@@ -28,6 +28,8 @@ struct engine;
 
 /* Times in ms; 0 means no limit where the field says so. Can be replaced at run time.
  */
+enum { LOCAL_WINDOW_MAX_MS = 100 };
+
 struct engine_config {
     uint64_t watchdog_ms;      /* lease of a watchdogged hold */
     uint64_t redis_timeout_ms; /* how long Redis may take to answer */
@@ -49,6 +51,7 @@ struct engine_config {
     uint64_t max_holds;
     /* no new grants for this long after a failover; 0: at once */
     uint64_t quarantine_ms;
+    uint64_t local_window_ms; /* how long a loan lends; at most LOCAL_WINDOW_MAX_MS */
 };
 
 struct engine_setup {
@@ -65,6 +68,9 @@ struct engine_setup {
     /* Redis is a quorum of independent masters: plain locks only, whose hash fields
      * are chosen before asking, and which are never handed over. */
     bool quorum;
+    /* The time in ms now, of which engine_tick() gets a copy once a turn; NULL: that
+     * copy will do. */
+    uint64_t (*read_clock)(void);
 };
 
 struct engine *engine_new(const struct engine_setup *setup);
@@ -94,6 +100,8 @@ enum {
     LOCK_HAS_GRACE = 1 << 3,
     /* instead of LEASE: renewed as long as this engine runs, whoever is connected */
     LOCK_IS_ENDLESS = 1 << 4,
+    /* may be granted from a loan, see loan.h */
+    LOCK_IS_LOCAL = 1 << 5,
 };
 
 /* A LOCK. cmd/ has checked syntax and bounds; combinations that only the engine can
@@ -271,6 +279,9 @@ bool engine_stopped(const struct engine *eng);
 struct engine_stats {
     uint64_t locks, holds, waiters, ops_in_flight;
     uint64_t grants, handovers, releases, lost, timeouts, renewals;
+    /* Names that are lent now; loans ever, and of these the ones whose hold got a field
+     * of its own, and those that were given back; grants from memory. */
+    uint64_t lent, loans, settled, returned, local_grants;
     /* of the holds: */
     uint64_t uncertain;
     /* Entries of these holds, one for each LOCK that was granted: all;
@@ -329,6 +340,7 @@ struct waiter_info {
     uint64_t waited_ms;
     uint64_t left_ms; /* UINT64_MAX: no end */
     uint64_t conn;    /* 0: retained, no connection waits */
+    bool local;       /* may be granted from memory */
 };
 
 /* Calls `fn` for the waiters of a name, in order, at most `count`. */

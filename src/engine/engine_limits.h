@@ -29,7 +29,8 @@ enum {
     RELEASE_TRIES_MAX = 1000,
     /* renewals that a tombstone outlives: one may get no answer */
     ENDED_RENEWALS = 2,
-    OVER_MAX = 262144, /* finished requests that are remembered */
+    LOAN_LOG_MAX = 65536, /* loans whose tokens are remembered */
+    OVER_MAX = 262144,    /* finished requests that are remembered */
     /* how often the head asks for a lock that a foreign library holds as a string */
     FOREIGN_LOOK_MS = 50,
     POLLER_PASSES_MAX = 128, /* waiters that one that polls passes when it comes back */

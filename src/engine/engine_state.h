@@ -34,6 +34,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { RECENT_ASKS = 1024 };
+
+/* When a name was last asked for; a name takes the place of another one here. */
+struct recent_ask {
+    uint64_t hash;
+    uint64_t at;
+};
+
 struct engine {
     struct engine_config cfg;
     char instance[OP_INSTANCE_LEN + 1];
@@ -55,6 +63,9 @@ struct engine {
     uint64_t next_grant;
     uint64_t next_notice;
     uint64_t seen_token;
+    uint64_t lends_after;           /* no name is lent before; see loan.h */
+    struct recent_ask *recent_asks; /* see local_grant.c */
+    uint64_t (*read_clock)(void);
     bool up;
     bool stopping;
     bool quorum; /* see engine_setup */
@@ -90,6 +101,10 @@ struct engine {
     size_t hold_count;
     size_t waiter_count;
     size_t over_count;
+    struct list loans;
+    struct table loan_log; /* see loan.h */
+    struct list loan_log_list;
+    size_t loan_log_count;
     struct list ended; /* releases that Redis may lose, see release_log.h */
     size_t release_log_count;
     /* names in whose fair queue this instance had places, see fair_left.h */

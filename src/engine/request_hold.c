@@ -8,6 +8,7 @@
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan_return.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
 #include "engine/lock/hold_index.h"
@@ -200,27 +201,17 @@ static struct entry *local_entry(struct engine *eng, const struct lock *lock,
     return h->entries;
 }
 
-/* Makes the release that Redis is sent for that call. A target that may be another hold
- * by then goes under an ID, so that the answer is found again when it is sent twice. */
-static struct pending_release *pending_release_for_call(struct engine *eng,
-                                                        struct lock *lock,
-                                                        const struct pending_request *c)
-{
-    struct target target = c->target;
-    char serial[SERIAL_MAX];
-
-    if (target.kind == TARGET_OWNER || target.kind == TARGET_VALUE) {
-        target.entry = make_serial(eng, serial, sizeof(serial));
-    }
-    return pending_release_new(eng, lock, RELEASE_REQUESTED, &target);
-}
-
 static void release_entry(struct engine *eng, struct lock *lock, struct entry *e,
                           bool named, const struct hold_req *req)
 {
-    struct pending_request *c = pending_request_new(eng, PENDING_UNLOCK, lock, req);
-    struct pending_release *d =
-        e != NULL && !entry_is_ending(e)
+    struct pending_request *c;
+    struct pending_release *d;
+
+    if (unlock_in_memory(eng, e, req)) {
+        return;
+    }
+    c = pending_request_new(eng, PENDING_UNLOCK, lock, req);
+    d = e != NULL && !entry_is_ending(e)
             ? pending_release_for_entry(eng, e, RELEASE_REQUESTED)
             : pending_release_for_call(eng, lock, c);
 

@@ -4,6 +4,7 @@
 #include "engine/fair/fair.h"
 #include "engine/fair/fair_left.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
@@ -50,6 +51,7 @@ void engine_on_store_up(struct engine *eng, bool same_server)
         return;
     }
     eng->up = true;
+    loans_pause(eng);
     if (!same_server) {
         eng->last_stale_op = eng->next_op;
         peers_withhold(eng);
@@ -110,6 +112,7 @@ void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *
     struct table_node *n;
 
     eng->stats.failovers++;
+    loans_pause(eng);
     peers_lost_writes(eng);
     for (uint32_t i = 0; i < eng->group_count && eng->cfg.quarantine_ms > 0; i++) {
         if (concerns == NULL || concerns(ctx, i)) {
@@ -196,6 +199,7 @@ void engine_on_message(struct engine *eng, struct span name, bool rw)
         hold_freed(eng, container_of(it, struct hold, in_lock));
     }
     last_answer_over(eng, lock);
+    loan_doubt(lock);
     if (lock_head(lock) == NULL) {
         engine_settle(eng);
         return;

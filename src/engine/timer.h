@@ -21,6 +21,7 @@ enum timer_kind {
     TIMER_FAIR,
     TIMER_MLOCK,
     TIMER_PEERS,
+    TIMER_LOAN,
 };
 
 struct timer {

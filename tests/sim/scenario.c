@@ -20,6 +20,7 @@ struct engine_config scenario_config(void)
         .recheck_ms = 5000,
         .handover_limit = 64,
         .handover_pause_ms = 2,
+        .local_window_ms = 20,
         .grace_ms = -1,
         .max_keep_ms = 30000,
         .max_lease_ms = 86400000,

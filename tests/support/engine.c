@@ -18,7 +18,8 @@ static void start(struct engine_fixture *e, struct engine_setup setup)
                                            .endless_lease_ms = 86400000,
                                            .max_waiters = 1000,
                                            .long_wait_ms = ENGINE_LONG_WAIT_MS,
-                                           .max_holds = 1000 };
+                                           .max_holds = 1000,
+                                           .local_window_ms = ENGINE_WINDOW_MS };
     setup.now_ms = 1000000;
     memcpy(setup.instance, "00000000000000aa", sizeof(setup.instance));
     memset(e, 0, sizeof(*e));

@@ -9,7 +9,7 @@
 #include <check.h>
 
 enum { ENGINE_OPS_MAX = 32, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_BATCH_MAX };
-enum { ENGINE_LONG_WAIT_MS = 300 };
+enum { ENGINE_LONG_WAIT_MS = 300, ENGINE_WINDOW_MS = 20 }; /* defaults */
 
 /* One op as it was emitted; texts are copies. */
 enum { ENGINE_WAITED_MAX = 8 }; /* members of which it is looked at */
@@ -37,7 +37,9 @@ struct said {
     uint64_t token; /* of a RENEW that tells it */
     enum lock_error error;
     struct lock_info info; /* INFO: its numbers; what it points to is gone */
-    char text[512];        /* of an error; INFO: the fair queue */
+    struct info_hold hold; /* INFO: the first holder, whose owner is in `owner` */
+    char owner[64];
+    char text[512]; /* of an error; INFO: the fair queue */
     uint64_t tokens[ENGINE_MANY_MAX];
     size_t token_count;
 };

@@ -138,6 +138,10 @@ static void collect_reply(struct engine_fixture *e, const struct effect_reply *r
     copy_text(s->text, sizeof(s->text), r->text);
     if (r->kind == REPLY_INFO) {
         s->info = *r->info;
+        if (r->info->hold_count > 0) {
+            s->hold = r->info->holds[0];
+            copy_text(s->owner, sizeof(s->owner), s->hold.owner);
+        }
         for (size_t i = 0; i < r->info->queue_count; i++) {
             append_name(s->text, sizeof(s->text), "", r->info->queue[i]);
         }

@@ -1,6 +1,7 @@
 /* Asks Redis for the head of a queue, and for other waiters that must ask for
  * themselves. */
 #include "engine/acquire/acquire.h"
+#include "engine/acquire/local_grant.h"
 #include "engine/acquire_spec.h"
 #include "engine/fair/fair.h"
 #include "engine/lock/lock_activity.h"
@@ -25,6 +26,9 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);
     op->acquire.claim.asked_ago_ms = in_flight->asked_ago_ms;
     fair_fill_claim(eng, op, w);
+    if (kind == INFLIGHT_ASK && !reenter_only && !op->acquire.fair) {
+        op->acquire.claim.block_us = local_grant_block(eng, w);
+    }
     if (kind == INFLIGHT_ASK) {
         lock_open_activity(eng, lock)->asking = in_flight;
     }

@@ -34,5 +34,7 @@ void on_acquire_reply(struct engine *eng, struct inflight_op *w,
 void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
                      struct waiter *waiter, const struct op_result *r,
                      struct asked asked);
+/* Grants the head of the queue the lock from its idle loan. */
+void acquire_grant_from_loan(struct engine *eng, struct lock *lock, struct waiter *w);
 
 #endif

@@ -7,6 +7,7 @@
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/lease_shortening.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
@@ -20,12 +21,6 @@
 #include "engine/session.h"
 #include "engine/user_check.h"
 #include "engine/wait/waiter.h"
-#include "util/digits.h"
-
-enum {
-    GRANTED_FIELD_MAX = sizeof(LATCHD_RESERVED_OWNER_PREFIX) + DIGITS_MAX +
-                        sizeof(LATCHD_RESERVED_OWNER_SUFFIX),
-};
 
 /* Whether the op found a hold that another daemon, or an earlier run of this one, was
  * granted, and that a client may rely on. Without an ID only this daemon can ask for
@@ -49,7 +44,7 @@ static void undo_grant(struct engine *eng, struct waiter *w, const struct op_res
                        bool found)
 {
     if (!found && pending_release_undo(eng, w->lock, w->spec)) {
-        w->undone = r->token;
+        w->undone = r->loan_token != 0 ? r->loan_token : r->token;
     }
     fair_put_back(eng, w, r);
 }
@@ -89,33 +84,19 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     }
 }
 
-/* The hash field that the script made from the token. */
-static struct span granted_field(char out[static GRANTED_FIELD_MAX], uint64_t token,
-                                 bool writes)
-{
-    struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
-    struct span suffix = writes ? SPAN(LATCHD_RESERVED_OWNER_SUFFIX) : SPAN("");
-    char *at = out + GRANTED_FIELD_MAX - suffix.len;
-
-    memcpy(at, suffix.ptr, suffix.len);
-    at = digits_before(at, token) - prefix.len;
-    memcpy(at, prefix.ptr, prefix.len);
-    return span_of(at, (size_t)(out + GRANTED_FIELD_MAX - at));
-}
-
 /* Makes the entry that the grant is, in the hold that it belongs to. */
 static struct entry *record_grant(struct engine *eng, struct lock *lock,
                                   struct acquire_spec *spec, const struct op_result *r,
                                   struct asked asked)
 {
-    char made[GRANTED_FIELD_MAX];
+    char made[TOKEN_FIELD_MAX];
     enum lock_kind kind = lock_mode_of_hold(spec->lock_kind);
     struct span field = spec_field(spec);
     struct entry *e;
     struct hold *h;
 
     if (field.len == 0) {
-        field = granted_field(made, r->token, kind == KIND_WRITE);
+        field = token_field(made, r->token, kind == KIND_WRITE);
     }
     h = lock_accept_holder(eng, lock, kind, field, r->token);
     if (h == NULL) {
@@ -130,6 +111,9 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
     e->since = r->attached ? asked.at : e->since;
     e->asked = asked.at - asked.ago_ms;
     e->taken_over = e->taken_over || r->attached;
+    if (r->loan_token != 0) {
+        h->loan_distance = (uint32_t)(r->loan_token - r->token);
+    }
     return e;
 }
 
@@ -317,27 +301,33 @@ static void deliver_grant(struct engine *eng, struct entry *e,
     }
 }
 
-void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
-                     struct waiter *waiter, const struct op_result *r,
-                     struct asked asked)
+/* The lock is lent to this daemon with that grant, or the grant comes from the loan. */
+static void hold_from_loan(struct engine *eng, struct hold *h,
+                           const struct op_result *r, struct asked asked)
 {
+    struct loan *loan = h->lock->activity->loan;
+
+    if (loan == NULL || loan->token != r->loan_token) {
+        loan_begin(eng, h, r->loan_token, asked);
+        return;
+    }
+    loan->next = h->token + 1;
+    loan->holder = h;
+    loan_set_state(loan, LOAN_HELD);
+    timer_stop(eng, &loan->timer);
+}
+
+/* Gives the lock to a waiter, who is off the queue first: what follows must not see it
+ * wait. */
+static void accept_grant(struct engine *eng, struct waiter *waiter,
+                         struct acquire_spec *spec, const struct op_result *r,
+                         struct asked asked)
+{
+    struct lock *lock = waiter->lock;
     bool first_reader = spec->lock_kind == KIND_READ && !lock_is_read_here(eng, lock);
-    bool claimed_before, undo_cancelled;
-    struct granted_waiter was;
+    struct granted_waiter was = take_off_queue(eng, waiter, r);
     struct entry *e;
 
-    if (waiter == NULL) {
-        undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
-        return;
-    }
-    claimed_before = waiter->maybe_granted;
-    waiter->maybe_granted = false;
-    undo_cancelled = pending_release_cancel_undo(eng, lock, spec);
-    if (grant_is_rejected(eng, waiter, r, asked, claimed_before, undo_cancelled)) {
-        return;
-    }
-    /* Off the queue first: what follows must not see it wait. */
-    was = take_off_queue(eng, waiter, r);
     if (was.member != NULL &&
         lock->activity->last_answer.held_at >= was.member->mlock->since) {
         was.member->mlock->hindered = true;
@@ -345,6 +335,9 @@ void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec 
     last_answer_served(eng, lock);
 
     e = record_grant(eng, lock, spec, r, asked);
+    if (r->loan_token != 0) {
+        hold_from_loan(eng, e->hold, r, asked);
+    }
     e->request = was.request;
     if (was.request != NULL) {
         was.request->entry = e;
@@ -356,4 +349,36 @@ void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec 
     lock->readers_in = lock->readers_in || first_reader;
     eng->stats.grants++;
     deliver_grant(eng, e, spec, &was, asked);
+}
+
+void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
+                     struct waiter *waiter, const struct op_result *r,
+                     struct asked asked)
+{
+    bool claimed_before, undo_cancelled;
+
+    if (waiter == NULL) {
+        undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
+        return;
+    }
+    claimed_before = waiter->maybe_granted;
+    waiter->maybe_granted = false;
+    undo_cancelled = pending_release_cancel_undo(eng, lock, spec);
+    if (!grant_is_rejected(eng, waiter, r, asked, claimed_before, undo_cancelled)) {
+        accept_grant(eng, waiter, spec, r, asked);
+    }
+}
+
+void acquire_grant_from_loan(struct engine *eng, struct lock *lock, struct waiter *w)
+{
+    const struct loan *loan = lock->activity->loan;
+    struct op_result r = {
+        .id = loan->asked.op, .token = loan->next, .loan_token = loan->token, .count = 1
+    };
+    struct acquire_spec *spec = spec_ref(w->spec);
+
+    inflight_saw_token(eng, r.token);
+    eng->stats.local_grants++;
+    accept_grant(eng, w, spec, &r, loan->asked);
+    spec_unref(eng, spec);
 }

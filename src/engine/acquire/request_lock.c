@@ -1,6 +1,7 @@
 /* Carries out LOCK requests: joins the queue, finds what the ID got before, or
  * refuses. */
 #include "engine/acquire/request_lock.h"
+#include "engine/acquire/local_grant.h"
 #include "engine/acquire_spec.h"
 #include "engine/deadlock/deadlock.h"
 #include "engine/effect.h"
@@ -123,6 +124,9 @@ static void new_wait(struct engine *eng, const struct lock_req *req)
 {
     struct waiter *w = enqueue_request(eng, req);
 
+    if (w != NULL && w->spec->local) {
+        local_grant_note(eng, w);
+    }
     if (w != NULL) {
         start_wait(eng, w);
     }
@@ -220,6 +224,7 @@ bool lock_untouched(const struct engine *eng, struct span name, struct span id)
             (list_empty(&lock->holds) && list_empty(&lock->activity->queue) &&
              list_empty(&lock->activity->releases) && lock->activity->asking == NULL &&
              lock->refs == 0 && lock->activity->fair == NULL &&
+             lock->activity->loan == NULL &&
              lock->activity->stand_back_until <= eng->now &&
              lock->activity->ask_after <= eng->now));
 }

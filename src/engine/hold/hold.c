@@ -7,6 +7,7 @@
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/lease_shortening.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/renew_queue.h"
 #include "engine/hold/restore_mark.h"
 #include "engine/lock/hold_index.h"
@@ -123,6 +124,9 @@ static void hold_free(struct engine *eng, struct hold *h)
         h->renewal->renewing[h->renewal_slot].hold = NULL;
     }
     restore_forget(eng, h);
+    if (hold_loan(h) != NULL) {
+        loan_drop(eng, lock);
+    }
     hold_set_state(eng, h, HOLD_ENDED);
     histogram_add(&eng->timings.hold, (eng->now - h->began) * 1000);
     timer_stop(eng, &h->timer);

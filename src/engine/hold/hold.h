@@ -44,7 +44,10 @@ struct hold {
     struct lock *lock;
     uint64_t token;
     /* since when this daemon knows the hold; eng->holds is in this order */
-    uint64_t began;
+    uint64_t began : 47;
+    /* from its token to that of the loan that it was granted from, less than
+     * OP_BLOCK_MAX; 0: of none */
+    uint64_t loan_distance : 17;
     uint64_t confirmed;  /* when the last op that confirmed the hold was sent */
     uint64_t until;      /* the hold is known to be held before this */
     uint64_t due;        /* when the next renewal or check is due */

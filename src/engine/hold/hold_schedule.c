@@ -2,6 +2,7 @@
 #include "engine/engine_limits.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/lease_shortening.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/restore_mark.h"
 
 /* When a hold that is left to run out is checked, so that one that its owner released
@@ -25,7 +26,10 @@ static uint64_t regular_due(const struct engine *eng, const struct hold *h,
 {
     uint64_t due = h->confirmed + eng->cfg.watchdog_ms / 3;
 
-    *ret_looks = false;
+    *ret_looks = hold_loan(h) != NULL; /* then and no sooner */
+    if (*ret_looks) {
+        return hold_settle_at(eng, h);
+    }
     if (h->exact_ms == 0 && hold_wanted_lease(eng, h, true) == 0) {
         uint64_t look = look_at(h);
 

@@ -4,6 +4,7 @@
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
@@ -100,6 +101,10 @@ void pending_release_free(struct engine *eng, struct lock *lock,
         d->call->release = NULL;
     }
     pending_release_unlink(d);
+    if (d->returns_loan && lock->activity->loan != NULL &&
+        lock->activity->loan->token == d->target.token) {
+        loan_drop(eng, lock);
+    }
     if (d->state == RELEASE_PARALLEL) {
         lock->activity->parallel_release_count--;
     }
@@ -312,4 +317,16 @@ bool release_forces(const struct pending_release *d, const struct hold *h)
     }
     return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
            (t->kind == TARGET_OWNER && span_eq(field_owner(hold_field(h)), t->field));
+}
+
+struct pending_release *pending_release_for_call(struct engine *eng, struct lock *lock,
+                                                 const struct pending_request *c)
+{
+    struct target target = c->target;
+    char serial[SERIAL_MAX];
+
+    if (target.kind == TARGET_OWNER || target.kind == TARGET_VALUE) {
+        target.entry = make_serial(eng, serial, sizeof(serial));
+    }
+    return pending_release_new(eng, lock, RELEASE_REQUESTED, &target);
 }

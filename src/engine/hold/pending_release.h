@@ -71,6 +71,7 @@ struct pending_release {
     bool may_free;
     bool rw;              /* the lock class that it is sent for */
     bool may_be_parallel; /* a client's release of one reader among others */
+    bool returns_loan;    /* of this lock: see loan.h */
     bool guessed;         /* `rw` is a guess, as nothing is known of the name here */
     char data[];
 };
@@ -156,5 +157,9 @@ bool pending_release_awaits_renewal(const struct lock *lock,
                                     const struct pending_release *d);
 /* Releases a local entry without a client's request, if this instance keeps it. */
 void pending_release_end_entry(struct engine *eng, struct entry *e);
+/* Makes the release that Redis is sent for that call. A target that may be another hold
+ * by then goes under an ID, so that the answer is found again when it is sent twice. */
+struct pending_release *pending_release_for_call(struct engine *eng, struct lock *lock,
+                                                 const struct pending_request *c);
 
 #endif

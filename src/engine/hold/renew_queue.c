@@ -4,6 +4,7 @@
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/lease_shortening.h"
+#include "engine/hold/loan.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
@@ -161,7 +162,7 @@ uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
 {
     uint64_t lease_ms = hold_lease(eng, h);
 
-    if (lease_ms == 0 && !hold_is_ending(h)) {
+    if (lease_ms == 0 && (!hold_is_ending(h) || hold_loan(h) != NULL)) {
         return CHECK_LEASE_MS;
     }
     return lease_ms;

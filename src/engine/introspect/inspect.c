@@ -7,6 +7,7 @@
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/hold_index.h"
@@ -28,12 +29,39 @@
 /* LOCKINFO tells of at most as many as this. */
 enum { INFO_HOLDS_MAX = 1000, INFO_QUEUE_MAX = 1000, INFO_SEARCH_MAX = 20000 };
 
+static bool is_field_of_loan(struct span field, uint64_t loan_token)
+{
+    char buf[TOKEN_FIELD_MAX];
+
+    return loan_token != 0 && span_eq(field, token_field(buf, loan_token, false));
+}
+
+/* Our hold in a field that Redis named: the hold's own field, or that of the loan which
+ * the hold was granted from. */
+static const struct hold *hold_in_field(const struct lock *lock, struct span field)
+{
+    const struct hold *h = lock_hold_of(lock, field);
+
+    if (h == NULL && lock_hold(lock) != NULL &&
+        is_field_of_loan(field, hold_loan_token(lock_hold(lock)))) {
+        h = lock_hold(lock);
+    }
+    return h;
+}
+
+/* The name is lent, and nobody holds it: a field that Redis named is the loan's. */
+static bool is_idle_loan(const struct lock *lock, struct span field)
+{
+    const struct loan *loan = lock->activity->loan;
+
+    return loan != NULL && loan->holder == NULL && is_field_of_loan(field, loan->token);
+}
+
 /* The token of a holder that Redis named: ours, or what the fence key or the field say.
  */
-static uint64_t token_of(const struct lock *lock, const struct op_result *r,
+static uint64_t token_of(const struct hold *h, const struct op_result *r,
                          struct span owner)
 {
-    const struct hold *h = lock_hold_of(lock, owner);
     struct span who = r->inspect.who;
     size_t head = 1 + OP_INSTANCE_LEN;
 
@@ -122,6 +150,7 @@ static void add_known(const struct engine *eng, const struct hold *h,
     info->lease = hold_lease_kind(h);
     info->held_ms = eng->now - h->began;
     info->left_ms = h->until > eng->now ? h->until - eng->now : 0;
+    info->local = hold_loan(h) != NULL;
 }
 
 /* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
@@ -138,43 +167,75 @@ static enum lock_state state_of_free(const struct engine *eng, const struct lock
                : LOCK_STATE_FREE;
 }
 
+/* What Redis says of the holders. */
+struct told_holds {
+    struct info_hold *list;
+    size_t count;
+    bool uncertain; /* one of them is */
+    bool lent;      /* nobody holds, and this daemon has the loan */
+};
+
+static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
+                                    const struct op_result *r)
+{
+    size_t count = r->inspect.field_count < INFO_HOLDS_MAX ? r->inspect.field_count
+                                                           : INFO_HOLDS_MAX;
+    struct told_holds told = {
+        .list = effects_alloc(&eng->fx, (count + 1) * sizeof(*told.list)),
+    };
+
+    for (size_t i = 0; i < count; i++) {
+        struct span field = r->inspect.fields[i].owner;
+        const struct hold *h = hold_in_field(lock, field);
+        struct info_hold *info = &told.list[told.count];
+
+        if (is_idle_loan(lock, field)) {
+            told.lent = true;
+            continue;
+        }
+        field = h != NULL ? hold_field(h) : field;
+        *info = (struct info_hold){
+            .kind = r->inspect.fields[i].lock_kind,
+            .owner = effects_copy(&eng->fx, field_owner(field)),
+            .count = r->inspect.fields[i].count,
+            .token = r->inspect.fields[i].token != 0 ? r->inspect.fields[i].token
+                                                     : token_of(h, r, field),
+        };
+        if (h != NULL) {
+            told.uncertain = told.uncertain || !hold_is_certain(eng, h);
+            add_known(eng, h, info);
+        }
+        told.count++;
+    }
+    return told;
+}
+
+static enum lock_state state_of(const struct engine *eng, const struct lock *lock,
+                                const struct op_result *r,
+                                const struct told_holds *told)
+{
+    if (told->count > 0) {
+        return told->uncertain ? LOCK_STATE_UNCERTAIN : LOCK_STATE_HELD;
+    }
+    return told->lent ? LOCK_STATE_LENT : state_of_free(eng, lock, r);
+}
+
 static const struct lock_info *make_info(struct engine *eng, const struct lock *lock,
                                          const struct op_result *r)
 {
     struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
-    size_t count = r->inspect.field_count < INFO_HOLDS_MAX ? r->inspect.field_count
-                                                           : INFO_HOLDS_MAX;
-    struct info_hold *holds = effects_alloc(&eng->fx, (count + 1) * sizeof(*holds));
+    struct told_holds told = make_holds(eng, lock, r);
     size_t queued = r->inspect.queue_count < INFO_QUEUE_MAX ? r->inspect.queue_count
                                                             : INFO_QUEUE_MAX;
-    bool uncertain = false;
 
-    for (size_t i = 0; i < count; i++) {
-        struct span owner = r->inspect.fields[i].owner;
-        const struct hold *h = lock_hold_of(lock, owner);
-
-        uncertain = uncertain || (h != NULL && !hold_is_certain(eng, h));
-        holds[i] = (struct info_hold){
-            .kind = r->inspect.fields[i].lock_kind,
-            .owner = effects_copy(&eng->fx, field_owner(owner)),
-            .count = r->inspect.fields[i].count,
-            .token = r->inspect.fields[i].token != 0 ? r->inspect.fields[i].token
-                                                     : token_of(lock, r, owner),
-        };
-        if (h != NULL) {
-            add_known(eng, h, &holds[i]);
-        }
-    }
     *info = (struct lock_info){
         .name = effects_copy(&eng->fx, lock_name(lock)),
         .kind = r->lock_kind,
-        .state = count == 0  ? state_of_free(eng, lock, r)
-                 : uncertain ? LOCK_STATE_UNCERTAIN
-                             : LOCK_STATE_HELD,
+        .state = state_of(eng, lock, r, &told),
         .ttl_ms = r->ttl_ms,
         .waiting = lock->activity->waiting,
-        .holds = holds,
-        .hold_count = count,
+        .holds = told.list,
+        .hold_count = told.count,
         .queue = make_queue(eng, lock, r, queued),
         .queue_count = queued,
     };
@@ -328,6 +389,7 @@ struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter 
                    : w->deadline > eng->now  ? w->deadline - eng->now
                                              : 0,
         .conn = w->session == NULL ? 0 : w->session->conn.key,
+        .local = w->spec->local,
     };
 }
 

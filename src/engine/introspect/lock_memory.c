@@ -4,6 +4,7 @@
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/lease_shortening.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/pending_release.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -89,7 +90,7 @@ static size_t lock_activity_size(const struct lock *lock)
 
 static size_t inflight_size(const struct lock *lock)
 {
-    size_t size = size_of(lock->activity->asking);
+    size_t size = size_of(lock->activity->asking) + size_of(lock->activity->loan);
     struct list *it;
 
     LIST_FOREACH(it, &lock->activity->releases)

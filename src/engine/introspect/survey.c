@@ -2,6 +2,7 @@
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan.h"
 #include "engine/introspect/inspect.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -22,6 +23,7 @@ static struct hold_view view_of(const struct engine *eng, const struct hold *h)
         .conn = hold_client(h),
         .lease = hold_lease_kind(h),
         .uncertain = !hold_is_certain(eng, h),
+        .local = hold_loan(h) != NULL,
     };
 }
 
@@ -62,6 +64,7 @@ static struct wait_view wait_view_of(const struct engine *eng, const struct wait
         .waiter = waiter_info_of(eng, w),
         .held_by = h == NULL ? SPAN_NONE : field_owner(hold_field(h)),
         .ahead = ahead,
+        .lent = w->lock->activity->loan != NULL,
     };
 
     view.waiter.owner = field_owner(view.waiter.owner);
@@ -139,7 +142,8 @@ static struct name_view view_name(const struct engine *eng, const struct lock *l
     const struct waiter *head = lock_head(lock);
     struct name_view view = { .name = lock_name(lock),
                               .holds = lock->hold_count,
-                              .waiting = lock->activity->waiting };
+                              .waiting = lock->activity->waiting,
+                              .lent = lock->activity->loan != NULL };
 
     if (h != NULL) {
         view.newest = view_of(eng, h);

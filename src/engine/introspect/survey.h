@@ -27,6 +27,7 @@ struct hold_view {
     uint64_t conn;    /* a connection that the hold is attached to; 0: none */
     enum lease_kind lease;
     bool uncertain;
+    bool local; /* granted from memory, and in the field of a loan */
 };
 
 struct wait_view {
@@ -34,6 +35,7 @@ struct wait_view {
     struct waiter_info waiter; /* waited_ms: since the LOCK first came */
     struct span held_by;       /* the owner of the newest hold here; empty: none here */
     size_t ahead;              /* so many waiters are ahead, at most SURVEY_AHEAD_MAX */
+    bool lent;                 /* Redis has lent the name to this daemon */
 };
 
 enum { SURVEY_AHEAD_MAX = 100 };
@@ -44,6 +46,7 @@ struct name_view {
     size_t waiting;
     struct hold_view newest;  /* the newest hold, if there are holds */
     uint64_t longest_wait_ms; /* of the head */
+    bool lent;                /* Redis has lent the name to this daemon */
 };
 
 typedef void hold_view_fn(void *ctx, const struct hold_view *view);

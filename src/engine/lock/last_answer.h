@@ -38,6 +38,7 @@ enum { ANSWER_TEXT_MAX = 256 }; /* bytes of a refusal that are stored */
 
 struct last_answer {
     enum last_answer_kind kind;
+    uint32_t undecided; /* waiters whose wait the next answer ends */
     uint64_t until;     /* HELD, WITHHELD: the answer counts before this */
     uint64_t held_at;   /* when the name was last known to be held */
     uint64_t served_at; /* when a waiter of this name was last granted it */

@@ -15,6 +15,7 @@
 
 struct fair;
 struct inflight_op;
+struct loan;
 
 struct lock_activity {
     struct list queue;
@@ -28,22 +29,23 @@ struct lock_activity {
     struct list waiting_for_restore;
     struct lock *lock;
     struct inflight_op *asking;
+    struct loan *loan; /* see loan.h; NULL: the name is not lent */
     struct fair *fair; /* see fair.c; NULL: no fair queue is known of */
     struct timer wake;
     struct last_answer last_answer;
     uint32_t parallel_release_count;
     uint32_t waiting;
-    uint32_t probes;  /* waiters that still have to ask for themselves */
-    uint32_t writers; /* waiters for the write lock */
-    uint32_t undecided;
-    uint32_t handovers; /* hand-overs since the last true release through this daemon */
-    uint64_t sub_op;    /* the last op sent when the subscription was confirmed */
-    uint64_t seen_op;   /* the last op that found the name held */
+    uint32_t probes;    /* waiters that still have to ask for themselves */
+    uint32_t writers;   /* waiters for the write lock */
+    uint32_t handovers; /* since the last true release through this daemon */
+    /* from `handovers_since` to when another daemon's waiters were last looked for */
+    uint32_t checked_after_ms;
+    uint64_t sub_op;  /* the last op sent when the subscription was confirmed */
+    uint64_t seen_op; /* the last op that found the name held */
     uint64_t stand_back_until;
     /* no waiter asks before this, as too few replicas acknowledged a grant */
     uint64_t ask_after;
     uint64_t handovers_since; /* when a hand-over was first considered since then */
-    uint64_t checked_at;      /* when another daemon's waiters were last looked for */
 };
 
 extern const struct lock_activity LOCK_AT_REST;

@@ -5,6 +5,8 @@
 #include "engine/fair/fair.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan.h"
+#include "engine/hold/loan_return.h"
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/restore_mark.h"
@@ -53,6 +55,7 @@ void restore_lock(struct engine *eng, struct lock *lock)
     struct list *it;
 
     eng->last_stale_ops[lock->group] = eng->next_op;
+    loan_on_restore(eng, lock);
     LIST_FOREACH(it, &lock->holds)
     {
         mark_for_restore(eng, container_of(it, struct hold, in_lock));
@@ -134,6 +137,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     op->rw = lock_mode_is_rw(h->lock_kind);
     op->restore.token = h->token;
     op->restore.has_keeper_key = h->keeper_key;
+    op->restore.loan_token = hold_loan_token(h);
     op->restore.entries = kept;
     op->restore.entry_count = list_kept(eng, h, kept);
     op->restore.claim = (struct claim){

@@ -1,5 +1,6 @@
 /* Sends a pending release, with the hand-over to a waiter of this daemon. */
 #include "engine/release/release.h"
+#include "engine/acquire/local_grant.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
@@ -18,15 +19,20 @@
 /* Whether others get their chance now, instead of our next waiter. */
 static enum yield choose_yield(struct engine *eng, struct lock *lock)
 {
-    if (lock->activity->handovers_since == NEVER) {
-        lock->activity->handovers_since = lock->activity->checked_at = eng->now;
+    struct lock_activity *a = lock->activity;
+    uint64_t since_ms;
+
+    if (a->handovers_since == NEVER) {
+        a->handovers_since = eng->now;
+        a->checked_after_ms = 0;
     }
-    if (eng->now - lock->activity->handovers_since >= HANDOVER_ALWAYS_MS) {
+    since_ms = eng->now - a->handovers_since;
+    if (since_ms >= HANDOVER_ALWAYS_MS) {
         return YIELD_ALWAYS;
     }
-    if (lock->activity->handovers >= eng->cfg.handover_limit ||
-        eng->now - lock->activity->checked_at >= HANDOVER_WINDOW_MS) {
-        lock->activity->checked_at = eng->now;
+    if (a->handovers >= eng->cfg.handover_limit ||
+        since_ms - a->checked_after_ms >= HANDOVER_WINDOW_MS) {
+        a->checked_after_ms = (uint32_t)since_ms;
         return YIELD_IF_OTHERS;
     }
     return YIELD_NEVER;
@@ -94,6 +100,16 @@ static uint64_t tombstone_ms(const struct engine *eng)
            ENGINE_STALL_MS;
 }
 
+/* After which the hold has ended by itself: longer than its lease can be, as renewals
+ * may have run that nobody confirmed. 0: its lease is over. */
+static uint64_t ends_in_ms(const struct engine *eng, const struct hold *h)
+{
+    uint64_t left = h->until > eng->now ? h->until - eng->now : 0;
+    uint64_t most = left > eng->cfg.watchdog_ms ? left : eng->cfg.watchdog_ms;
+
+    return left == 0 ? 0 : 2 * most;
+}
+
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d)
 {
     bool parallel = d->state == RELEASE_PARALLEL;
@@ -129,12 +145,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     r->tombstone_if_missing = release_is_replay(d) && d->leave_tombstone;
     r->tombstone_ms = tombstone_ms(eng);
     r->subscribed = lock->sub != SUB_NONE;
-    if (d->local != NULL && d->local->hold->until > eng->now) {
-        uint64_t left = d->local->hold->until - eng->now;
-
-        /* More than it can have: renewals may have run that nobody confirmed. */
-        r->ends_in_ms = 2 * (left > eng->cfg.watchdog_ms ? left : eng->cfg.watchdog_ms);
-    }
+    r->ends_in_ms = d->local == NULL ? 0 : ends_in_ms(eng, d->local->hold);
     if (d->next == NULL) {
         d->may_free = true;
         return;
@@ -155,4 +166,5 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         d->may_free || r->yield != YIELD_NEVER || lock->activity->fair != NULL || d->rw;
     r->next = op_make_claim(eng, d->next, w->lease_ms);
     r->next.asked_ago_ms = w->asked_ago_ms;
+    r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;
 }

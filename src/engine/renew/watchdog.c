@@ -7,6 +7,7 @@
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/lease_shortening.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/loss.h"
 #include "engine/hold/renew_queue.h"
 #include "engine/inflight_op.h"
@@ -74,6 +75,7 @@ static void fill_item(struct engine *eng, struct renew_item *item,
                                         : SPAN_NONE,
         .lease_ms = r->lease_ms,
         .token = h->token,
+        .loan_token = hold_loan(h) != NULL ? hold_loan_token(h) : 0,
         .exact = h->exact_ms != 0,
         .fence = eng->now - h->fence_at >= OP_FENCE_TTL_MS / 2,
         .has_keeper_key = h->keeper_key,
@@ -135,6 +137,9 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
                                true);
         }
         fill_item(eng, &items[i], r);
+        if (hold_loan(h) != NULL && hold_loan(h)->state == LOAN_HELD) {
+            loan_set_state(hold_loan(h), LOAN_SETTLING);
+        }
         h->renewal = w;
         h->renewal_slot = i;
     }
@@ -248,6 +253,15 @@ static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
     lock_touch(eng, h->lock);
 }
 
+/* The hold has a field of its own, if it has not had one before. */
+static void note_settled(struct engine *eng, const struct hold *h)
+{
+    if (hold_loan(h) != NULL) {
+        loan_drop(eng, h->lock);
+        eng->stats.settled++;
+    }
+}
+
 /* Redis has it, but a failover may take it back: it does not count. */
 static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
                                struct hold *h)
@@ -283,6 +297,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
         }
         switch (r->renew.items[i]) {
         case RENEW_OK:
+            note_settled(eng, h);
             if (r->status == OP_OK) {
                 on_renewal_confirmed(eng, w, h, w->renewing[i].lease_ms);
             } else {

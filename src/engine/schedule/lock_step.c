@@ -1,12 +1,15 @@
 /* The scheduler of one name: which op the name needs next. */
 #include "engine/schedule/lock_step.h"
 #include "engine/acquire/acquire.h"
+#include "engine/acquire/local_grant.h"
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/fair/fair.h"
 #include "engine/hold/lease_shortening.h"
+#include "engine/hold/loan.h"
+#include "engine/hold/loan_return.h"
 #include "engine/hold/pending_release.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
@@ -91,7 +94,8 @@ static void step_idle(struct engine *eng, struct lock *lock)
     }
     timer_stop(eng, &lock->activity->wake);
     if (list_empty(&lock->holds) && lock->activity->asking == NULL && lock->refs == 0 &&
-        list_empty(&lock->activity->releases) && fair_idle(lock)) {
+        list_empty(&lock->activity->releases) && lock->activity->loan == NULL &&
+        fair_idle(lock)) {
         lock_free(eng, lock);
     } else {
         lock_activity_clear(eng, lock);
@@ -133,14 +137,14 @@ static void step_undecided(struct engine *eng, struct lock *lock)
 {
     struct list *it = lock->activity->queue.prev;
 
-    if (lock->activity->undecided == 0 || !eng->up) {
+    if (lock->activity->last_answer.undecided == 0 || !eng->up) {
         return;
     }
     if (last_answer_now(eng, lock) == ANSWER_NONE) {
         lock->ask = lock->ask || lock->activity->asking == NULL;
         return;
     }
-    while (lock->activity->undecided > 0 && it != &lock->activity->queue) {
+    while (lock->activity->last_answer.undecided > 0 && it != &lock->activity->queue) {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         it = it->prev;
@@ -185,6 +189,52 @@ static void step_parallel_releases(struct engine *eng, struct lock *lock)
     }
 }
 
+/* What needs the hold in a field of its own waits until the hold is settled. False: so
+ * nothing else is sent now. */
+static bool step_lent_hold(struct engine *eng, struct lock *lock, struct hold *h)
+{
+    if (h->renewal != NULL) {
+        return false; /* its answer leads back here */
+    }
+    if (list_empty(&lock->activity->releases) &&
+        list_empty(&lock->activity->waiting_for_restore)) {
+        return true;
+    }
+    if (eng->now < h->not_before) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK, h->not_before);
+    } else {
+        renew_request(eng, h);
+    }
+    return false;
+}
+
+/* Passes an idle loan on to the next client of this daemon, keeps it for a moment, or
+ * returns it. False: nothing else is sent now. */
+static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
+{
+    const struct lock_activity *a = lock->activity;
+
+    if (loan->holder != NULL) {
+        return step_lent_hold(eng, lock, loan->holder);
+    }
+    if (loan->state == LOAN_RETURNING) {
+        return true;
+    }
+    if (a->asking != NULL && list_empty(&a->releases)) {
+        return false; /* its answer leads back here */
+    }
+    if (lock_head(lock) != NULL && local_grant_try(eng, lock)) {
+        return true;
+    }
+    if (lock_head(lock) == NULL && list_empty(&a->releases) && !eng->stopping &&
+        list_empty(&a->waiting_for_restore) && eng->up &&
+        heap_armed(&loan->timer.node) && eng->now < loan->lends_until) {
+        return false; /* somebody may come */
+    }
+    loan_return(eng, lock);
+    return true;
+}
+
 void lock_step(struct engine *eng, struct lock *lock)
 {
     struct list *release;
@@ -193,6 +243,9 @@ void lock_step(struct engine *eng, struct lock *lock)
     step_undecided(eng, lock);
     if (lock->needs_restore > 0) {
         return; /* what is put back leads back here */
+    }
+    if (lock->activity->loan != NULL && !step_loan(eng, lock, lock->activity->loan)) {
+        return;
     }
     pending_requests_resume(eng, lock);
     if (lock->rw && eng->up && eng->now >= lock->activity->stand_back_until) {

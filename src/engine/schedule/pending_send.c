@@ -25,10 +25,13 @@ static void send_request(struct engine *eng, struct pending_request *c)
     struct op *op;
 
     list_del(&c->in_waiting);
-    if (!eng->up || c->lock->needs_restore > 0) {
+    /* LOCKINFO changes nothing, and is told who stands in the field of the loan. */
+    if (!eng->up || c->lock->needs_restore > 0 ||
+        (!look && c->lock->activity->loan != NULL)) {
         list_append(eng->up ? &lock_open_activity(eng, c->lock)->waiting_for_restore
                             : &eng->waiting_for_store,
                     &c->in_waiting);
+        lock_touch(eng, c->lock);
         return;
     }
     w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
@@ -81,7 +84,7 @@ void pending_requests_resume(struct engine *eng, struct lock *lock)
 {
     struct list *it;
 
-    while (lock->needs_restore == 0 &&
+    while (lock->needs_restore == 0 && lock->activity->loan == NULL &&
            (it = list_first(&lock->activity->waiting_for_restore)) != NULL) {
         send_request(eng, container_of(it, struct pending_request, in_waiting));
     }

@@ -52,7 +52,7 @@ static void set_state(struct engine *eng, struct waiter *w, enum waiter_state st
     eng->stats.retained_waiters +=
         (uint64_t)(state == WAITER_RETAINED) - (uint64_t)(w->state == WAITER_RETAINED);
     w->state = state;
-    w->lock->activity->undecided +=
+    w->lock->activity->last_answer.undecided +=
         (uint32_t)waiter_is_undecided(w) - (uint32_t)was_undecided;
 }
 

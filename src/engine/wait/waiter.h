@@ -41,7 +41,7 @@ enum waiter_probe {
  * to QUEUED when one sends the LOCK again. REMOVED is the end. */
 enum waiter_state {
     WAITER_QUEUED,
-    /* WAIT 0: the next answer to the head decides; counted in activity->undecided */
+    /* WAIT 0: the next answer to the head decides; counted in last_answer.undecided */
     WAITER_UNDECIDED,
     WAITER_EXPIRING, /* its time is over: its own next answer decides */
     /* its time is over: whichever comes next of its own answer and the head's decides
@@ -85,6 +85,7 @@ struct waiter {
     bool maybe_granted : 1;
     /* sent in a batch behind others, and not by another request since */
     bool in_run : 1;
+    bool often : 1; /* its name was asked for shortly before: see local_grant.h */
     struct list in_waits[]; /* in the wait graph; one element, of a named owner only */
 };
 

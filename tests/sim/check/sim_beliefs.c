@@ -142,6 +142,29 @@ static void pass_on(struct sim *s, const struct belief *b)
     }
 }
 
+struct belief *belief_from_loan(struct sim *s, size_t daemon, struct redis_name *n,
+                                uint64_t token)
+{
+    const struct sim_loan *l = loan_of(s, daemon, n, token);
+    struct flight f = { .daemon = daemon };
+    struct belief *b;
+
+    if (l == NULL) {
+        return NULL;
+    }
+    b = belief_make(s, daemon, n, token);
+    if (b->ran == 0) {
+        b->sent = b->ran = ++s->happened;
+        b->minted = true;
+        b->told = TOLD_ANYTHING;
+        s->check.grants_from_loans++;
+    }
+    f.sent_ms = l->sent_ms;
+    f.ran = l->ran;
+    confirm(s, b, &f, l->lease_ms, false);
+    return b;
+}
+
 static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
 {
     const struct renew_item *item = &f->op.renew.items[i];
@@ -187,6 +210,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     switch (f->op.kind) {
     case OP_ACQUIRE:
         believe(s, f, f->op.name, r->token, f->op.acquire.claim.lease_ms, false);
+        check_lent(s, f, r, f->op.acquire.claim.lease_ms);
         break;
     case OP_ACQUIRE_BATCH:
         for (size_t i = 0; i < r->batch.count; i++) {
@@ -199,6 +223,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     case OP_RELEASE:
         if (r->moved) {
             believe(s, f, f->op.name, r->token, f->op.release.next.lease_ms, false);
+            check_lent(s, f, r, f->op.release.next.lease_ms);
         }
         break;
     case OP_ATTACH:

@@ -179,6 +179,10 @@ static bool is_named(const struct sim *s, const struct sim_conn *c,
 {
     bool known = c->daemon == r->daemon && s->daemons[c->daemon].life == r->life;
 
+    if (!known && check_stands_in_loan(s, r)) {
+        return false;
+    }
+
     return c->ask.id.len > 0 || (c->ask.token != 0 && (r->value.len == 0 || known));
 }
 
@@ -407,6 +411,7 @@ static void check_unlocked(struct sim *s, const struct sim_conn *c, struct recor
         return;
     }
     r->unlocked = r->unlocked || r->daemon == c->daemon;
+    check_gone(s, c, r);
     if (!r->released && (c->ask.token != 0 || c->ask.id.len > 0)) {
         r->released = true;
         r->released_ms = s->now;

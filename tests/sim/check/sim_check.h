@@ -104,6 +104,19 @@ struct asked_id {
     uint64_t life;
 };
 
+/* A name that was lent to a daemon, as the script said. */
+struct sim_loan {
+    size_t daemon;
+    uint64_t life;
+    struct redis_name *name;
+    uint64_t first, token; /* the block, and the field in Redis */
+    uint64_t sent, ran;
+    uint64_t sent_ms, heard_ms;
+    uint64_t lease_ms;
+};
+
+enum { LOANS_KEPT = 64 };
+
 /* The highest token that clients were given, and when. */
 struct last_token {
     uint64_t token;
@@ -113,6 +126,8 @@ struct last_token {
 struct sim_check {
     struct belief *beliefs;
     size_t belief_count, belief_room;
+    struct sim_loan loans[LOANS_KEPT];
+    size_t loan_count; /* ever */
     struct record *records;
     size_t record_count, record_room;
     uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
@@ -147,7 +162,7 @@ struct sim_check {
     uint64_t thrown_out;                  /* living daemons' waiters from fair queues */
     uint64_t upgrade_ms[REDIS_NAMES_MAX]; /* Redis said that who asks to write reads */
     uint64_t many_ms[REDIS_NAMES_MAX];    /* an MLOCK was about then */
-    uint64_t grants, lost, uncertain, deadlocks;
+    uint64_t grants, grants_from_loans, lost, uncertain, deadlocks;
 };
 
 void check_fini(struct sim_check *c);
@@ -202,6 +217,25 @@ void check_told(struct sim *s, const struct sim_daemon *d,
 void check_told_certain(struct sim *s, const struct sim_daemon *d,
                         const struct record *r);
 
+/* --- sim_loans.c ------------------------------------------------------------- */
+
+/* A daemon hears that a name was lent to it. */
+void check_lent(struct sim *s, const struct flight *f, const struct op_result *r,
+                uint64_t lease_ms);
+/* The loan of a living daemon from which it may have granted that token, or NULL. */
+const struct sim_loan *loan_of(const struct sim *s, size_t daemon,
+                               const struct redis_name *n, uint64_t token);
+/* The loan in whose field the hold may stand: whichever daemon's, or NULL. */
+const struct sim_loan *loan_with_field(const struct sim *s, const struct redis_name *n,
+                                       uint64_t token);
+
+/* A hold that was granted from a loan stands in the field of the loan until it is
+ * settled: until then no other daemon knows its token. */
+bool check_stands_in_loan(const struct sim *s, const struct record *r);
+
+/* An UNLOCK of that hold was answered: Redis does not have the hold any more. */
+void check_gone(struct sim *s, const struct sim_conn *c, const struct record *r);
+
 /* --- sim_order.c ------------------------------------------------------------- */
 
 /* Around each script that touches the name; `f`: a daemon's, NULL: Redisson's. */
@@ -243,6 +277,10 @@ struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name 
                           uint64_t token);
 /* Another daemon is the keeper by now. */
 bool record_moved(struct sim *s, const struct record *r);
+/* A grant from memory: the daemon believes what Redis confirmed of the loan. NULL: it
+ * has no such loan. */
+struct belief *belief_from_loan(struct sim *s, size_t daemon, struct redis_name *n,
+                                uint64_t token);
 /* The client may believe that it holds, going by all that it was told. */
 bool record_believed(const struct sim *s, const struct record *r);
 size_t check_name_index(struct sim *s, const struct redis_name *n);

@@ -35,13 +35,15 @@ void check_external(struct sim *s, struct redis_name *n)
     }
 }
 
-static bool redis_has(struct redis_name *n, uint64_t token)
+static bool redis_has(const struct sim *s, struct redis_name *n, uint64_t token)
 {
+    const struct sim_loan *l = loan_with_field(s, n, token);
+
     for (size_t i = 0; i < n->field_count; i++) {
         const struct redis_hash_field *f = &n->fields[i];
         uint64_t its = redis_token_of(n, &f->owner);
 
-        if (its == token) {
+        if (its == token || (l != NULL && its == l->token)) {
             return true;
         }
     }
@@ -70,7 +72,7 @@ void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 
-        if (b->name == n && b->token < token && !redis_has(n, b->token)) {
+        if (b->name == n && b->token < token && !redis_has(s, n, b->token)) {
             expect_nothing(s, n);
             b->displaced_at = s->happened;
             b->excused = true;
@@ -85,7 +87,7 @@ bool check_is_displaced(struct sim *s, const struct belief *b, uint64_t ran)
 {
     const struct last_token *by = &s->check.displaced[check_name_index(s, b->name)];
 
-    return b->token < by->token && ran <= by->at && !redis_has(b->name, b->token);
+    return b->token < by->token && ran <= by->at && !redis_has(s, b->name, b->token);
 }
 
 /* Another daemon still believes in what was wiped, and puts it back if it hears of the
@@ -107,14 +109,15 @@ static bool is_held_by_error(const struct sim_check *c, const struct belief *b,
 /* Another daemon granted an older hold and does not know yet that it was given back
  * elsewhere: that daemon puts the older one back, if it is first. Redis still knows, as
  * its data is not replaced before this is asked. */
-static bool is_believed_too_long(const struct sim_check *c, const struct belief *b,
-                                 uint64_t now)
+static bool is_believed_too_long(const struct sim *s, const struct belief *b)
 {
+    const struct sim_check *c = &s->check;
+
     for (size_t i = 0; i < c->belief_count; i++) {
         const struct belief *o = &c->beliefs[i];
 
-        if (o->name == b->name && o->daemon != b->daemon && now < o->full_until &&
-            o->told != TOLD_OVER && !redis_has(o->name, o->token)) {
+        if (o->name == b->name && o->daemon != b->daemon && s->now < o->full_until &&
+            o->told != TOLD_OVER && !redis_has(s, o->name, o->token)) {
             return true;
         }
     }
@@ -136,11 +139,10 @@ void check_failed_over(struct sim *s)
         /* What was acknowledged is not lost, with or without a quarantine. What was
          * taken over from another daemon is that one's again, if that was lost: it may
          * not have heard of it, and then it may release it. */
-        b->rolled =
-            (!b->excused || b->rolled) &&
-            (s->profile.min_replicas ||
-             (all && b->minted && b->full_until <= end &&
-              !is_held_by_error(c, b, s->now) && !is_believed_too_long(c, b, s->now)));
+        b->rolled = (!b->excused || b->rolled) &&
+                    (s->profile.min_replicas ||
+                     (all && b->minted && b->full_until <= end &&
+                      !is_held_by_error(c, b, s->now) && !is_believed_too_long(s, b)));
     }
     excuse(s, NULL);
 }
@@ -156,8 +158,7 @@ void check_lost(struct sim *s, bool known)
         struct belief *b = &c->beliefs[i];
 
         b->rolled = (!b->excused || b->rolled) && all && b->minted &&
-                    !is_held_by_error(c, b, s->now) &&
-                    !is_believed_too_long(c, b, s->now);
+                    !is_held_by_error(c, b, s->now) && !is_believed_too_long(s, b);
         b->awaited = b->rolled;
     }
     excuse(s, NULL);

@@ -43,13 +43,24 @@ static bool same_owner(const struct record *a, const struct record *b)
            (a->id.len > 0 && rtext_is(&a->id, rtext_span(&b->id)));
 }
 
+/* Granted from a loan that somebody ended from outside, which its daemon notices at the
+ * end of the window. */
+static bool is_from_ended_loan(struct sim *s, size_t d, const struct belief *b)
+{
+    const struct sim_loan *l = loan_of(s, d, b->name, b->token);
+
+    return l != NULL && l->ran <= s->check.external[check_name_index(s, b->name)] &&
+           s->now < l->sent_ms + s->daemons[d].config.local_window_ms;
+}
+
 static void check_token(struct sim *s, size_t d, size_t name, const struct belief *b)
 {
     struct sim_check *c = &s->check;
     struct last_token *last = &c->last[name];
     struct last_token *own = &c->last_of[d][name];
 
-    if (!check_tokens_may_repeat(s) && b->ran > last->at && b->token <= last->token) {
+    if (!check_tokens_may_repeat(s) && b->ran > last->at && b->token <= last->token &&
+        !is_from_ended_loan(s, d, b)) {
         sim_fail(s, "token %" PRIu64 " after %" PRIu64, b->token, last->token);
     }
     if (!c->resurrected && b->sent > own->at && b->token <= own->token) {
@@ -288,6 +299,23 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     }
 }
 
+/* Each token of a loan is for one client. */
+static void check_given_once(struct sim *s, const struct sim_conn *c,
+                             const struct redis_name *n, uint64_t token)
+{
+    if ((c->ask.has & LOCK_IS_LOCAL) == 0 || s->check.resurrected ||
+        check_tokens_may_repeat(s)) {
+        return;
+    }
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (r->name == n && r->token == token) {
+            sim_fail(s, "token %" PRIu64 " is given twice", token);
+        }
+    }
+}
+
 void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
                  uint64_t token)
 {
@@ -295,6 +323,8 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     struct record *r = record_of_request(s, c, n);
 
     s->check.grants++;
+    check_given_once(s, c, n, token);
+    b = b != NULL ? b : belief_from_loan(s, c->daemon, n, token);
     if (b == NULL) {
         sim_fail(s, "token %" PRIu64 ", which Redis did not grant to d%zu", token,
                  c->daemon);

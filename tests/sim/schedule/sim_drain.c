@@ -76,6 +76,30 @@ static bool told(struct sim *s, const struct redis_name *n, const struct rtext *
     return !batch;
 }
 
+/* A loan of a daemon goes back by itself; whoever holds from it has another token. */
+static bool is_loan(const struct sim *s, const struct redis_name *n, uint64_t token)
+{
+    const struct sim_loan *l = token == 0 ? NULL : loan_with_field(s, n, token - 1);
+
+    return l != NULL && l->token == token;
+}
+
+/* Its holder, as far as clients know, is unlocked by its own token. */
+static bool aim_at_holder(const struct sim *s, const struct redis_name *n,
+                          struct ask *a)
+{
+    for (size_t i = s->check.record_count; i-- > 0;) {
+        const struct record *r = &s->check.records[i];
+        const struct sim_loan *l = loan_of(s, r->daemon, n, r->token);
+
+        if (r->name == n && l != NULL && l->token == a->token && r->held && !r->over) {
+            a->token = r->token;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Who holds that name is unlocked, over a connection of its own. */
 static void unlock_all(struct sim *s, size_t daemon, struct span name)
 {
@@ -89,8 +113,11 @@ static void unlock_all(struct sim *s, size_t daemon, struct span name)
     }
     *next = s->now + SIM_TICK_MS + 10 * s->profile.rtt_ms; /* one after the other */
     for (size_t i = 0; i < n->field_count; i++) {
+        struct ask *a = &asks[count];
+
         count += told(s, n, &n->fields[i].owner) &&
-                         unlock_of(n, &n->fields[i].owner, &asks[count])
+                         unlock_of(n, &n->fields[i].owner, a) &&
+                         (!is_loan(s, n, a->token) || aim_at_holder(s, n, a))
                      ? 1
                      : 0;
     }

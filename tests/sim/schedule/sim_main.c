@@ -38,7 +38,7 @@ static const uint64_t MET[] = {
 };
 
 static uint64_t running; /* the seed, for whoever has to tell of a crash */
-static uint64_t events;
+static uint64_t events, grants, grants_from_loans;
 
 static void on_crash(int sig)
 {
@@ -114,6 +114,8 @@ static bool run(uint64_t seed, const struct options *o)
     bool failed = s->failed;
 
     events += s->event_count;
+    grants += s->check.grants;
+    grants_from_loans += s->check.grants_from_loans;
     if (failed && o->keep_going) {
         (void)printf("# seed %" PRIu64 ": %s\n", seed, s->failure);
         sim_free(s);
@@ -165,6 +167,8 @@ int main(int argc, char **argv)
     (void)printf("# %" PRIu64 " schedules of %u steps, %" PRIu64 " events, in %" PRIu64
                  " ms\n",
                  o.schedules, o.steps, events, took);
+    (void)printf("# %" PRIu64 " grants, %" PRIu64 " of them from memory\n", grants,
+                 grants_from_loans);
     (void)printf("%s 1 - schedules from seed %" PRIu64 "\n",
                  failed > 0 ? "not ok" : "ok", o.seed);
     return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,4 +1,5 @@
 /* Random clients. */
+#include "sim/world/sim_faults.h"
 #include "sim/world/sim_world.h"
 
 #include <inttypes.h>
@@ -72,7 +73,7 @@ static struct ask some_lock(struct sim *s)
         some_id(s, &a);
     }
     if (a.lock_kind == KIND_PLAIN && a.owner.len == 0 && a.id.len == 0 &&
-        dice_chance(&s->dice, 200)) {
+        dice_chance(&s->dice, s->profile.local ? 50 : 200)) {
         a.value =
             rtext_printf(ASK_ORIGIN "value-%c", 'a' + (int)dice_below(&s->dice, 2));
         a.polls_for_ms = dice_chance(&s->dice, 500) ? dice_below(&s->dice, 3000) : 0;
@@ -86,6 +87,10 @@ static struct ask some_lock(struct sim *s)
     } else if (dice_chance(&s->dice, 300)) {
         a.has |= LOCK_HAS_GRACE;
         a.grace_ms = dice_chance(&s->dice, 500) ? 0 : dice_below(&s->dice, 2000);
+    }
+    if (s->profile.local && a.lock_kind == KIND_PLAIN && a.owner.len == 0 &&
+        a.id.len == 0 && a.value.len == 0) {
+        a.has |= LOCK_IS_LOCAL;
     }
     return a;
 }
@@ -311,11 +316,81 @@ static void act_idle(struct sim *s, size_t index)
 
 static void look_around(struct sim *s, struct sim_daemon *d);
 
+/* Where names are lent, whoever has one mostly gives it back soon, or nothing would be
+ * granted from memory. */
+static bool give_back(struct sim *s)
+{
+    for (size_t i = s->check.record_count; i-- > 0;) {
+        const struct record *r = &s->check.records[i];
+
+        for (size_t k = 0;
+             r->held && !r->over && r->kind == KIND_PLAIN && k < s->clients.count;
+             k++) {
+            const struct sim_conn *c = &s->clients.conns[k];
+
+            if (c->id == r->conn && c->open && !sim_is_busy(c) && awake(s, c->daemon)) {
+                struct ask a = some_unlock(s, r);
+
+                sim_ask(s, k, &a);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* An idle connection to that daemon asks for a name that may be lent. */
+static void ask_local(struct sim *s, size_t daemon, const struct redis_name *n)
+{
+    for (size_t k = 0; k < s->clients.count; k++) {
+        const struct sim_conn *c = &s->clients.conns[k];
+        struct ask a = { .kind = ASK_LOCK, .has = LOCK_IS_LOCAL, .name = n->name };
+
+        if (c->open && !sim_is_busy(c) && c->daemon == daemon) {
+            some_wait(s, &a);
+            sim_ask(s, k, &a);
+            return;
+        }
+    }
+}
+
+/* Clients of one daemon that take a name for moments, one after the other. */
+static void some_burst(struct sim *s)
+{
+    size_t turns = dice_between(&s->dice, 2, 12);
+    size_t daemon = dice_below(&s->dice, s->daemon_count);
+    size_t name = dice_below(&s->dice, s->profile.names);
+    const struct redis_name *n = s->names[name];
+
+    if (s->profile.rw[name]) {
+        return;
+    }
+    for (size_t i = 0; i < turns && awake(s, daemon) && !s->failed; i++) {
+        if (dice_chance(&s->dice, 700)) {
+            ask_local(s, daemon, n);
+        }
+        sim_run(s, dice_below(&s->dice, 3));
+        if (!s->failed && dice_chance(&s->dice, 700)) {
+            (void)give_back(s);
+        }
+        if (!s->failed && s->profile.faults != 0 && dice_chance(&s->dice, 40)) {
+            faults_act(s);
+        }
+    }
+}
+
 void clients_act(struct sim *s)
 {
     size_t index = dice_below(&s->dice, s->profile.conns);
     size_t d = dice_below(&s->dice, s->daemon_count);
 
+    if (s->profile.local && dice_chance(&s->dice, 100)) {
+        some_burst(s);
+        return;
+    }
+    if (s->profile.local && dice_chance(&s->dice, 300) && give_back(s)) {
+        return;
+    }
     if (index >= s->clients.count || !s->clients.conns[index].open) {
         if (awake(s, d)) {
             index = sim_connect(s, d);

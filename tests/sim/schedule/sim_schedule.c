@@ -81,6 +81,26 @@ static void some_runs(struct sim *s)
     }
 }
 
+/* LOCKs that may be granted from loans, in every third schedule, without a die as well.
+ * In most of these many clients want a name or two for themselves, as a name is not
+ * lent otherwise. */
+static void some_local(struct sim *s, struct engine_config *config)
+{
+    static const uint64_t WINDOW[] = { 5, 20, 100, 100 };
+    struct sim_profile *p = &s->profile;
+
+    p->local = s->seed % 3 == 0;
+    config->local_window_ms = WINDOW[s->seed / 3 % 4];
+    if (p->local && s->seed % 4 != 1) {
+        p->names = 1 + s->seed % 2;
+        p->conns += 4;
+        p->ids = p->owners = p->runs = false;
+        p->fair = p->fair && s->seed % 5 == 0;
+        p->leases = p->leases && s->seed % 7 == 0;
+        memset(p->rw, 0, sizeof(p->rw));
+    }
+}
+
 static void set_up(struct sim *s, const struct schedule_options *o)
 {
     static const char *const NAMES[] = { "job", "door", "tap" };
@@ -104,6 +124,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
     p->leases = dice_chance(&s->dice, 600);
     p->force = dice_chance(&s->dice, 200);
     some_runs(s);
+    some_local(s, &config);
     s->daemon_count = dice_chance(&s->dice, 400) ? 2 : 1;
     for (size_t i = 0; i < p->names; i++) {
         s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));

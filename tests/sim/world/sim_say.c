@@ -46,6 +46,9 @@ const char *ask_text(const struct ask *ask)
     if ((ask->has & LOCK_IS_ENDLESS) != 0) {
         ADD(" ENDLESS");
     }
+    if ((ask->has & LOCK_IS_LOCAL) != 0) {
+        ADD(" LOCAL");
+    }
     if ((ask->has & LOCK_HAS_KEEP) != 0) {
         ADD(" KEEP %" PRIu64, ask->keep_ms);
     }
@@ -109,6 +112,8 @@ static void option(struct ask *ask, const char *w, char **rest)
             ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK ? LOCK_HAS_LEASE : 0;
     } else if (strcmp(w, "ENDLESS") == 0) {
         ask->has |= LOCK_IS_ENDLESS;
+    } else if (strcmp(w, "LOCAL") == 0) {
+        ask->has |= LOCK_IS_LOCAL;
     } else if (strcmp(w, "KEEP") == 0) {
         ask->keep_ms = number(rest);
         ask->has |= LOCK_HAS_KEEP;

@@ -124,6 +124,7 @@ struct sim_profile {
     bool ids, owners, leases, force;
     bool fair, rw[REDIS_NAMES_MAX], mlock;
     bool runs;         /* LOCKs that come together */
+    bool local;        /* plain LOCKs may be granted from loans */
     bool mixed;        /* clients try the wrong family, too */
     bool foreign_dies; /* Redisson's processes end, and their clocks are off */
 };

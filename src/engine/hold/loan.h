@@ -1,0 +1,95 @@
+/* loan: a name that is lent to this daemon, which grants it to its own clients from
+ * memory for a short time.
+ *
+ * A LOCK that may be local, of a name that is asked for often, brings a block of tokens
+ * with its grant. In Redis the lock has the field of the token that ends the block, and
+ * that token is given to nobody. The other tokens of the block are given in order, one
+ * after the other; each holder stands in the field of the loan until a renewal gives
+ * its hold a field of its own (the hold is settled), at the end of a window. A hold
+ * that ends before that ends in memory only, and the next client has the name at once.
+ *
+ *   HELD <──> IDLE ──> RETURNING
+ *     └────> SETTLING
+ *
+ * A loan ends when its holder is settled or gone from Redis, or when it is returned.
+ * Once an op that settles the holder was sent, nobody knows in which field the hold
+ * stands before an answer says so. Redis confirmed the loan when it was sent; it lends
+ * for a window from then on, as long as nothing puts that in doubt. Owned by the lock's
+ * activity. Private to engine/.
+ */
+#ifndef LATCHD_ENGINE_HOLD_LOAN_H
+#define LATCHD_ENGINE_HOLD_LOAN_H
+
+#include "engine/hold/hold.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/timer.h"
+#include "util/list.h"
+#include "util/transition.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct hold;
+struct lock;
+
+enum loan_state {
+    LOAN_HELD,      /* `holder` was granted from the loan, and stands in its field */
+    LOAN_SETTLING,  /* `holder` may have a field of its own by now */
+    LOAN_IDLE,      /* nobody holds */
+    LOAN_RETURNING, /* its release is pending */
+};
+
+extern const struct transitions LOAN_TRANSITIONS;
+
+enum { LOAN_IDLE_MS = 2 }; /* an idle loan is returned after this */
+
+struct loan {
+    struct list in_all; /* eng->loans */
+    struct timer timer; /* IDLE: when the loan is returned */
+    struct lock *lock;
+    struct hold *holder;
+    enum loan_state state;
+    uint64_t first;       /* the block's first token */
+    uint64_t next;        /* the next token to give; less than `token` */
+    uint64_t token;       /* ends the block: the field in Redis is this token's */
+    struct asked asked;   /* the op that brought it */
+    uint64_t lends_until; /* no grant from memory at this time or later; 0: doubt */
+};
+
+/* The loan in whose field that hold stands, or NULL: the hold has a field of its own.
+ */
+static inline struct loan *hold_loan(const struct hold *h)
+{
+    struct loan *loan = h->lock->activity->loan;
+
+    return loan != NULL && loan->holder == h ? loan : NULL;
+}
+
+/* The token of the loan that the hold was granted from; 0: of none. */
+static inline uint64_t hold_loan_token(const struct hold *h)
+{
+    return h->loan_distance == 0 ? 0 : h->token + h->loan_distance;
+}
+
+/* When the hold is settled. */
+static inline uint64_t hold_settle_at(const struct engine *eng, const struct hold *h)
+{
+    return h->began + eng->cfg.local_window_ms;
+}
+
+void loan_set_state(struct loan *loan, enum loan_state state);
+/* The op that brought a loan with this `token` granted the name to `holder`. */
+void loan_begin(struct engine *eng, struct hold *holder, uint64_t token,
+                struct asked asked);
+/* The lock has no loan any more, if it had one. */
+void loan_drop(struct engine *eng, struct lock *lock);
+/* Redis may have gone back to before the last grants, and other daemons may have given
+ * tokens of the last window since: no name is lent until all of these are old. */
+void loans_pause(struct engine *eng);
+/* No more grants from this loan, if there is one. */
+void loan_doubt(struct lock *lock);
+
+#endif

@@ -1,0 +1,205 @@
+/* A name that is lent: what is granted from memory, and what Redis is asked for. */
+#include "unit/engine/hold/engine_loans.h"
+
+TEST_GROUP(.setup = set_up, .teardown = stop_engine);
+
+START_TEST(only_a_name_that_is_asked_for_twice_within_a_window_is_to_be_lent)
+{
+    lock_local(1);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
+    fixture_answer(&e, &op, BUSY);
+    fixture_pass(&e, WINDOW_MS + 1);
+    fixture_close(&e, 1);
+    lock_local(2);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
+    fixture_answer(&e, &op, BUSY);
+    fixture_close(&e, 2);
+    lock_local(3);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(op.op.acquire.claim.block_us, WINDOW_MS * 1000);
+}
+
+START_TEST(when_redis_may_have_gone_back_no_name_is_lent_for_a_while)
+{
+    engine_on_store_down(e.engine);
+    engine_on_store_up(e.engine, false);
+    fixture_pass(&e, LOCAL_WINDOW_MAX_MS - 1);
+    for (uint64_t conn = 1; conn <= 2; conn++) {
+        lock_local(conn);
+        fixture_take_op(&e, OP_ACQUIRE, &op);
+        ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
+        fixture_answer(&e, &op, BUSY);
+        fixture_close(&e, conn);
+    }
+    fixture_pass(&e, 1);
+    lock_local(3);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_ne(op.op.acquire.claim.block_us, 0);
+}
+
+START_TEST(a_name_with_a_local_waiter_behind_the_head_is_to_be_lent)
+{
+    lock_local(1);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op, BUSY);
+    fixture_pass(&e, WINDOW_MS + 1);
+    lock_local(2);
+    fixture_pass(&e, WINDOW_MS + 1);
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_ne(op.op.acquire.claim.block_us, 0);
+}
+
+START_TEST(lease_id_owner_and_other_kinds_make_an_ordinary_lock)
+{
+    lock_local(1);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op, BUSY);
+    fixture_close(&e, 1);
+    fixture_lock(
+        &e, 2, "job",
+        (struct lock_req){ .has = LOCK_IS_LOCAL | LOCK_HAS_LEASE, .lease_ms = 5000 });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
+    fixture_answer(&e, &op, BUSY);
+    fixture_close(&e, 2);
+    fixture_lock(&e, 3, "job",
+                 (struct lock_req){ .has = LOCK_IS_LOCAL, .owner = SPAN("o") });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
+}
+
+START_TEST(the_next_client_has_the_name_without_redis)
+{
+    borrow();
+    lock_local(2);
+    fixture_no_op(&e);
+    unlock(1, FIRST);
+    is_granted(2, FIRST + 1);
+    unlock(2, FIRST + 1);
+    lock_local(3);
+    is_granted(3, FIRST + 2);
+    ck_assert_uint_eq(stats().loans, 1);
+    ck_assert_uint_eq(stats().local_grants, 2);
+}
+
+START_TEST(after_the_window_redis_is_asked)
+{
+    borrow();
+    lock_local(2);
+    fixture_pass(&e, WINDOW_MS - 1);
+    unlock(1, FIRST);
+    is_granted(2, FIRST + 1);
+    lock_local(3);
+    fixture_pass(&e, 1);
+    unlock(2, FIRST + 1);
+    fixture_hears_nothing(&e);
+    is_returned();
+    ck_assert(op.op.release.has_next);
+    ck_assert_uint_ne(op.op.release.next.block_us, 0);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .moved = true,
+                                       .token = LAST + 1,
+                                       .loan_token = LAST + 9 });
+    is_granted(3, LAST + 1);
+    ck_assert_uint_eq(stats().loans, 2);
+}
+
+START_TEST(a_turn_that_began_within_the_window_but_takes_long_asks_redis_H36)
+{
+    borrow();
+    lock_local(2);
+    clock_now = e.now + WINDOW_MS;
+    unlock(1, FIRST);
+    fixture_hears_nothing(&e);
+    is_returned();
+}
+
+START_TEST(the_window_counts_from_when_redis_was_asked)
+{
+    lock_local(1);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op, BUSY);
+    fixture_close(&e, 1);
+    lock_local(1);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_pass(&e, WINDOW_MS);
+    fixture_answer(&e, &op, LENT);
+    is_granted(1, FIRST); /* Redis granted it: as ever */
+    lock_local(2);
+    unlock(1, FIRST);
+    fixture_hears_nothing(&e);
+    is_returned();
+}
+
+START_TEST(a_head_that_is_not_local_gets_the_name_from_redis)
+{
+    borrow();
+    fixture_lock(&e, 2, "job", AS_O);
+    lock_local(3);
+    unlock(1, FIRST);
+    is_returned();
+    ck_assert(op.op.release.has_next);
+    ck_assert_uint_eq(op.op.release.next.block_us, 0);
+    fixture_answer(&e, &op, MOVED(LAST + 1));
+    is_granted(2, LAST + 1);
+}
+
+START_TEST(a_local_head_does_not_pass_who_stands_in_redis_in_a_fair_queue)
+{
+    borrow();
+    lock_local(2);
+    fixture_lock(&e, 3, "job", (struct lock_req){ .kind = KIND_FAIR });
+    unlock(1, FIRST);
+    fixture_hears_nothing(&e);
+}
+
+START_TEST(a_loan_whose_tokens_are_used_up_goes_back)
+{
+    borrow();
+    unlock(1, FIRST);
+    for (uint64_t token = FIRST + 1; token < LAST; token++) {
+        lock_local(1);
+        is_granted(1, token);
+        unlock(1, token);
+    }
+    lock_local(2);
+    is_returned();
+}
+
+START_TEST(a_message_that_the_name_is_free_ends_the_loan)
+{
+    borrow();
+    unlock(1, FIRST);
+    engine_on_message(e.engine, SPAN("job"), false);
+    lock_local(2);
+    fixture_hears_nothing(&e);
+    is_returned();
+}
+
+START_TEST(a_clock_that_jumped_ends_the_loan)
+{
+    borrow();
+    unlock(1, FIRST);
+    engine_on_clock_jump(e.engine);
+    lock_local(2);
+    fixture_hears_nothing(&e);
+    is_returned();
+}
+
+START_TEST(while_redis_is_out_of_reach_nothing_is_granted)
+{
+    borrow();
+    engine_on_store_down(e.engine);
+    unlock(1, FIRST);
+    lock_local(2);
+    fixture_hears_nothing(&e);
+    fixture_no_op(&e);
+    engine_on_store_up(e.engine, true);
+    fixture_collect(&e);
+    is_returned();
+}
