@@ -18,8 +18,9 @@
 
 /* Limits that requests are checked against. CONFIG SET changes them at run time. */
 struct cmd_limits {
-    uint64_t max_name; /* bytes */
-    bool one_tag;      /* Redis Cluster: a name has no brace, or one {tag} */
+    const char *local_names; /* globs with a space between; the configuration's */
+    uint64_t max_name;       /* bytes */
+    bool one_tag;            /* Redis Cluster: a name has no brace, or one {tag} */
     uint64_t max_lease_ms;
     uint64_t max_keep_ms;
     uint64_t max_wait_ms; /* 0: no limit */

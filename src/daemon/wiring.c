@@ -4,6 +4,7 @@
 #include "daemon/status/web.h"
 #include "daemon/tls_certs.h"
 #include "util/alloc.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <inttypes.h>
@@ -234,6 +235,7 @@ static void make_locks(struct server *s)
         .config = config_live_locks_config(&s->config),
         .now_ms = s->now_ms,
         .seed = s->seed,
+        .read_clock = clock_boot_ms,
     };
 
     if (s->embedded != NULL && embedded_lost_power(s->embedded)) {

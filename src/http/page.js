@@ -275,11 +275,13 @@
 
     if (row.holds === 0) {
       if (row.waiting === 0) return [['nobody', 'dim']];
+      if (row.lent) return [['nobody', 'dim'], ['lent to this latchd', '', 'small']];
       return [[s.redis.up ? 'somebody elsewhere' : 'not known', 'dim'],
         [s.redis.up ? 'Redisson, or another latchd' : s.health, '', 'small']];
     }
     parts.push(...owner(row.owner));
     if (row.kind !== 'plain') parts.push([row.kind, 'mark']);
+    if (row.local) parts.push(['local', 'mark']);
     if (row.uncertain) parts.push(['uncertain', 'mark bad']);
     if (row.holds > 1) parts.push([`and ${count(row.holds - 1, 'more', 'more')}`, '', 'small']);
     parts.push([`${from(row)}, token ${row.token}`, '', 'small']);
@@ -309,7 +311,8 @@
     const parts = s.ready ? [['held by ']] : [[s.health]];
 
     if (s.ready) {
-      parts.push(...(row.held_by === '' ? [['somebody elsewhere', 'dim']] : owner(row.held_by)));
+      parts.push(...(row.held_by !== '' ? owner(row.held_by)
+        : [[row.lent ? 'nobody, lent to this latchd' : 'somebody elsewhere', 'dim']]));
     }
     parts.push([ahead, '', 'small']);
     return parts;
@@ -319,6 +322,7 @@
     const parts = owner(row.owner);
 
     if (row.kind !== 'plain') parts.push([row.kind, 'mark']);
+    if (row.local) parts.push(['local', 'mark']);
     parts.push([row.from === null ? 'its place is kept' : from(row), '', 'small']);
     return parts;
   }
@@ -558,6 +562,7 @@
         (n.holds > n.holders.length ? `; the last ${n.holders.length} of them.` : '.');
     }
     if (!s.ready) return `Nobody here holds it. ${s.health}.`;
+    if (n.lent) return 'Held by nobody: lent to this latchd.';
     return n.waiting > 0 ? 'Held by somebody elsewhere: Redisson, or another latchd.'
       : 'No client of this latchd holds it or waits for it. Redisson or another latchd may.';
   }

@@ -46,6 +46,7 @@ void sample_read(struct sample *s, uint64_t now_ms, const redisReply *info,
         [SAMPLE_RECONNECTS] = "redis_reconnects",
         [SAMPLE_LOST] = "lost",
         [SAMPLE_GRANTS] = "grants",
+        [SAMPLE_LOCAL_GRANTS] = "local_grants",
         [SAMPLE_RELEASES] = "releases",
         [SAMPLE_HANDOVERS] = "handovers",
         [SAMPLE_TIMEOUTS] = "timeouts",
@@ -110,6 +111,9 @@ static void write_head(const struct sample *s, const struct sample *before,
     }
     buf_add_str(out, "\n");
     add_rate(out, "granted", s, before, SAMPLE_GRANTS);
+    if (n[SAMPLE_LOCAL_GRANTS] != 0) {
+        add_rate(out, "from memory", s, before, SAMPLE_LOCAL_GRANTS);
+    }
     add_rate(out, "handed over", s, before, SAMPLE_HANDOVERS);
     add_rate(out, "released", s, before, SAMPLE_RELEASES);
     add_rate(out, "given up", s, before, SAMPLE_TIMEOUTS);
@@ -192,6 +196,9 @@ static void write_row(const redisReply *row, size_t columns, struct buf *out)
         add_text_cell(out, text, OWNER_WIDTH, false);
     } else {
         add_bytes_cell(out, owner, OWNER_WIDTH);
+    }
+    if (reply_number(reply_get(holder, "local")) == 1) {
+        buf_add_str(out, "local");
     }
     buf_add_str(out, "\n");
 }

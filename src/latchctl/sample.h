@@ -19,6 +19,7 @@ enum sample_number {
     SAMPLE_LOST,
     /* counters since the start, from here on: displayed as rates */
     SAMPLE_GRANTS,
+    SAMPLE_LOCAL_GRANTS,
     SAMPLE_RELEASES,
     SAMPLE_HANDOVERS,
     SAMPLE_TIMEOUTS,

@@ -159,6 +159,23 @@ static void add_holder(struct why *w, const redisReply *info, const redisReply *
     buf_add_str(&w->out, "\n");
     add_since(w, hold);
     add_until(w, info, hold);
+    if (reply_number(reply_get(hold, "local")) == 1) {
+        buf_add_str(&w->out, "    granted from memory: Redis has lent the name to this "
+                             "latchd\n");
+    }
+}
+
+static void add_nobody(struct why *w, const redisReply *state)
+{
+    if (is_word(state, "withheld")) {
+        buf_add_str(&w->out, " is held by nobody, and nobody is granted it for now.\n");
+    } else if (is_word(state, "lent")) {
+        buf_add_str(&w->out,
+                    " is held by nobody: Redis has lent it to this latchd, which "
+                    "gives it back at once.\n");
+    } else {
+        buf_add_str(&w->out, " is free: nobody holds it.\n");
+    }
 }
 
 static void add_holders(struct why *w, const redisReply *info)
@@ -167,10 +184,7 @@ static void add_holders(struct why *w, const redisReply *info)
 
     show_bytes(&w->out, span_str(w->options->name), 0);
     if (reply_count(holds) == 0) {
-        buf_add_str(&w->out,
-                    is_word(reply_get(info, "state"), "withheld")
-                        ? " is held by nobody, and nobody is granted it for now.\n"
-                        : " is free: nobody holds it.\n");
+        add_nobody(w, reply_get(info, "state"));
         return;
     }
     buf_add_str(&w->out, is_word(reply_get(info, "state"), "uncertain")
@@ -192,6 +206,9 @@ static void add_waiter(struct why *w, const redisReply *waiter, size_t place)
     add_owner(&w->out, reply_text(reply_get(waiter, "owner")));
     buf_add_str(&w->out, ", ");
     show_bytes(&w->out, kind, 0);
+    if (reply_number(reply_get(waiter, "local")) == 1) {
+        buf_add_str(&w->out, ", local");
+    }
     buf_add_str(&w->out, ", for ");
     show_ms(&w->out, reply_number(reply_get(waiter, "waited")));
     if (reply_has_number(left)) {

@@ -4,6 +4,7 @@
 #include "cmd/library/value_text.h"
 #include "cmd/observe/log_identity.h"
 #include "cmd/pipeline.h"
+#include "util/glob.h"
 
 #include <inttypes.h>
 
@@ -26,6 +27,27 @@ static unsigned given_terms(const struct lock_args *args)
            ((args->has & OPT_LEASE) != 0 ? LOCK_HAS_LEASE : 0U) |
            ((args->has & OPT_KEEP) != 0 ? LOCK_HAS_KEEP : 0U) |
            ((args->has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U);
+}
+
+/* Whether the lock may be granted from a loan: the client says so, or `local-names`
+ * does.
+ */
+static bool may_be_local(const struct command_ctx *ctx, const struct lock_args *args)
+{
+    struct span rest = span_str(ctx->cmd->limits.local_names);
+
+    if ((args->has & OPT_LOCAL) != 0) {
+        return true;
+    }
+    if (rest.len == 0 || (args->has & OPT_NOT_LOCAL) != 0) {
+        return false;
+    }
+    while (rest.len > 0) {
+        if (glob_match(span_next(&rest, ' '), args->name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static struct lock_req lock_request(struct command_ctx *ctx,
@@ -52,6 +74,7 @@ void cmd_lock(struct command_ctx *ctx)
     if (ctx_lock_args(ctx, &SYNTAX_LOCK, &args)) {
         struct lock_req req = lock_request(ctx, &args);
 
+        req.has |= may_be_local(ctx, &args) ? LOCK_IS_LOCAL : 0U;
         ctx->subject = subject_of(&args);
         if (!pipeline_gathers(ctx, &req)) {
             req.from = ctx_wait(ctx);

@@ -44,7 +44,7 @@ void write_id(struct buf *out, int proto, uint64_t id)
 /* Writes what only the daemon that keeps a hold knows. */
 static void write_known(struct buf *out, int proto, const struct info_hold *hold)
 {
-    static const char *const KEYS[] = { "held", "left", "renewed" };
+    static const char *const KEYS[] = { "held", "left", "renewed", "local" };
 
     if (!hold->here) {
         for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
@@ -59,6 +59,8 @@ static void write_known(struct buf *out, int proto, const struct info_hold *hold
     resp_int(out, (int64_t)hold->left_ms);
     resp_bulk_str(out, KEYS[2]);
     resp_bulk_str(out, lease_kind_name(hold->lease));
+    resp_bulk_str(out, KEYS[3]);
+    resp_int(out, hold->local);
 }
 
 static bool is_of_library(struct span owner)
@@ -84,7 +86,7 @@ static void write_token(struct lockinfo_reply *r, struct span owner, uint64_t to
 
 static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
 {
-    resp_map(r->out, r->proto, 8);
+    resp_map(r->out, r->proto, 9);
     resp_bulk_str(r->out, "owner");
     resp_bulk(r->out, hold->owner);
     write_kind(r->out, hold->kind);
@@ -141,10 +143,9 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
                     const struct lock_info *info)
 {
     static const char *const STATES[] = {
-        [LOCK_STATE_FREE] = "free",
-        [LOCK_STATE_HELD] = "held",
-        [LOCK_STATE_UNCERTAIN] = "uncertain",
-        [LOCK_STATE_WITHHELD] = "withheld",
+        [LOCK_STATE_FREE] = "free",           [LOCK_STATE_HELD] = "held",
+        [LOCK_STATE_UNCERTAIN] = "uncertain", [LOCK_STATE_WITHHELD] = "withheld",
+        [LOCK_STATE_LENT] = "lent",
     };
     struct lockinfo_reply r = { c, out, client->proto, client_overrides(c, client) };
 
@@ -247,7 +248,7 @@ static void list_waiter(void *ctx, const struct waiter_info *info)
     struct conn *conn =
         info->conn == 0 ? NULL : net_find(l->ctx->cmd->env.net, info->conn);
 
-    resp_map(out, proto, 6);
+    resp_map(out, proto, 7);
     resp_bulk_str(out, "owner");
     resp_bulk(out, info->owner);
     write_kind(out, info->kind);
@@ -270,6 +271,8 @@ static void list_waiter(void *ctx, const struct waiter_info *info)
         conn_info(conn, &ci);
         resp_bulk_str(out, ci.peer);
     }
+    resp_bulk_str(out, "local");
+    resp_int(out, info->local);
     l->count++;
 }
 

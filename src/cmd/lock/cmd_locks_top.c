@@ -70,7 +70,7 @@ static void write_holder(struct buf *out, int proto, const struct name_view *row
         resp_null(out, proto);
         return;
     }
-    resp_map(out, proto, 7);
+    resp_map(out, proto, 8);
     resp_bulk_str(out, "owner");
     resp_bulk(out, h->owner);
     write_kind(out, h->kind);
@@ -84,6 +84,8 @@ static void write_holder(struct buf *out, int proto, const struct name_view *row
     resp_int(out, (int64_t)h->left_ms);
     resp_bulk_str(out, "renewed");
     resp_bulk_str(out, lease_kind_name(h->lease));
+    resp_bulk_str(out, "local");
+    resp_int(out, h->local);
 }
 
 void cmd_locks_top(struct command_ctx *ctx, size_t most)

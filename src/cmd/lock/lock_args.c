@@ -17,7 +17,8 @@ enum {
 
 const struct lock_syntax SYNTAX_LOCK = {
     "LOCK",
-    OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE,
+    OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE |
+        OPT_LOCAL,
     RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
 };
 const struct lock_syntax SYNTAX_UNLOCK = {
@@ -202,6 +203,7 @@ static const struct {
     { "ANY", OPT_ANY, NULL },           { "CURSOR", OPT_CURSOR, read_cursor },
     { "MATCH", OPT_MATCH, read_match }, { "COUNT", OPT_COUNT, read_count },
     { "TOP", OPT_TOP, read_top },       { "VALUE", OPT_VALUE, read_value },
+    { "LOCAL", OPT_LOCAL, NULL },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
@@ -392,6 +394,10 @@ static bool check_together(struct parse *p)
     if ((has & OPT_GRACE) != 0 && (has & OPT_LEASE) != 0) {
         return reject_args(p, "GRACE and LEASE exclude each other: "
                               "a fixed lease is not tied to a connection");
+    }
+    if ((has & OPT_LOCAL) != 0 && (has & OPT_NOT_LOCAL) != 0) {
+        list_words(has & OPT_NOT_LOCAL, words, sizeof(words));
+        return reject_args(p, "LOCAL does not go with %s", words);
     }
     if ((p->syntax->rules & RULE_MAX_WAIT) != 0 && p->limits->max_wait_ms != 0 &&
         (has & OPT_WAIT) == 0) {

@@ -41,8 +41,11 @@ enum lock_option {
     OPT_COUNT = 1 << 13,
     OPT_TOP = 1 << 14,
     OPT_VALUE = 1 << 15,
+    OPT_LOCAL = 1 << 16,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE,
+    /* what a LOCK that is granted from a loan can't have */
+    OPT_NOT_LOCAL = OPT_KINDS | OPT_OWNER | OPT_ID | OPT_KEEP,
 };
 
 /* What a command allows besides its options: bits of lock_syntax.rules. */

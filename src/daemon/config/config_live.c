@@ -23,6 +23,7 @@ struct engine_config config_live_locks_config(const struct config *c)
         .fair_window = c->fair_window,
         .handover_limit = c->handover_limit,
         .handover_pause_ms = c->handover_pause_ms,
+        .local_window_ms = c->local_window_ms,
         .grace_ms = c->grace_ms,
         .max_keep_ms = c->max_keep_ms,
         .max_lease_ms = c->max_lease_ms,
@@ -40,6 +41,7 @@ struct engine_config config_live_locks_config(const struct config *c)
 struct cmd_limits config_live_cmd_limits(const struct config *c)
 {
     return (struct cmd_limits){
+        .local_names = c->local_names == NULL ? "" : c->local_names,
         .max_name = c->max_name_length,
         .one_tag = config_is_cluster(c),
         .max_lease_ms = c->max_lease_ms,

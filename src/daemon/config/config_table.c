@@ -1,4 +1,5 @@
 #include "daemon/config/config.h"
+#include "engine/engine.h"
 #include "engine/op.h"
 
 #include "latchd/protocol.h"
@@ -152,6 +153,14 @@ const struct config_key CONFIG_KEYS[] = {
       "after 10 ms of them, waiters elsewhere get a chance, if there are any." },
     { "handoff-pause", KEY_MSEC, FIELD(handover_pause_ms), "2ms", 0, MINUTES, NULL,
       KEY_LIVE, LOCKS, "How long this daemon's waiters pause after handoff-limit." },
+    { "local-names", KEY_WORDS, FIELD(local_names), "", 0, CONFIG_VALUE_MAX, NULL,
+      KEY_LIVE, LOCKS,
+      "Names, as globs, whose plain LOCKs are LOCAL without saying so: see\n"
+      "latchd-protocol(7)." },
+    { "local-window", KEY_MSEC, FIELD(local_window_ms), "20ms", 1, LOCAL_WINDOW_MAX_MS,
+      NULL, KEY_LIVE, LOCKS,
+      "For how long a name that is lent to this daemon is granted from memory before\n"
+      "Redis is asked again." },
     { "max-lease", KEY_MSEC, FIELD(max_lease_ms), "24h", LATCHD_LEASE_MIN_MS,
       365 * DAYS, NULL, KEY_LIVE, LOCKS, "Longest LEASE that a client may ask for." },
     { "max-wait", KEY_MSEC, FIELD(max_wait_ms), "0", 0, 365 * DAYS, NULL, KEY_LIVE,

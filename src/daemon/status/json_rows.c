@@ -36,6 +36,7 @@ static void write_holder(struct row_writer *w, const struct hold_view *v)
     json_bool(w->j, "fixed", v->lease == LEASE_FIXED);
     json_bool(w->j, "endless", v->lease == LEASE_ENDLESS);
     json_bool(w->j, "uncertain", v->uncertain);
+    json_bool(w->j, "local", v->local);
     write_client(w, v->conn);
 }
 
@@ -65,6 +66,8 @@ void write_wait_row(void *ctx, const struct wait_view *v)
     }
     json_bytes(w->j, "held_by", v->held_by);
     json_uint(w->j, "ahead", v->ahead);
+    json_bool(w->j, "lent", v->lent);
+    json_bool(w->j, "local", v->waiter.local);
     write_client(w, v->waiter.conn);
     json_close(w->j, '}');
 }
@@ -74,6 +77,7 @@ void write_name_fields(struct row_writer *w, const struct name_view *v)
     json_uint(w->j, "waiting", v->waiting);
     json_uint(w->j, "longest_ms", v->longest_wait_ms);
     json_uint(w->j, "holds", v->holds);
+    json_bool(w->j, "lent", v->lent);
     if (v->holds > 0) {
         write_holder(w, &v->newest);
     }

@@ -33,6 +33,9 @@ static void add_lock_counts(const struct engine_stats *n, struct buf *out)
     prom_gauge(out, "latchd_waiters_kept",
                "Places in queues that are kept for clients that come back.",
                n->retained_waiters);
+    prom_gauge(out, "latchd_names_lent",
+               "Names that Redis has lent to this daemon, for grants from memory.",
+               n->lent);
     prom_family(out, "latchd_longest_wait_seconds", "gauge",
                 "How long the one that waits longest has been waiting.");
     prom_seconds(out, "latchd_longest_wait_seconds", NULL, n->oldest_wait_ms * 1000);
@@ -43,6 +46,15 @@ static void add_lock_events(const struct engine_stats *n, struct buf *out)
     prom_counter(out, "latchd_grants_total", "Grants, re-entries included.", n->grants);
     prom_counter(out, "latchd_handovers_total",
                  "Grants in the script of the release before.", n->handovers);
+    prom_counter(out, "latchd_local_grants_total",
+                 "Grants from memory, without a call to Redis.", n->local_grants);
+    prom_counter(out, "latchd_loans_total",
+                 "How often Redis lent a name, for grants from memory.", n->loans);
+    prom_counter(out, "latchd_loans_settled_total",
+                 "Loans that ended as the ordinary hold of a client.", n->settled);
+    prom_counter(out, "latchd_loans_returned_total",
+                 "Loans that were given back, for others or for the next waiter.",
+                 n->returned);
     prom_counter(out, "latchd_releases_total", "Holds that were released.",
                  n->releases);
     prom_counter(out, "latchd_losses_total",

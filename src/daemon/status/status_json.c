@@ -68,6 +68,7 @@ static void add_now(struct server *s, struct json *j)
     json_uint(j, "names", n.locks);
     json_uint(j, "held", n.holds);
     json_uint(j, "uncertain", n.uncertain);
+    json_uint(j, "lent", n.lent);
     json_uint(j, "waiting", n.waiters);
     json_uint(j, "kept", n.retained_waiters);
     json_uint(j, "longest_ms", n.oldest_wait_ms);
@@ -75,6 +76,8 @@ static void add_now(struct server *s, struct json *j)
     json_close(j, '}');
     json_open(j, "total", '{');
     json_uint(j, "grants", n.grants);
+    json_uint(j, "local_grants", n.local_grants);
+    json_uint(j, "loans", n.loans);
     json_uint(j, "releases", n.releases);
     json_uint(j, "handovers", n.handovers);
     json_uint(j, "lost", n.lost);

@@ -124,7 +124,13 @@ bool engine_unblock(struct engine *l, uint64_t conn, bool with_error)
 
 void engine_stats(const struct engine *l, struct engine_stats *ret)
 {
-    *ret = (struct engine_stats){ .locks = 5, .store_up = true };
+    *ret = (struct engine_stats){ .locks = 5,
+                                  .store_up = true,
+                                  .lent = 1,
+                                  .loans = 6,
+                                  .settled = 2,
+                                  .returned = 3,
+                                  .local_grants = 70 };
 }
 
 size_t engine_memory(const struct engine *l, struct span name, size_t samples)
@@ -151,8 +157,8 @@ uint64_t engine_scan(struct engine *l, uint64_t cursor, size_t count, lock_name_
 void engine_waiters(struct engine *l, struct span name, size_t count,
                     waiter_info_fn *fn, void *ctx)
 {
-    struct waiter_info first = { KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1 };
-    struct waiter_info second = { KIND_PLAIN, SPAN(""), 10, 90, 0 };
+    struct waiter_info first = { KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1, false };
+    struct waiter_info second = { KIND_PLAIN, SPAN(""), 10, 90, 0, true };
 
     fn(ctx, &first);
     if (count > 1) {

@@ -127,7 +127,7 @@ START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
         { "ID", OPT_ID },       { "KEEP", OPT_KEEP },   { "GRACE", OPT_GRACE },
         { "TOKEN", OPT_TOKEN }, { "ANY", OPT_ANY },     { "CURSOR", OPT_CURSOR },
         { "MATCH", OPT_MATCH }, { "COUNT", OPT_COUNT }, { "TOP", OPT_TOP },
-        { "VALUE", OPT_VALUE },
+        { "VALUE", OPT_VALUE }, { "LOCAL", OPT_LOCAL },
     };
     const struct command *c = command_find(span_str(SYNTAXES[_i].command));
     unsigned bits = 0;

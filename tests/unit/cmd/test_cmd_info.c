@@ -25,6 +25,13 @@ START_TEST(sections_are_those_of_redis_and_ours)
     ck_assert(!has(out, "# Server"));
 }
 
+START_TEST(loans_are_told_with_how_they_ended)
+{
+    ck_assert(has(fake_run(me, "INFO locks"),
+                  "\r\nlent:1\r\nloans:6\r\nloans_settled:2\r\n"
+                  "loans_returned:3\r\nlocal_grants:70\r\n"));
+}
+
 START_TEST(commands_are_told_by_outcome)
 {
     const char *out;

@@ -24,6 +24,37 @@ START_TEST(lock_asks_the_engine_and_waits)
     ck_assert(!me->suspended && !me->awaited);
 }
 
+static const struct {
+    const char *local_names;
+    const char *line;
+    bool local;
+} LOCAL_CASES[] = {
+    { NULL, "LOCK job", false },
+    { NULL, "LOCK job LOCAL", true },
+    { "", "LOCK job local WAIT 5", true },
+    { "other job*", "LOCK job", true },
+    { "other job*", "LOCK job:1 WAIT 0 GRACE 5", true },
+    { "j?b other", "LOCK jobs", false },
+    { "*", "LOCK job FAIR", false },
+    { "*", "LOCK job READ", false },
+    { "*", "LOCK job WRITE", false },
+    { "*", "LOCK job OWNER joe", false },
+    { "*", "LOCK job ID " ID16, false },
+    { "*", "LOCK job KEEP 5 ID " ID16, false },
+};
+
+START_TEST(names_that_are_set_to_be_local_need_no_word, TEST_ROWS(LOCAL_CASES))
+{
+    struct cmd_limits limits = { .max_name = 512,
+                                 .max_lease_ms = 86400000,
+                                 .max_keep_ms = 30000,
+                                 .local_names = LOCAL_CASES[_i].local_names };
+
+    cmd_set_limits(fake.cmd, &limits);
+    ck_assert_str_eq(fake_run(me, LOCAL_CASES[_i].line), "");
+    ck_assert(((fake.lock.has & LOCK_IS_LOCAL) != 0) == LOCAL_CASES[_i].local);
+}
+
 START_TEST(kinds_go_to_the_engine)
 {
     (void)fake_run(me, "LOCK job WAIT 0 FAIR");
@@ -132,9 +163,8 @@ START_TEST(unblock_asks_the_engine)
 
 START_TEST(lockinfo_tells_kinds_and_the_queue)
 {
-    const struct info_hold hold = {
-        KIND_WRITE, SPAN("ann"), 1, 7, 4, true, true, 9, 8
-    };
+    const struct info_hold hold = { KIND_WRITE, SPAN("ann"), 1, 7, 4,
+                                    true,       true,        9, 8, true };
     const struct span queue[] = { SPAN("bob"), SPAN("uuid:1") };
     const struct lock_info info = { .name = SPAN("a"),
                                     .kind = KIND_FAIR,
@@ -153,11 +183,11 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
     ck_assert_str_eq(fake_output(me),
                      "*16\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
                      "$5\r\nstate\r\n$9\r\nuncertain\r\n$3\r\nttl\r\n:5\r\n"
-                     "$5\r\nholds\r\n*1\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$5\r\nholds\r\n*1\r\n*18\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nwrite\r\n$5\r\ncount\r\n:1\r\n"
                      "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n:4\r\n"
                      "$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
-                     "$7\r\nrenewed\r\n$5\r\nfixed\r\n"
+                     "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:1\r\n"
                      "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
                      "$3\r\nbob\r\n$6\r\nuuid:1\r\n$6\r\nlosses\r\n*0\r\n");
 }
@@ -292,10 +322,11 @@ START_TEST(lockinfo_is_a_map_in_order)
     ck_assert_str_eq(fake_output(me),
                      "%8\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
                      "$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n:500\r\n"
-                     "$5\r\nholds\r\n*1\r\n%8\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$5\r\nholds\r\n*1\r\n%9\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ncount\r\n:2\r\n"
                      "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n_\r\n"
                      "$4\r\nheld\r\n_\r\n$4\r\nleft\r\n_\r\n$7\r\nrenewed\r\n_\r\n"
+                     "$5\r\nlocal\r\n_\r\n"
                      "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n"
                      "$6\r\nlosses\r\n*0\r\n");
 }
@@ -324,10 +355,10 @@ START_TEST(the_top_is_the_hottest_first_each_once)
     static const char COLD[] =
         "$4\r\nname\r\n$4\r\ncold\r\n$7\r\nwaiting\r\n:0\r\n"
         "$6\r\nwaited\r\n:0\r\n$5\r\nholds\r\n:1\r\n"
-        "$6\r\nholder\r\n*14\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+        "$6\r\nholder\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
         "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ntoken\r\n:7\r\n"
         "$6\r\nclient\r\n:4\r\n$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
-        "$7\r\nrenewed\r\n$5\r\nfixed\r\n";
+        "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:0\r\n";
     char both[1024];
 
     (void)snprintf(both, sizeof(both), "*2\r\n*10\r\n%s$-1\r\n*10\r\n%s", HOT, COLD);
