@@ -385,6 +385,35 @@ def owners_are_their_users_own(latchd):
         expect(admin.ask("UNLOCK", "job", "OWNER", "o"), ":0")
 
 
+def local_needs_no_more_than_lock(latchd):
+    with Stand(latchd, level="error") as stand:
+        admin, ann, bob = (Wire(stand.port) for _ in range(3))
+        for name, wire in (("ann", ann), ("bob", bob)):
+            expect(admin.ask("ACL", "SETUSER", name, "on", f">{name}", "+lock", "+unlock",
+                             "+lockinfo", "~hot:*"), "+OK")
+            expect(wire.ask("AUTH", name, name), "+OK")
+        expect(admin.ask("CONFIG", "SET", "local-window", "100ms"), "+OK")
+        expect(admin.ask("CONFIG", "SET", "local-names", "*"), "+OK")
+
+        def from_memory(*local):
+            """Ann holds it, from memory, as LOCKINFO has just shown."""
+            for _ in range(3):
+                expect(ann.ask("LOCK", "hot:1", *local), ":")
+                expect(ann.ask("UNLOCK", "hot:1"), ":0")
+            token = text_of(ann.ask("LOCK", "hot:1", *local))[1:-2]
+            expect(bob.ask("UNLOCK", "hot:1", "TOKEN", token), "-NOPERM ")
+            expect(ann.ask("LOCK", "cold", *local), "-NOPERM ")
+            local_one = b"$5\r\nlocal\r\n:1\r\n" in ann.ask("LOCKINFO", "hot:1")
+            expect(ann.ask("UNLOCK", "hot:1", "TOKEN", token), ":0")
+            expect(ann.ask("UNLOCK", "hot:1", "TOKEN", token), ":0")
+            expect(bob.ask("LOCK", "hot:1", *local), ":")
+            expect(bob.ask("UNLOCK", "hot:1"), ":0")
+            return local_one
+
+        until(lambda: from_memory("LOCAL"))
+        until(from_memory)
+
+
 def secrets_are_nowhere(latchd):
     with tempfile.TemporaryFile("w+") as log:
         stand = Stand(latchd, "--requirepass", "s3cret1", level="debug")
@@ -421,7 +450,7 @@ def main():
               for test in (files_are_read_as_redis_does, deleted_users_are_disconnected,
                            a_bad_file_stops_the_start, sighup_reads_the_file_again,
                            what_is_anns_is_not_bobs, owners_are_their_users_own,
-                           secrets_are_nowhere)]
+                           local_needs_no_more_than_lock, secrets_are_nowhere)]
     sys.exit(1 if tap(cases) else 0)
 
 

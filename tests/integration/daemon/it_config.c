@@ -244,6 +244,31 @@ START_TEST(config_rewrite_keeps_the_file_of_its_owner)
     expect_file(want);
 }
 
+START_TEST(local_names_are_globs_with_spaces_between_them_wherever_they_stand)
+{
+    static const char *const SET[] = { "CONFIG", "SET",          "local-names",
+                                       "a:* b",  "local-window", "7ms" };
+    char want[512];
+    struct value v;
+
+    write_file("local-names hot:* j?b\nlocal-window 5ms\n");
+    stand_up("--config", path, NULL);
+    v = ask(stand.admin, "CONFIG GET local-*");
+    ck_assert(value_is_text(value_get(&v, "local-names"), "hot:* j?b"));
+    ck_assert(value_is_text(value_get(&v, "local-window"), "5ms"));
+    value_fini(&v);
+    client_send_args(stand.admin, 6, SET, NULL);
+    expect_status(stand.admin, "OK");
+    ask_error(stand.admin, "ERR", "CONFIG SET local-window 101ms");
+    ask_error(stand.admin, "ERR", "CONFIG SET local-window 0");
+    ask_ok(stand.admin, "CONFIG REWRITE");
+    (void)snprintf(want, sizeof(want),
+                   "local-names a:* b\nlocal-window 7ms\nredis unix://%s\n",
+                   redis_path(stand.redis));
+    stand_down();
+    expect_file(want);
+}
+
 START_TEST(without_a_file_there_is_nothing_to_rewrite)
 {
     stand_up(NULL);

@@ -112,6 +112,40 @@ def metrics_are_as_prometheus_wants_them():
         assert abs(value(found, "process_start_time_seconds") - time.time()) < 600
 
 
+def loans_are_counted_and_how_they_end():
+    with HttpStand(BINARY, "--local-window", "100ms") as stand, stand.client() as client:
+
+        def counts():
+            found = parse(stand.get("/metrics"))
+            return {key: value(found, f"latchd_{key}") for key in (
+                "names_lent", "loans_total", "loans_settled_total", "loans_returned_total",
+                "local_grants_total", "grants_total")}
+
+        def pass_on():
+            for _ in range(20):
+                stand.tell(client, "LOCK", "hot", "LOCAL")
+                stand.tell(client, "UNLOCK", "hot")
+            return counts()["local_grants_total"] > 0
+
+        def settle():
+            before = counts()["loans_settled_total"]
+            for _ in range(3):
+                stand.tell(client, "UNLOCK", "hot")
+                stand.tell(client, "LOCK", "hot", "LOCAL")
+            time.sleep(0.11)  # a window; what was made before is given for a tenth of a second
+            return counts()["loans_settled_total"] > before
+
+        wait_for(pass_on, "nothing is granted from memory")
+        stand.tell(client, "LOCK", "hot", "LOCAL")
+        wait_for(settle, "no hold is settled")
+        stand.tell(client, "UNLOCK", "hot")
+        wait_for(lambda: pass_on() and counts()["loans_returned_total"], "no loan goes back")
+        wait_for(lambda: counts()["names_lent"] == 0, "a name stays lent")
+        now = counts()
+        ended = now["loans_settled_total"] + now["loans_returned_total"]
+        assert now["loans_total"] == ended and now["grants_total"] > now["local_grants_total"], now
+
+
 def health_follows_redis():
     with HttpStand(BINARY, "--redis-timeout", "300ms") as stand:
         assert stand.ask("GET", "/healthz")[2] == b"ok\n"
@@ -146,6 +180,33 @@ def the_status_tells_who_holds_and_who_waits_and_why():
         assert [(c["name"], c["waiting"]) for c in s["crowded"]] == [(shown(first), 1)]
         wait_for(lambda: len(stand.status()["history"]["held"]) >= 2, "no history")
         assert stand.status()["history"]["held"][-1] == len(HOSTILE)
+
+
+def what_is_granted_from_memory_is_marked():
+    with HttpStand(BINARY, "--local-window", "100ms") as stand, stand.client() as holder, \
+            stand.client() as waiter:
+
+        def marked():
+            for _ in range(3):
+                stand.tell(holder, "LOCK", "hot", "LOCAL")
+                stand.tell(holder, "UNLOCK", "hot")
+            stand.tell(holder, "LOCK", "hot", "LOCAL")
+            waiter.sendall(words("LOCK", "hot", "LOCAL", "WAIT", 60000))
+            wait_for(lambda: stand.name(b"hot")["waiting"] == 1, "nobody waits")
+            seen = stand.name(b"hot")
+            assert [h["token"] > 0 for h in seen["holders"]] == [True], seen
+            assert [(w["local"], w["lent"]) for w in seen["waits"]] == [(True, seen["lent"])], seen
+            stand.tell(holder, "UNLOCK", "hot")
+            assert waiter.recv(100).startswith(b":")
+            stand.tell(waiter, "UNLOCK", "hot")
+            return seen["holders"][0]["local"] and seen["lent"]
+
+        wait_for(marked, "no hold is from memory")
+        stand.tell(holder, "LOCK", "once")
+        once = stand.name(b"once")
+        assert not once["lent"] and not once["holders"][0]["local"], once
+        wait_for(lambda: stand.status()["now"]["lent"] == 0, "a name stays lent")
+        assert stand.status()["total"]["local_grants"] > 0 < stand.status()["total"]["loans"]
 
 
 def what_was_lost_is_told_with_who_when_and_why():
@@ -387,8 +448,10 @@ CASES = [
     the_page_is_one_document_that_loads_nothing,
     only_our_own_names_are_answered,
     metrics_are_as_prometheus_wants_them,
+    loans_are_counted_and_how_they_end,
     health_follows_redis,
     the_status_tells_who_holds_and_who_waits_and_why,
+    what_is_granted_from_memory_is_marked,
     what_was_lost_is_told_with_who_when_and_why,
     a_search_finds_every_name_with_the_text_and_no_other,
     one_name_is_told_with_holders_waiters_and_losses,

@@ -92,7 +92,7 @@ def fill(stand, clients):
     for name in HOSTILE:
         stand.tell(holder, "LOCK", name, "OWNER", "<b>ann</b>")
     waiter.sendall(words("LOCK", list(HOSTILE)[0], "WAIT", 600000, "OWNER", "<i>bob</i>"))
-    other.sendall(words("LOCK", list(HOSTILE)[0]))
+    other.sendall(words("LOCK", list(HOSTILE)[0], "LOCAL"))
     wait_for(lambda: len(stand.status()["waits"]) == 2, "nobody waits")
     wait_for(lambda: len(stand.status()["history"]["held"]) >= 2, "no history")
 
@@ -107,7 +107,7 @@ def the_page_shows_names_as_they_are_and_nothing_else():
         assert page.cells["crowded", "Waiting"] == ["2"]
         assert "<b>ann</b>" in page.cells["crowded", "Held by"][0]
         who, why = page.cells["waits", "Who"], page.cells["waits", "Why"]
-        assert who[0].startswith("<i>bob</i>") and who[1].startswith("anonymous"), who
+        assert who[0].startswith("<i>bob</i>") and who[1].startswith("anonymouslocal"), who
         assert why == ["held by <b>ann</b>first in line", "held by <b>ann</b>1 ahead"], why
         for tag in ("b", "i", "img"):
             assert tag not in page.tags, tag

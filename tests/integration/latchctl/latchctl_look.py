@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from latchctl_stand import CtlStand, expect, result, until
+from resp import Wire
 from stand import Skip, tap
 
 ODD = "odd \x1b[31m\"\\name\x01"
@@ -56,6 +57,30 @@ def why_watchdog(stand):
     expect(stand.run("force", "bare", "--owner", "bob").returncode == 1)
     told(stand, "force", "bare", "--owner", "ann")
     expect(stand.is_free("bare"))
+
+
+def why_local(stand):
+    """A name is lent for a moment only: so it is lent until somebody sees that."""
+    address = ("127.0.0.1", stand.port)
+    with Wire(address) as holder, Wire(address) as waiter:
+        expect(holder.ask("CONFIG", "SET", "local-window", "100ms") == "OK")
+        expect(holder.ask("CONFIG", "SET", "local-names", "lent-*") == "OK")
+
+        def seen():
+            for _ in range(3):
+                holder.ask("LOCK", "lent-1")
+                holder.ask("UNLOCK", "lent-1")
+            token = holder.ask("LOCK", "lent-1")
+            waiter.send("LOCK", "lent-1", "WAIT", "60000")
+            got = told(stand, "why", "lent-1")
+            holder.ask("UNLOCK", "lent-1")
+            expect(waiter.receive() > token)
+            waiter.ask("UNLOCK", "lent-1")
+            expect(f"latchd:{token}, connection" in got, got)
+            expect(re.search(r"\n  1\. a client without a name, plain, local, for \d+", got), got)
+            return "    granted from memory: Redis has lent the name to this latchd\n" in got
+
+        until(seen, "no hold from memory")
 
 
 def why_redisson(stand):
@@ -193,6 +218,7 @@ CASES = [
     ("why_tells_the_holder_the_waiters_and_what_to_do", why_held),
     ("why_tells_of_a_hold_that_nobody_renews", why_watchdog),
     ("why_tells_of_redisson", why_redisson),
+    ("why_tells_of_holds_from_memory", why_local),
     ("why_tells_all_readers", why_shared),
     ("why_tells_what_was_lost_and_by_whom", why_lost),
     ("odd_names_do_not_reach_the_terminal", odd_names),

@@ -11,6 +11,7 @@ import termios
 import time
 
 from latchctl_stand import CtlStand, Shell, child_of, expect, result, until
+from resp import Wire
 from stand import tap
 
 HELD = 10000
@@ -45,6 +46,29 @@ def rows(stand):
         ctl.terminate()
     for ctl in holders + waiters:
         result(ctl)
+
+
+def local(stand):
+    """What is granted from memory has a rate, and such a hold a mark, while it is one."""
+    with Wire(("127.0.0.1", stand.port)) as client:
+        expect("from memory" not in stand.run("top", "--once").stdout)
+        expect(client.ask("CONFIG", "SET", "local-window", "100ms") == "OK")
+
+        def seen():
+            for _ in range(3):
+                client.ask("LOCK", "lent", "LOCAL")
+                client.ask("UNLOCK", "lent")
+            client.ask("LOCK", "lent", "LOCAL")
+            got = stand.run("top", "--once").stdout
+            client.ask("UNLOCK", "lent")
+            row = next(line for line in got.splitlines() if line.startswith("lent "))
+            return re.search(r"  from memory [1-9]", got) and row.endswith(" local")
+
+        until(seen, "no hold from memory")
+        client.ask("LOCK", "ordinary")
+        got = stand.run("top", "--once").stdout.splitlines()
+        client.ask("UNLOCK", "ordinary")
+        expect([line for line in got if line.startswith("ordinary ") and "local" not in line], got)
 
 
 def live(stand):
@@ -152,6 +176,7 @@ def crowd(stand):
 
 CASES = [
     ("once_is_a_table", once),
+    ("what_is_granted_from_memory_is_marked", local),
     ("the_hottest_names_come_first", rows),
     ("it_lives_and_leaves_the_terminal_as_it_was", live),
     ("however_it_ends_the_terminal_is_given_back", ends),
