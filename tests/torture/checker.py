@@ -307,6 +307,56 @@ def what_was_given_back_or_had_its_own_end_is_not_lost():
     same(found(Story().lock("c", 0, 5, 1, lease_ms=500).unlock("c", 400, GONE)), ["lost"])
 
 
+def lent(topology="single"):
+    """A hold that is from memory, and was granted just then."""
+    return Story(topology).lock("c", 0, 100, 5, kind="local")
+
+
+def what_another_daemon_knows_nothing_of_is_young():
+    def story(at, topology="single", **more):
+        return lent(topology).renew("c", at, GONE, **more)
+    same((found(story(110, daemon="b")), allowed(story(110, daemon="b"))),
+         ([], ["lost: a young hold, through another daemon"]))
+    same(found(story(110)), ["lost"])
+    same(found(story(300, daemon="b")), ["lost"])
+    same(found(story(110, "quorum", daemon="b")), ["lost"])
+    same(found(Story().lock("c", 0, 100, 5).renew("c", 110, GONE, daemon="b")), ["lost"])
+    same(found(lent().renew("c", 105).renew("c", 110, GONE, daemon="b")), ["lost"])
+    same(found(lent().fault("cut", 110, 300).renew("c", 2200, GONE, daemon="b")), [])
+    same(found(lent().fault("stop latchd", 110, 300).renew("c", 350, GONE, daemon="b")), [])
+    same(found(lent().fault("stop latchd", 110, 300, "z").renew("c", 350, GONE, daemon="b")),
+         ["lost"])
+
+
+def a_crash_ends_young_holds_only():
+    def story(at, kind="kill latchd", target="a"):
+        return lent().fault(kind, at, at + 500, target).renew("c", at + 600, GONE)
+    same((found(story(110)), allowed(story(110))),
+         ([], ["lost: a crash over a young hold"]))
+    same(found(story(110, "restart latchd")), ["lost"])
+    same(found(story(110, target="b")), ["lost"])
+    same(found(story(400)), ["lost"])
+
+
+def a_lent_name_may_be_granted_below_who_took_it_away():
+    def story(kind, at):
+        return (Story().lock("d", 0, 100, 9, daemon="b").unlock("d", 101, daemon="b")
+                .lock("c", at, at + 1, 5, kind="local").unlock("c", at + 5)
+                .fault(kind, 90, 95))
+    same((found(story("flushall", 110)), allowed(story("flushall", 110))),
+         ([], ["token: a lent name was taken away from outside"]))
+    same(found(story("flushall", 400)), ["token"])
+    same(found(story("cut", 110)), ["token"])
+
+
+def an_unlock_that_is_sent_again_has_the_same_answer():
+    def story(value):
+        return lent().unlock("c", 110).ask("AGAIN", "c", 112, 113, value)
+    same(found(story(0)), [])
+    same(found(story(GONE)), ["sent again"])
+    same(found(story(GONE).fault("kill latchd", 111, 112)), [])
+
+
 def a_record_survives_its_file():
     story = two_in_turn().tell("c", 7).close("d", 8).fault("cut", 1, 2).leave(1, 2)
     story.renew("c", 100, GONE).write("d", 59, 2, 0, 1, 1)
@@ -335,7 +385,7 @@ def main():
     cases = [(name, case) for name, case in globals().items()
              if getattr(case, "__module__", None) == __name__ and callable(case)
              and name not in ("Story", "found", "allowed", "same", "main", "tap",
-                              "two_in_turn")]
+                              "two_in_turn", "lent")]
     sys.exit(1 if tap(cases) else 0)
 
 

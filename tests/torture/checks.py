@@ -4,10 +4,12 @@ Checked are: that two never had a name at once while each was vouched for; that 
 grow with real time and none is given twice; that what was written under a lock was
 written in the order of the tokens and that no update got lost; the order of fair
 waiters; one grant and one entry for each request ID; answers in time; that nothing is
-left behind; that nothing acknowledged is lost. Each in O(n log n).
+left behind; that nothing acknowledged is lost; that an UNLOCK which is sent again has the
+same answer. Each in O(n log n).
 
 What a topology does not promise (docs/backends.md; latchd-protocol(7),
-"Failover") is an Allowance: it is counted by its name and is no violation.
+"Failover") is an Allowance: it is counted by its name and is no violation. So is what LOCAL
+gives up: local_rules.py.
 """
 import bisect
 import collections
@@ -16,6 +18,7 @@ import itertools
 
 from history import (MS, STALLED, TOLD_LATE_MS, late_answers, overlaps,
                      tokens_that_do_not_grow)
+from local_rules import Young
 
 # What of a lease is left whenever a renewal fails: renewals are sent every third. Less
 # what renewals and clients may be late on a busy machine.
@@ -101,6 +104,7 @@ class Checker:
         self.outages = self.merged()
         self.holds = record.holds()
         self.again = self.repeated()
+        self.young = Young(record)
         self.verdict = Verdict()
         self.word = collections.defaultdict(list)  # when a client heard of doubts
         for told in record.told:
@@ -112,7 +116,7 @@ class Checker:
 
     def run(self):
         for check in (self.overlaps, self.tokens, self.writes, self.fair, self.requests,
-                      self.deadlines, self.slept, self.left, self.lost):
+                      self.deadlines, self.slept, self.left, self.lost, self.sent_again):
             check()
         counts, record = self.verdict.counts, self.record
         counts.update(requests=len(record.asks), holds=len(self.holds),
@@ -168,7 +172,7 @@ class Checker:
     def tokens(self):
         for old, new in tokens_that_do_not_grow(self.holds):
             self.judge("token", f"{new.name}: {new} came after {old}",
-                       self.set_back(new.answered)
+                       self.set_back(new.answered) or self.young.token(old, new)
                        or self.held_again(new.who, new.name, new.answered, old.who, new.token),
                        (new.name, new.answered))
 
@@ -357,6 +361,7 @@ class Checker:
     def lost(self):
         """RENEW or UNLOCK of a hold that nobody gave back is NOTHELD."""
         current = {}  # (who, name) -> the LOCK's answer
+        settled = set()  # tokens that were renewed
         asks = sorted(self.record.asks, key=lambda a: a.sent)
         for ask in asks:
             key = ask.who, ask.name
@@ -365,15 +370,30 @@ class Checker:
             elif ask.verb == "LOCK" and str(ask.value).startswith("NOREPLICAS"):
                 current.pop(key, None)  # what was asked for again is undone
             elif ask.verb in ("RENEW", "LEAVE", "UNLOCK") and key in current:
+                grant = current[key]
                 gone = str(ask.value).startswith("NOTHELD")
-                if gone and not over(current[key], ask):
+                if ask.verb == "RENEW" and isinstance(ask.value, int):
+                    settled.add(grant.value)
+                if gone and not over(grant, ask):
                     self.judge(
                         "lost", f"{ask.name}: {ask.who} at {ask.daemon} has lost token "
-                        f"{current[key].value}",
-                        self.excuse((ask.daemon, current[key].daemon), ask.answered)
-                        or self.ran_out(ask.answered), (ask.name, ask.answered))
+                        f"{grant.value}",
+                        self.excuse((ask.daemon, grant.daemon), ask.answered)
+                        or self.ran_out(ask.answered)
+                        or (grant.value not in settled and self.young.lost(grant, ask)
+                            or None), (ask.name, ask.answered))
                 if gone or ask.verb == "UNLOCK":  # answered or not: it is not tried again
                     del current[key]
+
+    def sent_again(self):
+        """An UNLOCK that was answered 0, and was sent again to the same daemon at once."""
+        for ask in self.record.asks:
+            if ask.verb == "AGAIN" and str(ask.value).startswith("NOTHELD"):
+                faulty = any(start <= ask.answered and ask.sent <= end
+                             for start, end in self.outages)
+                self.judge("sent again", f"{ask.name}: {ask.who} at {ask.daemon} was told "
+                           "NOTHELD", "a fault came between" if faulty else None,
+                           (ask.name, ask.answered))
 
 
 def over(grant, ask):

@@ -9,6 +9,7 @@ import time
 import uuid
 
 import load
+import local_workers
 from checks import CALM
 from history import Ask
 from load import PAUSE_MS, Connection, Gone, believe, is_error, lock, unlock, work
@@ -235,13 +236,13 @@ def asks_of(asks, client, verb):
     return next(a for a in reversed(asks) if a.who == client.who and a.verb == verb)
 
 
-def rude(client, names):
+def rude(client, names, *words):
     """Hangs up while it waits, in the middle of a word, and right after it was granted:
     without an ID, what it was granted and never read is taken back."""
     while not client.crowd.leaving:
         name = client.dice.choice(names)
         try:
-            drop(client, name, "WAIT", 500, "GRACE", 0, wait_ms=500)
+            drop(client, name, *words, "WAIT", 500, "GRACE", 0, wait_ms=500)
         except Gone:
             client.elsewhere()
         yield from client.sleep(60 * client.dice.random())
@@ -253,6 +254,17 @@ class Crowd(load.Crowd):
     def __init__(self, book, daemons, seed):
         super().__init__(book, daemons, seed)
         self.resource = Resource(book)
+
+
+def add_local(crowd, shared, busy):
+    """LOCAL clients, among themselves and beside the others."""
+    crowd.add(8 if busy else 3, local_workers.neighbour, ["local-0"])
+    crowd.add(4 if busy else 2, local_workers.neighbour, [*shared, "local-1"])
+    crowd.add(2 if busy else 1, worker, ["local-0", "local-1"], 4, 30)
+    crowd.add(2, local_workers.emigrant, ["local-1", "local-2"])
+    crowd.add(2, local_workers.stayer, ["local-3", "local-4"], HOLD_MS)
+    crowd.add(2, local_workers.neighbour, ["local-3"], 300)
+    crowd.add(1, rude, ["local-0"], "LOCAL")
 
 
 def crowded(book, daemons, seed, kinds=True, busy=True, hoards=()):
@@ -273,6 +285,7 @@ def crowded(book, daemons, seed, kinds=True, busy=True, hoards=()):
     crowd.add(2, load.mover, few)
     crowd.add(2, load.hasty, plain)
     crowd.add(2, rude, plain)
+    add_local(crowd, [*few, plain[0]], busy)
     crowd.add(2, load.lessee, ["leased-0", "leased-1"], LEASE_MS)
     crowd.add(2, worker, ["leased-0", "leased-1"], 4, 20)
     for i in range(3):
