@@ -7,12 +7,14 @@ import checks_cluster
 import checks_crash
 import checks_fair
 import checks_library
+import checks_local
 import checks_many
 import checks_plain
 import checks_quorum
 import checks_rw
 
-PARTS = [checks_plain, checks_fair, checks_rw, checks_many, checks_library]
+PARTS = [checks_plain, checks_fair, checks_rw, checks_many, checks_library,
+         checks_local]
 
 BY_THEMSELVES = [
     *(("single", check) for part in PARTS for check in part.CHECKS),
