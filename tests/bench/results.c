@@ -100,6 +100,29 @@ static void judge(FILE *file, const char *what, const char *unit, double measure
                   measured, verdict);
 }
 
+/* Of names that are lent to the daemon. */
+static void judge_local(FILE *file)
+{
+    double ping = figure("PING, in turns with LOCAL", "PING", FIGURE_P50);
+
+    judge(file, "LOCAL: own names, 64 connections, against SET NX", "x",
+          times("own names, LOCAL", "SET NX"), '>', 1);
+    judge(file, "LOCAL: the same, depth 16", "x",
+          times("own names, LOCAL, depth 16", "SET NX"), '>', 1.2);
+    judge(file, "LOCAL: a lonely pair's time, against SET NX", "x",
+          1 / times("round trip, LOCAL", "SET NX"), '<', 1.3);
+    judge(file, "LOCAL: 100 waiters, against Redisson's way", "x",
+          times("one name, LOCAL, 100", "Redisson's"), '>', 15);
+    judge(file, "LOCAL: script calls for 1,000 hand-overs, 100 waiters", "",
+          1000 * figure("one name, LOCAL, 100", "latchd", FIGURE_SCRIPTS), '<', 4);
+    judge(file, "LOCAL: p50 hand-over, 100 waiters, in PINGs", "",
+          figure("one name, LOCAL, 100", "latchd", FIGURE_P50) / ping, '<', 1.5);
+    judge(file, "LOCAL: p99 hand-over, 100 waiters, in PINGs", "",
+          figure("one name, LOCAL, 100", "latchd", FIGURE_P99) / ping, '<', 3);
+    judge(file, "LOCAL: p99 hand-over, 1,000 waiters, in PINGs", "",
+          figure("one name, LOCAL, 1,000", "latchd", FIGURE_P99) / ping, '<', 3);
+}
+
 void results_judge(FILE *file)
 {
     double trip = figure("round trip, in turns with 1,000", "SET NX", FIGURE_P50);
@@ -147,5 +170,6 @@ void results_judge(FILE *file)
           times("own names", "Redisson"), '>', 3);
     judge(file, "one name, 100 waiters, against Redisson itself", "x",
           times("one name, 100", "Redisson"), '>', 10);
+    judge_local(file);
     (void)fflush(file);
 }

@@ -3,11 +3,16 @@
 #define LOAD(title, connections, lanes, ...)                                           \
     .load = { .name = title, .peers = connections, .depth = lanes, __VA_ARGS__ }
 #define OWN(title, ...) LOAD(title, 64, 1, __VA_ARGS__)
+#define LENT .words = "LOCAL"
 #define ONE(title, waiters, ...)                                                       \
     LOAD(title, (waiters) + 1, 1, .names = NAMES_ONE, __VA_ARGS__)
 
 /* What a hand-over is measured by. */
 static const struct workload TRIP = { .name = "round trip, in turns with 1,000",
+                                      .peers = 1,
+                                      .depth = 1 };
+
+static const struct workload PING = { .name = "PING, in turns with LOCAL",
                                       .peers = 1,
                                       .depth = 1 };
 
@@ -24,6 +29,12 @@ const struct row ROWS[] = {
     { ONE("one name, 100", 100, ), &WAY_REDISSON },
     { ONE("one name, 1,000", 1000, ), &WAY_DIRECT, &TRIP },
     { ONE("one name, 10,000", 10000, ), NULL },
+    { LOAD("round trip, LOCAL", 1, 1, LENT), &WAY_DIRECT },
+    { OWN("own names, LOCAL", LENT), &WAY_DIRECT },
+    { LOAD("own names, LOCAL, depth 16", 64, 16, LENT), &WAY_DIRECT },
+    { ONE("one name, LOCAL, 1", 1, LENT), &WAY_REDISSON },
+    { ONE("one name, LOCAL, 100", 100, LENT), &WAY_REDISSON },
+    { ONE("one name, LOCAL, 1,000", 1000, LENT), &WAY_PING, &PING },
     { ONE("fair, 10 waiters", 10, .words = "FAIR"), NULL },
     { ONE("fair, 1,000", 1000, .words = "FAIR"), NULL },
     { ONE("fair, 10,000", 10000, .words = "FAIR"), NULL },

@@ -103,6 +103,30 @@ static void latchd_start(struct load *l, unsigned i)
 
 const struct way WAY_LATCHD = { .name = "latchd", .start = latchd_start };
 
+static void send_ping(struct lane *lane)
+{
+    lane_send(lane, "*1\r\n$4\r\nPING\r\n");
+}
+
+static void ping_on_reply(struct lane *lane, const char *line)
+{
+    if (line[0] != '+') {
+        bench_die("PING: %s", line);
+    }
+    lane_granted(lane);
+    next_or_stop(lane, send_ping);
+}
+
+static void ping_start(struct load *l, unsigned i)
+{
+    const struct workload *w = l->ctx;
+
+    begin_all(load_connect(l, daemon_port(stand.daemon), w->depth, ping_on_reply),
+              send_ping);
+}
+
+const struct way WAY_PING = { .name = "PING", .start = ping_start };
+
 /* --- SET NX PX, compare and delete ------------------------------------------------ */
 
 static void send_set(struct lane *lane)
