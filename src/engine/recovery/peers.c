@@ -256,7 +256,8 @@ bool peers_on_timer(struct engine *eng)
     if (eng->stats.restoring != 0) {
         announce_self(eng, "here");
     }
-    if (eng->now >= eng->peers.withheld_until) {
+    /* While Redis is out of reach, nobody can be heard. */
+    if (eng->up && eng->now >= eng->peers.withheld_until) {
         forget_absent(&eng->peers);
     }
     look_again(eng);

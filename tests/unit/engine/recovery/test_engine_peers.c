@@ -190,6 +190,18 @@ START_TEST(who_leaves_or_does_not_come_back_is_forgotten)
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
 
+START_TEST(who_cannot_be_heard_as_redis_is_gone_again_is_not_forgotten)
+{
+    announced("here " OTHER " 1 0");
+    restart();
+    fixture_pass(&e, 10);
+    engine_on_store_down(e.engine);
+    fixture_pass(&e, PEER_RETURN_MS);
+    engine_on_store_up(e.engine, false);
+    ck_assert_uint_eq(stats().other_daemons, 1);
+    ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
+}
+
 START_TEST(of_too_many_it_is_known_that_there_are_more)
 {
     for (unsigned i = 1; i <= PEERS_MAX + 1; i++) {
