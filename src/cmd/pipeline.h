@@ -17,8 +17,7 @@
  *     beside those that are in flight.
  *   - Plain LOCKs behind each other are gathered, and then asked for as a run
  *     (engine_lock_batch()): none is granted before all ahead of it are. Those that the
- *     run does not reach are put off. A LOCAL LOCK is never in a run, so it does not
- *     begin one.
+ *     run does not reach are put off.
  *   - What names its own hold or request (pipeline_pass.c) does not wait for a LOCK of
  *     others: a connection may be shared by many who know nothing of each other. A LOCK
  *     with an ID stands in its queue meanwhile, like one whose client asks again and

@@ -265,22 +265,13 @@ static struct span span_in_deferred(const struct command_ctx *ctx,
     return SPAN_NONE;
 }
 
-/* Whether the batch would be that LOCK alone, and begin anew for each LOCK behind it.
- */
-static bool is_batch_of_one(const struct pipeline *p, const struct lock_req *req)
-{
-    return (req->has & LOCK_IS_LOCAL) != 0 &&
-           (p == NULL || p->in_state[STEP_GATHERED] == 0);
-}
-
 bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req)
 {
     struct pipeline *p;
     struct step *s = ctx->step;
 
     /* Nothing that waits is ahead of a batch. */
-    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) ||
-        is_batch_of_one(ctx->client->pipeline, req) || !joins_pipeline(ctx)) {
+    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins_pipeline(ctx)) {
         return false;
     }
     p = ctx->client->pipeline;

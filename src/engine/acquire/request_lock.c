@@ -112,6 +112,9 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
     lock_set_class(eng, lock, lock_mode_is_rw(req->kind));
     spec = spec_new(eng, req);
     w = waiter_new(eng, lock, session_get(eng, req->from.conn), req, spec);
+    if (spec->local) {
+        local_grant_note(eng, w);
+    }
     if (req->id.len != 0) {
         w->request = request_new(eng, req->name, spec);
         w->request->waiter = w;
@@ -124,9 +127,6 @@ static void new_wait(struct engine *eng, const struct lock_req *req)
 {
     struct waiter *w = enqueue_request(eng, req);
 
-    if (w != NULL && w->spec->local) {
-        local_grant_note(eng, w);
-    }
     if (w != NULL) {
         start_wait(eng, w);
     }

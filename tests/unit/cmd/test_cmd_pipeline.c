@@ -130,29 +130,11 @@ START_TEST(those_that_do_not_fit_a_run_begin_when_it_is_answered)
     ck_assert(has(fake_run(me, "INFO commandstats"), "cmdstat_lock:calls=3,"));
 }
 
-/* Each of them begins twice at most, however many there are. */
-START_TEST(local_locks_are_asked_for_one_after_the_other)
-{
-    expect_text(sends("LOCK a LOCAL"), "");
-    ck_assert_str_eq(fake.asked, "lock");
-    for (int i = 0; i < 3; i++) {
-        expect_text(sends(i == 2 ? "LOCK b" : "LOCK b LOCAL"), "");
-        ck_assert_str_eq(fake.asked, "");
-    }
-    for (int i = 0; i < 3; i++) {
-        fake.asked[0] = '\0';
-        expect_text(answers(fake.hold.from, TOKEN(7)), ":7\r\n");
-        ck_assert_str_eq(fake.asked, i == 2 ? "run" : "lock");
-    }
-    expect_text(answers(fake.hold.from, TOKEN(8)), ":8\r\n");
-    ck_assert(!me->suspended && !me->awaited);
-}
-
-START_TEST(a_local_lock_waits_for_the_run_ahead_of_it)
+START_TEST(a_local_lock_joins_a_run)
 {
     struct call_ref a, b;
 
-    (void)sends("LOCK a");
+    (void)sends("LOCK a LOCAL");
     expect_text(sends_last("LOCK b LOCAL"), "");
     ck_assert_str_eq(fake.asked, "run");
     ck_assert_uint_eq(fake.run_asked, 2);

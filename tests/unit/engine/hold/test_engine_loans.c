@@ -86,6 +86,39 @@ START_TEST(the_next_client_has_the_name_without_redis)
     ck_assert_uint_eq(stats().local_grants, 2);
 }
 
+START_TEST(a_run_of_pipelined_locks_ends_before_a_name_that_is_lent)
+{
+    struct lock_req reqs[] = { LOCAL, LOCAL, LOCAL };
+
+    borrow();
+    unlock(1, FIRST);
+    for (uint64_t i = 0; i < 3; i++) {
+        reqs[i].from = (struct call_ref){ 1, 10 + i };
+        reqs[i].name = i == 2 ? SPAN("job") : i == 1 ? SPAN("b") : SPAN("a");
+    }
+    ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 3), 2);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ACQUIRE_BATCH, &op);
+    ck_assert_uint_eq(op.op.batch.count, 2);
+    fixture_no_op(&e);
+}
+
+START_TEST(a_run_of_one_lock_may_be_lent)
+{
+    struct lock_req req = LOCAL;
+
+    req.name = SPAN("job");
+    for (uint64_t i = 0; i < 2; i++) {
+        req.from = (struct call_ref){ 1, 10 + i };
+        ck_assert_uint_eq(engine_lock_batch(e.engine, &req, 1), 1);
+        fixture_collect(&e);
+        fixture_take_op(&e, OP_ACQUIRE, &op);
+        ck_assert_uint_eq(op.op.acquire.claim.block_us != 0, i == 1);
+        fixture_answer(&e, &op, BUSY);
+        fixture_close(&e, 1);
+    }
+}
+
 START_TEST(after_the_window_redis_is_asked)
 {
     borrow();
