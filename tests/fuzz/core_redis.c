@@ -55,12 +55,24 @@ static uint64_t new_token(const struct op *op)
 
 /* --- what was well ---------------------------------------------------------------- */
 
+/* The name is lent, if the claim is for a block. */
+static void lend(const struct claim *claim, uint64_t n, struct op_result *r)
+{
+    if (claim->block_us != 0 && (n & 16) != 0) {
+        world.token += 1 + n % 8;
+        r->loan_token = world.token;
+    }
+}
+
 static void granted(const struct op *op, uint64_t n, struct op_result *r)
 {
     r->token = new_token(op);
     r->count = op->acquire.claim.kind == OWNER_NAMED ? 1 + (int64_t)(n % 3) : 1;
     r->attached = (n & 4) != 0;
     r->fair = (n & 8) != 0;
+    if (!r->attached) {
+        lend(&op->acquire.claim, n, r);
+    }
 }
 
 static void granted_many(const struct op *op, uint64_t n, struct answer *a)
@@ -89,6 +101,9 @@ static void released(const struct op *op, char how, uint64_t n, struct op_result
                    : 0;
     r->moved = how == 'm' && op->release.has_next && r->count == 0;
     r->token = r->moved ? new_token(op) : 0;
+    if (r->moved) {
+        lend(&op->release.next, n, r);
+    }
     r->release.shared = op->rw && !r->moved && (n & 4) != 0;
     r->release.freed = r->count == 0 && !r->moved && !r->release.shared;
 }

@@ -78,7 +78,8 @@ static uint32_t group_of(struct span name)
 
 void world_begin(unsigned kind)
 {
-    static const struct cmd_limits LIMITS = { .max_name = 512,
+    static const struct cmd_limits LIMITS = { .local_names = "l*",
+                                              .max_name = 512,
                                               .max_lease_ms = LEASE_MAX,
                                               .max_keep_ms = 30000,
                                               .slowlog_us = 10000,
@@ -92,6 +93,7 @@ void world_begin(unsigned kind)
                     .fair_window = 2,
                     .handover_limit = 3,
                     .handover_pause_ms = 2,
+                    .local_window_ms = 100,
                     .grace_ms = -1,
                     .max_keep_ms = 30000,
                     .max_lease_ms = LEASE_MAX,
