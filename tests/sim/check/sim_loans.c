@@ -73,7 +73,7 @@ void check_gone(struct sim *s, const struct sim_conn *c, const struct record *r)
     struct rtext field;
 
     if (r->kind != KIND_PLAIN || r->id.len > 0 || r->value.len > 0 ||
-        c->ask.token == 0 || b == NULL || b->excused) {
+        c->ask.token == 0 || b == NULL || b->excused || check_tokens_may_repeat(s)) {
         return;
     }
     if (s->failovers > 0 && r->daemon != c->daemon) {
