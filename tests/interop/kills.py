@@ -158,6 +158,7 @@ class KillsLatchd(Watcher):
                 if not self.is_over(data):
                     mortal.launch()
                     until(mortal.answers, "latchd answers")
+        mortal.kill()  # or the end of this thread would, as it started the process
 
 
 class KillsJvms(library.Killed, Watcher):
