@@ -7,6 +7,7 @@
 #define LATCHD_BACKEND_BACKEND_H
 
 #include "backend/store.h"
+#include "engine/lock_kind.h"
 
 struct store_backend {
     const char *name; /* as in INFO */
@@ -16,8 +17,8 @@ struct store_backend {
     void (*set_tls)(void *backend, struct tls *tls);
     void (*configure)(void *backend, const struct store_options *options);
     void (*submit)(void *backend, const struct op *op);
-    void (*subscribe)(void *backend, struct span name, bool rw);
-    void (*unsubscribe)(void *backend, struct span name, bool rw);
+    void (*subscribe)(void *backend, struct span name, enum lock_class lock_class);
+    void (*unsubscribe)(void *backend, struct span name, enum lock_class lock_class);
     void (*unlisten)(void *backend, struct span name, struct span member); /* or NULL */
     void (*announce)(void *backend, struct span text); /* or NULL: nobody listens */
     void (*end_turn)(void *backend);

@@ -315,17 +315,17 @@ void node_submit(struct node *n, const struct op *op)
     }
 }
 
-void node_subscribe(struct node *n, struct span name, bool rw)
+void node_subscribe(struct node *n, struct span name, enum lock_class lock_class)
 {
     if (!n->closed) {
-        redis_sub_add(n->sub, name, rw);
+        redis_sub_add(n->sub, name, lock_class);
     }
 }
 
-void node_unsubscribe(struct node *n, struct span name, bool rw)
+void node_unsubscribe(struct node *n, struct span name, enum lock_class lock_class)
 {
     if (!n->closed) {
-        redis_sub_remove(n->sub, name, rw);
+        redis_sub_remove(n->sub, name, lock_class);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "backend/config/backend_url.h"
 #include "backend/store.h"
 #include "backend/store_events.h"
+#include "engine/lock_kind.h"
 
 struct node;
 struct redis_link;
@@ -57,8 +58,8 @@ void node_resubscribe(struct node *n);
 void node_set_tls(struct node *n, struct tls *tls);
 void node_configure(struct node *n, const struct store_options *options);
 void node_submit(struct node *n, const struct op *op);
-void node_subscribe(struct node *n, struct span name, bool rw);
-void node_unsubscribe(struct node *n, struct span name, bool rw);
+void node_subscribe(struct node *n, struct span name, enum lock_class lock_class);
+void node_unsubscribe(struct node *n, struct span name, enum lock_class lock_class);
 /* In a cluster: listens to the sharded channel of that member of this instance in the
  * fair queue of `name`. Its messages are reported as the name's, and the subscription
  * as one of them. */

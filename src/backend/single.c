@@ -38,14 +38,16 @@ static void single_submit(void *backend, const struct op *op)
     node_submit(backend, op);
 }
 
-static void single_subscribe(void *backend, struct span name, bool rw)
+static void single_subscribe(void *backend, struct span name,
+                             enum lock_class lock_class)
 {
-    node_subscribe(backend, name, rw);
+    node_subscribe(backend, name, lock_class);
 }
 
-static void single_unsubscribe(void *backend, struct span name, bool rw)
+static void single_unsubscribe(void *backend, struct span name,
+                               enum lock_class lock_class)
 {
-    node_unsubscribe(backend, name, rw);
+    node_unsubscribe(backend, name, lock_class);
 }
 
 static void single_announce(void *backend, struct span text)

@@ -54,17 +54,17 @@ void store_submit(struct store *s, const struct op *op)
     }
 }
 
-void store_subscribe(struct store *s, struct span name, bool rw)
+void store_subscribe(struct store *s, struct span name, enum lock_class lock_class)
 {
     if (!s->closed) {
-        s->ops->subscribe(s->backend, name, rw);
+        s->ops->subscribe(s->backend, name, lock_class);
     }
 }
 
-void store_unsubscribe(struct store *s, struct span name, bool rw)
+void store_unsubscribe(struct store *s, struct span name, enum lock_class lock_class)
 {
     if (!s->closed) {
-        s->ops->unsubscribe(s->backend, name, rw);
+        s->ops->unsubscribe(s->backend, name, lock_class);
     }
 }
 

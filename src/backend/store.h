@@ -9,6 +9,7 @@
 
 #include "backend/config/backend_config.h"
 #include "backend/store_events.h"
+#include "engine/lock_kind.h"
 #include "engine/op.h"
 #include "io/stream.h"
 #include "util/histogram.h"
@@ -89,8 +90,8 @@ void store_start(struct store *s);
 void store_set_tls(struct store *s, struct tls *tls);
 void store_configure(struct store *s, const struct store_options *options);
 void store_submit(struct store *s, const struct op *op);
-void store_subscribe(struct store *s, struct span name, bool rw);
-void store_unsubscribe(struct store *s, struct span name, bool rw);
+void store_subscribe(struct store *s, struct span name, enum lock_class lock_class);
+void store_unsubscribe(struct store *s, struct span name, enum lock_class lock_class);
 /* Stops listening to that member of this instance, which has left the fair queue of
  * `name`: see effect_channel. */
 void store_unlisten(struct store *s, struct span name, struct span member);

@@ -6,6 +6,7 @@
 #ifndef LATCHD_BACKEND_STORE_EVENTS_H
 #define LATCHD_BACKEND_STORE_EVENTS_H
 
+#include "engine/lock_kind.h"
 #include "engine/op_result.h"
 
 #include <stdbool.h>
@@ -32,12 +33,12 @@ struct store_listener {
     void (*on_clock_jumped)(void *ctx);
     /* From now on no message of this name is missed; once for each subscription, and
      * after each loss. */
-    void (*on_subscribed)(void *ctx, struct span name, bool rw);
+    void (*on_subscribed)(void *ctx, struct span name, enum lock_class lock_class);
     /* The pub/sub link is gone. */
     void (*on_unsubscribed_all)(void *ctx);
     /* On the channel of that name, or on that of a member of its fair queue: then
      * whoever the member belongs to, `n` and `{n}` are both told. */
-    void (*on_message)(void *ctx, struct span name, bool rw);
+    void (*on_message)(void *ctx, struct span name, enum lock_class lock_class);
     /* Announcements of daemons are received from now on; also after each reconnect. */
     void (*on_listening)(void *ctx);
     void (*on_announced)(void *ctx, struct span text);

@@ -49,13 +49,13 @@ static void do_effect(struct server *s, const struct effect *fx)
         cmd_waited(s->cmd, &fx->waited);
         break;
     case EFFECT_SUBSCRIBE:
-        store_subscribe(s->store, fx->channel.name, fx->channel.rw);
+        store_subscribe(s->store, fx->channel.name, fx->channel.lock_class);
         break;
     case EFFECT_UNSUBSCRIBE:
         if (fx->channel.member.len != 0) {
             store_unlisten(s->store, fx->channel.name, fx->channel.member);
         } else {
-            store_unsubscribe(s->store, fx->channel.name, fx->channel.rw);
+            store_unsubscribe(s->store, fx->channel.name, fx->channel.lock_class);
         }
         break;
     case EFFECT_ANNOUNCE:

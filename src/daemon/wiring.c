@@ -118,11 +118,11 @@ static void on_clock_jumped(void *ctx)
     engine_on_clock_jump(s->engine);
 }
 
-static void on_subscribed(void *ctx, struct span name, bool rw)
+static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct server *s = ctx;
 
-    engine_on_subscribed(s->engine, name, rw);
+    engine_on_subscribed(s->engine, name, lock_class);
 }
 
 static void on_unsubscribed_all(void *ctx)
@@ -132,11 +132,11 @@ static void on_unsubscribed_all(void *ctx)
     engine_on_subscriptions_lost(s->engine);
 }
 
-static void on_message(void *ctx, struct span name, bool rw)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct server *s = ctx;
 
-    engine_on_message(s->engine, name, rw);
+    engine_on_message(s->engine, name, lock_class);
 }
 
 static void on_listening(void *ctx)

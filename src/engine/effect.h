@@ -7,6 +7,7 @@
 #ifndef LATCHD_ENGINE_EFFECT_H
 #define LATCHD_ENGINE_EFFECT_H
 
+#include "engine/lock_kind.h"
 #include "engine/op.h"
 #include "util/span.h"
 
@@ -178,7 +179,7 @@ struct effect_notice {
  * where that is necessary. */
 struct effect_channel {
     struct span name;
-    bool rw;
+    enum lock_class lock_class;
     struct span member;
 };
 

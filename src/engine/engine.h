@@ -245,12 +245,14 @@ void engine_on_store_down(struct engine *eng);
 void engine_on_clock_jump(struct engine *eng);
 
 /* The subscription of EFFECT_SUBSCRIBE is confirmed, also after each reconnect. */
-void engine_on_subscribed(struct engine *eng, struct span name, bool rw);
+void engine_on_subscribed(struct engine *eng, struct span name,
+                          enum lock_class lock_class);
 /* The pub/sub link is gone: messages may be missed until engine_on_subscribed(). */
 void engine_on_subscriptions_lost(struct engine *eng);
 /* A message came on the channel of that name, or on the channel of one of this
  * instance's members of the name's fair queue. */
-void engine_on_message(struct engine *eng, struct span name, bool rw);
+void engine_on_message(struct engine *eng, struct span name,
+                       enum lock_class lock_class);
 
 /* --- the other daemons ------------------------------------------------------------ */
 

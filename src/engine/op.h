@@ -18,6 +18,7 @@
 #ifndef LATCHD_ENGINE_OP_H
 #define LATCHD_ENGINE_OP_H
 
+#include "engine/lock_kind.h"
 #include "util/span.h"
 
 #include <stddef.h>
@@ -36,10 +37,6 @@ enum {
     OP_RESTORE_ENTRIES_MAX = 1000, /* entries of one hold put back by one script call */
     OP_TEXT_MAX = 2048, /* bytes of a field or entry; latchd's own are shorter */
 };
-
-/* Plain and fair locks are one lock class, read and write locks the other; the classes
- * exclude each other. A hold is PLAIN, READ or WRITE: fair is only a way of waiting. */
-enum lock_kind { KIND_PLAIN, KIND_FAIR, KIND_READ, KIND_WRITE };
 
 /* The kind of owner of a hold. Value holds are ID. */
 enum owner_kind { OWNER_ANONYMOUS, OWNER_ID, OWNER_NAMED };
@@ -330,13 +327,13 @@ struct op_queue {
 
 struct op {
     enum op_kind kind;
-    uint64_t id;           /* chosen by the engine, never used twice */
-    struct span name;      /* not for OP_RENEW and OP_ACQUIRE_BATCH */
-    bool rw;               /* a read/write lock; of all items of a RENEW */
-    bool grouped;          /* names are in groups, apart from each other */
-    uint32_t group;        /* then: of all names of this op */
-    uint64_t seen_token;   /* a new token is greater than this */
-    uint64_t fair_wait_ms; /* what a waiter adds to the queue's deadlines */
+    uint64_t id;                /* chosen by the engine, never used twice */
+    struct span name;           /* not for OP_RENEW and OP_ACQUIRE_BATCH */
+    enum lock_class lock_class; /* of all items of a RENEW */
+    bool grouped;               /* names are in groups, apart from each other */
+    uint32_t group;             /* then: of all names of this op */
+    uint64_t seen_token;        /* a new token is greater than this */
+    uint64_t fair_wait_ms;      /* what a waiter adds to the queue's deadlines */
     union {
         struct op_acquire acquire;
         struct op_acquire_batch batch;

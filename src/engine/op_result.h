@@ -6,6 +6,7 @@
 #ifndef LATCHD_ENGINE_OP_RESULT_H
 #define LATCHD_ENGINE_OP_RESULT_H
 
+#include "engine/lock_kind.h"
 #include "engine/op.h"
 
 enum op_status {
@@ -19,7 +20,7 @@ enum op_status {
     OP_AMBIGUOUS, /* READ or WRITE has to be said */
     OP_UNTRIED,   /* of a batch: not asked for, as another name cannot be had */
     OP_BEHIND,    /* `propose` is not above the last token, which is `token` */
-    /* `rw`, `plain`: the name is a lock of that class; neither: other data */
+    /* the name is a lock of another class, or other data */
     OP_WRONGTYPE,
     OP_LATE, /* the op's deadline in Redis time had passed: it did nothing */
     /* the op ran or not, and will not run any more: its links were killed */
@@ -79,7 +80,8 @@ struct op_result {
     /* ACQUIRE, BUSY: somebody holds the lock as a string, and will tell nobody when it
      * is free */
     bool foreign;
-    bool rw, plain; /* WRONGTYPE: the lock class of the name */
+    bool is_lock;               /* WRONGTYPE: the name is a lock.. */
+    enum lock_class lock_class; /* ..of that class */
     union {
         struct {
             const struct op_result *results;

@@ -30,7 +30,7 @@
 /* READ or WRITE, if the request says one of them, is what this hold is. */
 static bool fits_kind(const struct hold *h, const struct hold_req *req)
 {
-    return !lock_mode_is_rw(req->kind) || h->lock_kind == req->kind;
+    return !lock_kind_tells_class(req->kind) || h->lock_kind == req->kind;
 }
 
 /* The newest entry of this hold that the connection keeps; counts such entries. */
@@ -76,7 +76,7 @@ static struct own find_own(const struct lock *lock, const struct session *s,
     struct own own = { 0 };
     struct list *it;
 
-    if (lock->rw && s != NULL) {
+    if (lock->lock_class == CLASS_RW && s != NULL) {
         LIST_FOREACH(it, &s->attaches) /* they are fewer than the readers may be */
         {
             struct entry *e = container_of(it, struct attach, in_session)->entry;
@@ -162,11 +162,12 @@ static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
 static bool kind_refused(struct engine *eng, const struct lock *lock,
                          const struct hold_req *req)
 {
-    if (lock_mode_is_rw(req->kind) && eng->quorum) {
+    if (lock_kind_tells_class(req->kind) && eng->quorum) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
         return true;
     }
-    if (lock_mode_is_rw(req->kind) && !lock->rw && lock_in_use(lock)) {
+    if (lock_kind_tells_class(req->kind) &&
+        lock->lock_class != lock_class_of(req->kind) && lock_in_use(lock)) {
         emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return true;
     }

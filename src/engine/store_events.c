@@ -153,11 +153,12 @@ void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concern
     engine_settle(eng);
 }
 
-void engine_on_subscribed(struct engine *eng, struct span name, bool rw)
+void engine_on_subscribed(struct engine *eng, struct span name,
+                          enum lock_class lock_class)
 {
     struct lock *lock = lock_find(eng, name);
 
-    if (lock == NULL || lock->rw != rw || lock->sub == SUB_NONE) {
+    if (lock == NULL || lock->lock_class != lock_class || lock->sub == SUB_NONE) {
         return; /* a confirmation of a subscription that is over */
     }
     lock_set_sub(lock, SUB_ON);
@@ -184,12 +185,12 @@ void engine_on_subscriptions_lost(struct engine *eng)
     engine_settle(eng);
 }
 
-void engine_on_message(struct engine *eng, struct span name, bool rw)
+void engine_on_message(struct engine *eng, struct span name, enum lock_class lock_class)
 {
     struct lock *lock = lock_find(eng, name);
     struct list *it;
 
-    if (lock == NULL || lock->rw != rw) {
+    if (lock == NULL || lock->lock_class != lock_class) {
         return;
     }
     /* Results of ops that were sent before this count no more. */

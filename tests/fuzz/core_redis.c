@@ -104,7 +104,7 @@ static void released(const struct op *op, char how, uint64_t n, struct op_result
     if (r->moved) {
         lend(&op->release.next, n, r);
     }
-    r->release.shared = op->rw && !r->moved && (n & 4) != 0;
+    r->release.shared = op->lock_class == CLASS_RW && !r->moved && (n & 4) != 0;
     r->release.freed = r->count == 0 && !r->moved && !r->release.shared;
 }
 
@@ -120,7 +120,8 @@ static void renewed(const struct op *op, uint64_t n, struct answer *a)
 static void attached(const struct op *op, uint64_t n, struct answer *a)
 {
     const struct target *t = &op->attach.target;
-    bool writes = op->rw && (t->lock_kind == KIND_WRITE || (n & 1) != 0);
+    bool writes =
+        op->lock_class == CLASS_RW && (t->lock_kind == KIND_WRITE || (n & 1) != 0);
     struct span field = t->field;
 
     a->r.token = t->token != 0 ? t->token : new_token(op);
@@ -133,7 +134,9 @@ static void attached(const struct op *op, uint64_t n, struct answer *a)
         strcat(a->owner, ":write");
     }
     a->r.attach.field = span_str(a->owner);
-    a->r.lock_kind = writes ? KIND_WRITE : op->rw ? KIND_READ : KIND_PLAIN;
+    a->r.lock_kind = writes                       ? KIND_WRITE
+                     : op->lock_class == CLASS_RW ? KIND_READ
+                                                  : KIND_PLAIN;
     a->r.ttl_ms = (int64_t)(n % 100000);
     if (strncmp(a->owner, "latchd:", 7) != 0) {
         a->r.attach.entry = t->entry.len != 0 ? t->entry : SPAN("aaaaaaaaaaaaaaaa:7");
@@ -146,7 +149,7 @@ static void seen(const struct op *op, uint64_t n, struct answer *a)
 
     a->r.inspect.field_count = n % (FIELDS + 1);
     a->r.inspect.queue_count = n / 4 % (FIELDS + 1);
-    a->r.lock_kind = op->rw ? KIND_READ : KIND_PLAIN;
+    a->r.lock_kind = op->lock_class == CLASS_RW ? KIND_READ : KIND_PLAIN;
     a->r.token = n;
     a->r.ttl_ms = a->r.inspect.field_count == 0 ? -2 : (int64_t)n - 1;
     for (size_t i = 0; i < FIELDS; i++) {
@@ -208,8 +211,8 @@ static void answer(struct asked *asked, char how, uint64_t n)
         a.r.fair = op->kind == OP_ACQUIRE && op->acquire.fair && (n & 1) != 0;
         a.r.count = (int64_t)(n % 4);
         a.r.token = n;
-        a.r.rw = (n & 1) != 0;
-        a.r.plain = (n & 1) == 0;
+        a.r.is_lock = (n & 2) != 0;
+        a.r.lock_class = n % LOCK_CLASSES;
         a.r.text = SPAN("OOM command not allowed");
     }
     list_del(&asked->in_world);

@@ -159,7 +159,7 @@ static void want(const struct effect_channel *c)
 
     if (c->name.len <= WORLD_NAME_MAX) {
         w->len = c->name.len;
-        w->rw = c->rw;
+        w->lock_class = c->lock_class;
         memcpy(w->name, c->name.ptr, c->name.len);
         world.wanted_count++;
     }

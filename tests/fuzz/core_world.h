@@ -19,7 +19,7 @@ struct asked {
 /* A subscription that Redis has not confirmed. */
 struct wanted {
     size_t len;
-    bool rw;
+    enum lock_class lock_class;
     char name[WORLD_NAME_MAX];
 };
 

@@ -56,7 +56,7 @@ static void confirm(void)
     for (size_t i = 0; i < count; i++) {
         struct wanted w = world.wanted[i];
 
-        engine_on_subscribed(world.engine, span_of(w.name, w.len), w.rw);
+        engine_on_subscribed(world.engine, span_of(w.name, w.len), w.lock_class);
     }
 }
 

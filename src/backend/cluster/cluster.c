@@ -214,11 +214,11 @@ static void on_clock_jumped(void *ctx)
     c->listener.on_clock_jumped(c->listener.ctx);
 }
 
-static void on_subscribed(void *ctx, struct span name, bool rw)
+static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct cluster *c = ((struct member *)ctx)->cluster;
 
-    c->listener.on_subscribed(c->listener.ctx, name, rw);
+    c->listener.on_subscribed(c->listener.ctx, name, lock_class);
 }
 
 /* The member's names are subscribed to again, here or elsewhere, and their waiters ask
@@ -229,13 +229,13 @@ static void on_unsubscribed_all(void *ctx)
 }
 
 /* Every node hears what is published to plain channels. */
-static void on_message(void *ctx, struct span name, bool rw)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct member *m = ctx;
     struct cluster *c = m->cluster;
 
     if (c->owners[slot_of(name)] == m) {
-        c->listener.on_message(c->listener.ctx, name, rw);
+        c->listener.on_message(c->listener.ctx, name, lock_class);
     }
 }
 
@@ -336,23 +336,25 @@ static void cluster_submit(void *backend, const struct op *op)
     }
 }
 
-static void cluster_subscribe(void *backend, struct span name, bool rw)
+static void cluster_subscribe(void *backend, struct span name,
+                              enum lock_class lock_class)
 {
     struct cluster *c = backend;
     struct member *m = c->owners[slot_of(name)];
 
     if (m != NULL) {
-        node_subscribe(m->node, name, rw);
+        node_subscribe(m->node, name, lock_class);
     }
 }
 
-static void cluster_unsubscribe(void *backend, struct span name, bool rw)
+static void cluster_unsubscribe(void *backend, struct span name,
+                                enum lock_class lock_class)
 {
     struct cluster *c = backend;
     struct member *m = c->owners[slot_of(name)];
 
     if (m != NULL) {
-        node_unsubscribe(m->node, name, rw);
+        node_unsubscribe(m->node, name, lock_class);
     }
 }
 

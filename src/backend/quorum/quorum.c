@@ -170,21 +170,21 @@ static void on_clock_jumped(void *ctx)
     coordinator_node_lost(m->quorum->coordinator, m->index);
 }
 
-static void on_subscribed(void *ctx, struct span name, bool rw)
+static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct member *m = ctx;
     struct quorum *q = m->quorum;
 
-    if (quorum_subs_on(q->subs, m->index, name, rw)) {
-        q->listener.on_subscribed(q->listener.ctx, name, rw);
+    if (quorum_subs_on(q->subs, m->index, name, lock_class)) {
+        q->listener.on_subscribed(q->listener.ctx, name, lock_class);
     }
 }
 
-static void tell_subscribed(void *ctx, struct span name, bool rw)
+static void tell_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct quorum *q = ctx;
 
-    q->listener.on_subscribed(q->listener.ctx, name, rw);
+    q->listener.on_subscribed(q->listener.ctx, name, lock_class);
 }
 
 static void on_unsubscribed_all(void *ctx)
@@ -198,11 +198,11 @@ static void on_unsubscribed_all(void *ctx)
     }
 }
 
-static void on_message(void *ctx, struct span name, bool rw)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct member *m = ctx;
 
-    m->quorum->listener.on_message(m->quorum->listener.ctx, name, rw);
+    m->quorum->listener.on_message(m->quorum->listener.ctx, name, lock_class);
 }
 
 /* --- time ------------------------------------------------------------------------- */
@@ -316,23 +316,25 @@ static void quorum_submit(void *backend, const struct op *op)
     coordinator_submit(q->coordinator, op);
 }
 
-static void quorum_subscribe(void *backend, struct span name, bool rw)
+static void quorum_subscribe(void *backend, struct span name,
+                             enum lock_class lock_class)
 {
     struct quorum *q = backend;
 
-    quorum_subs_add(q->subs, name, rw);
+    quorum_subs_add(q->subs, name, lock_class);
     for (unsigned i = 0; i < q->count; i++) {
-        node_subscribe(q->members[i].node, name, rw);
+        node_subscribe(q->members[i].node, name, lock_class);
     }
 }
 
-static void quorum_unsubscribe(void *backend, struct span name, bool rw)
+static void quorum_unsubscribe(void *backend, struct span name,
+                               enum lock_class lock_class)
 {
     struct quorum *q = backend;
 
-    quorum_subs_remove(q->subs, name, rw);
+    quorum_subs_remove(q->subs, name, lock_class);
     for (unsigned i = 0; i < q->count; i++) {
-        node_unsubscribe(q->members[i].node, name, rw);
+        node_unsubscribe(q->members[i].node, name, lock_class);
     }
 }
 

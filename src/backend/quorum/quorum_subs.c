@@ -25,12 +25,12 @@ static bool is_majority(const struct quorum_subs *h, unsigned nodes)
     return (unsigned)__builtin_popcount(nodes) >= h->need;
 }
 
-static struct quorum_sub *sub_new(struct span name, bool rw)
+static struct quorum_sub *sub_new(struct span name, enum lock_class lock_class)
 {
     struct quorum_sub *e = xcalloc(1, sizeof(*e) + 1 + name.len);
 
     e->len = 1 + name.len;
-    e->text[0] = rw ? 'r' : 'p';
+    e->text[0] = lock_class == CLASS_RW ? 'r' : 'p';
     memcpy(e->text + 1, name.ptr, name.len);
     e->in_all.key = hash_bytes(e->text, e->len);
     return e;
@@ -47,9 +47,9 @@ static bool is_same(const struct quorum_sub *a, const struct quorum_sub *b)
 }
 
 static struct quorum_sub *find_sub(const struct quorum_subs *h, struct span name,
-                                   bool rw)
+                                   enum lock_class lock_class)
 {
-    struct quorum_sub *key = sub_new(name, rw);
+    struct quorum_sub *key = sub_new(name, lock_class);
     struct table_node *n = table_find(&h->all, key->in_all.key);
 
     while (n != NULL && !is_same(heard_in(n), key)) {
@@ -84,21 +84,23 @@ void quorum_subs_free(struct quorum_subs *h)
     free(h);
 }
 
-void quorum_subs_add(struct quorum_subs *h, struct span name, bool rw)
+void quorum_subs_add(struct quorum_subs *h, struct span name,
+                     enum lock_class lock_class)
 {
-    struct quorum_sub *e = find_sub(h, name, rw);
+    struct quorum_sub *e = find_sub(h, name, lock_class);
 
     if (e == NULL) {
-        e = sub_new(name, rw);
+        e = sub_new(name, lock_class);
         table_add(&h->all, &e->in_all);
     }
     e->nodes = 0;
     e->told = false;
 }
 
-void quorum_subs_remove(struct quorum_subs *h, struct span name, bool rw)
+void quorum_subs_remove(struct quorum_subs *h, struct span name,
+                        enum lock_class lock_class)
 {
-    struct quorum_sub *e = find_sub(h, name, rw);
+    struct quorum_sub *e = find_sub(h, name, lock_class);
 
     if (e != NULL) {
         table_remove(&h->all, &e->in_all);
@@ -106,9 +108,10 @@ void quorum_subs_remove(struct quorum_subs *h, struct span name, bool rw)
     }
 }
 
-bool quorum_subs_on(struct quorum_subs *h, unsigned node, struct span name, bool rw)
+bool quorum_subs_on(struct quorum_subs *h, unsigned node, struct span name,
+                    enum lock_class lock_class)
 {
-    struct quorum_sub *e = find_sub(h, name, rw);
+    struct quorum_sub *e = find_sub(h, name, lock_class);
 
     if (e == NULL) {
         return false;

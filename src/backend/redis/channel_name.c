@@ -2,9 +2,27 @@
 
 #include <stdio.h>
 
-struct span channel_prefix(bool rw)
+struct span channel_prefix(enum lock_class lock_class)
 {
-    return rw ? SPAN("redisson_rwlock:") : SPAN("redisson_lock__channel:");
+    static const char *const PREFIXES[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = "redisson_lock__channel:",
+        [CLASS_RW] = "redisson_rwlock:",
+    };
+
+    return span_str(PREFIXES[lock_class]);
+}
+
+bool channel_split(struct span channel, enum lock_class *ret_class,
+                   struct span *ret_text)
+{
+    for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+        if (span_starts(channel, channel_prefix(lock_class))) {
+            *ret_class = lock_class;
+            *ret_text = span_after(channel, channel_prefix(lock_class).len);
+            return true;
+        }
+    }
+    return false;
 }
 
 bool channel_is_tagged(struct span name)
@@ -45,7 +63,7 @@ static struct span before_member(const struct channel_member *m, struct span s)
 struct channel_names channel_member_names(const struct channel_member *m,
                                           struct span channel)
 {
-    struct span prefix = channel_prefix(false);
+    struct span prefix = channel_prefix(CLASS_PLAIN);
     struct channel_names ret = { SPAN_NONE, SPAN_NONE };
     struct span name;
 

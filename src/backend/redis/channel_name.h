@@ -26,8 +26,12 @@ struct channel_names {
     struct span braced;   /* `{n}`, or any name that has a `{`; empty: likewise */
 };
 
-/* The channel up to the name. */
-struct span channel_prefix(bool rw);
+/* The channel of a lock of that class, up to the name. */
+struct span channel_prefix(enum lock_class lock_class);
+/* The class of the locks whose channel it is, and what follows the prefix. False: it is
+ * no lock's. */
+bool channel_split(struct span channel, enum lock_class *ret_class,
+                   struct span *ret_text);
 /* Whether N has a `{`, and so needs no braces. */
 bool channel_is_tagged(struct span name);
 

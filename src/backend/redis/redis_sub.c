@@ -15,17 +15,18 @@ enum {
 
 /* Tells each wanted name of a channel. */
 static void tell_channel(struct redis_sub *s, const struct sub_channel *ch,
-                         void (*fn)(void *ctx, struct span name, bool rw))
+                         void (*fn)(void *ctx, struct span name,
+                                    enum lock_class lock_class))
 {
     bool unbraced = ch->want_unbraced;
-    bool rw = ch->rw;
+    enum lock_class lock_class = ch->lock_class;
     struct span text = span_of(ch->text, ch->len);
 
     if (ch->want_braced) {
-        fn(s->listener->ctx, text, rw);
+        fn(s->listener->ctx, text, lock_class);
     }
     if (unbraced && !s->closed) {
-        fn(s->listener->ctx, span_of(text.ptr + 1, text.len - 2), rw);
+        fn(s->listener->ctx, span_of(text.ptr + 1, text.len - 2), lock_class);
     }
 }
 
@@ -42,7 +43,7 @@ static void send_subscribe(struct redis_sub *s, const char *word,
     command_begin(out, 1 + count);
     command_word(out, span_str(word));
     for (size_t i = 0; i < count; i++) {
-        struct span parts[] = { channel_prefix(chs[i]->rw),
+        struct span parts[] = { channel_prefix(chs[i]->lock_class),
                                 span_of(chs[i]->text, chs[i]->len) };
 
         command_join(out, parts, 2);
@@ -103,8 +104,8 @@ static void send_ping(struct redis_sub *s)
 static void ask_pattern(struct redis_sub *s)
 {
     struct buf *out = redis_conn_out(s->conn);
-    struct span parts[] = { channel_prefix(false), SPAN("*"), span_str(s->member.text),
-                            SPAN("*") };
+    struct span parts[] = { channel_prefix(CLASS_PLAIN), SPAN("*"),
+                            span_str(s->member.text), SPAN("*") };
 
     command_begin(out, 2);
     command_word(out, SPAN("PSUBSCRIBE"));
@@ -142,8 +143,8 @@ static void on_lost(void *ctx)
     s->daemons_open = false;
     s->ping_us = 0;
     s->open = 0;
-    for (int rw = 0; rw < 2; rw++) {
-        TABLE_FOREACH(n, &walk, &s->channels.by_rw[rw])
+    for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+        TABLE_FOREACH(n, &walk, &s->channels.by_class[lock_class])
         {
             struct sub_channel *ch = sub_channel_in(n);
             ch->open = 0;
@@ -207,15 +208,15 @@ static void on_confirmed(struct redis_sub *s, struct sub_channel *ch)
  * the same of sharded channels, with an s before the word */
 static void on_push(struct redis_sub *s, struct span word, struct span text)
 {
-    bool rw = span_starts(text, channel_prefix(true));
     struct sub_channel *ch = NULL;
+    enum lock_class lock_class;
+    struct span name;
 
     if (sub_shard_on_push(s, word, text)) {
         return;
     }
-    if (span_starts(text, channel_prefix(rw))) {
-        ch = sub_channel_find(&s->channels, span_after(text, channel_prefix(rw).len),
-                              rw);
+    if (channel_split(text, &lock_class, &name)) {
+        ch = sub_channel_find(&s->channels, name, lock_class);
     }
     if (ch == NULL) {
         return;
@@ -252,8 +253,8 @@ static void on_pattern_refused(struct redis_sub *s, const char *why)
     log_warning("redis-sub",
                 "%s refuses PSUBSCRIBE %s*%s* (%s): clients that wait for a FAIR lock "
                 "are woken late; its user needs +psubscribe and allchannels",
-                redis_conn_address(s->conn), channel_prefix(false).ptr, s->member.text,
-                why);
+                redis_conn_address(s->conn), channel_prefix(CLASS_PLAIN).ptr,
+                s->member.text, why);
 }
 
 static void on_error(struct redis_sub *s, const redisReply *reply)
@@ -358,9 +359,9 @@ void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms)
     redis_conn_set_timeout(s->conn, timeout_ms);
 }
 
-void redis_sub_add(struct redis_sub *s, struct span name, bool rw)
+void redis_sub_add(struct redis_sub *s, struct span name, enum lock_class lock_class)
 {
-    struct sub_channel *ch = sub_channel_of(&s->channels, name, rw, true);
+    struct sub_channel *ch = sub_channel_of(&s->channels, name, lock_class, true);
 
     if (channel_is_tagged(name)) {
         ch->want_braced = true;
@@ -370,9 +371,9 @@ void redis_sub_add(struct redis_sub *s, struct span name, bool rw)
     sub_channel_ask(&s->channels, ch);
 }
 
-void redis_sub_remove(struct redis_sub *s, struct span name, bool rw)
+void redis_sub_remove(struct redis_sub *s, struct span name, enum lock_class lock_class)
 {
-    struct sub_channel *ch = sub_channel_of(&s->channels, name, rw, false);
+    struct sub_channel *ch = sub_channel_of(&s->channels, name, lock_class, false);
 
     if (ch == NULL) {
         return;
@@ -393,8 +394,8 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
     struct table_walk walk;
     struct table_node *n;
 
-    for (int rw = 0; rw < 2; rw++) {
-        TABLE_FOREACH(n, &walk, &from->channels.by_rw[rw])
+    for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+        TABLE_FOREACH(n, &walk, &from->channels.by_class[lock_class])
         {
             struct sub_channel *ch = sub_channel_in(n);
             struct span text = span_of(ch->text, ch->len);
@@ -403,10 +404,10 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
                 continue;
             }
             if (ch->want_braced) {
-                redis_sub_add(s, text, rw != 0);
+                redis_sub_add(s, text, lock_class);
             }
             if (ch->want_unbraced) {
-                redis_sub_add(s, span_of(text.ptr + 1, text.len - 2), rw != 0);
+                redis_sub_add(s, span_of(text.ptr + 1, text.len - 2), lock_class);
             }
             if (ch->want_member) {
                 sub_channel_want_member(&s->channels, text);

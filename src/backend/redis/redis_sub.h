@@ -13,6 +13,7 @@
 
 #include "backend/redis/redis_conn.h"
 #include "backend/store_events.h"
+#include "engine/lock_kind.h"
 #include "util/span.h"
 
 struct redis_sub;
@@ -40,9 +41,10 @@ void redis_sub_start(struct redis_sub *s);
 void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms);
 /* The URL was changed: see redis_link_move(). What is wanted stays wanted. */
 void redis_sub_move(struct redis_sub *s);
-/* `rw`: the channel of its read/write lock. */
-void redis_sub_add(struct redis_sub *s, struct span name, bool rw);
-void redis_sub_remove(struct redis_sub *s, struct span name, bool rw);
+/* The channel of a lock of that class. */
+void redis_sub_add(struct redis_sub *s, struct span name, enum lock_class lock_class);
+void redis_sub_remove(struct redis_sub *s, struct span name,
+                      enum lock_class lock_class);
 /* Of a clustered one: the sharded channel of a member of that name's fair queue. Once
  * it is listened to, and after each loss again, that is told as a message. */
 void redis_sub_listen(struct redis_sub *s, struct span name, struct span member);

@@ -40,7 +40,8 @@ void sub_shard_step(struct redis_sub *s, struct sub_channel *ch)
 {
     bool wanted = sub_channel_is_wanted(ch);
     struct buf *out = redis_conn_out(s->conn);
-    struct span parts[] = { channel_prefix(ch->rw), span_of(ch->text, ch->len) };
+    struct span parts[] = { channel_prefix(ch->lock_class),
+                            span_of(ch->text, ch->len) };
 
     if (!s->has_shards || !list_empty(&ch->in_shard) || wanted == ch->shard_on) {
         return;
@@ -87,7 +88,7 @@ static void on_misplaced(struct redis_sub *s, struct sub_channel *ch)
     }
 }
 
-static bool is_of(const struct list *it, struct span text, bool rw)
+static bool is_of(const struct list *it, struct span text, enum lock_class lock_class)
 {
     const struct sub_channel *ch;
 
@@ -95,25 +96,24 @@ static bool is_of(const struct list *it, struct span text, bool rw)
         return false;
     }
     ch = container_of(it, struct sub_channel, in_shard);
-    return ch->rw == rw && span_eq(span_of(ch->text, ch->len), text);
+    return ch->lock_class == lock_class && span_eq(span_of(ch->text, ch->len), text);
 }
 
 bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channel)
 {
     bool added = span_eq(word, SPAN("ssubscribe"));
-    bool rw = span_starts(channel, channel_prefix(true));
     struct list *first = list_first(&s->shard_asked);
+    enum lock_class lock_class;
     struct sub_channel *ch;
     struct span text;
 
     if (!added && !span_eq(word, SPAN("sunsubscribe"))) {
         return false;
     }
-    if (!span_starts(channel, channel_prefix(rw))) {
+    if (!channel_split(channel, &lock_class, &text)) {
         return true;
     }
-    text = span_after(channel, channel_prefix(rw).len);
-    if (is_of(first, text, rw) &&
+    if (is_of(first, text, lock_class) &&
         container_of(first, struct sub_channel, in_shard)->shard_adds == added) {
         ch = pop_channel(s);
         if (added && ch->want_member) {
@@ -122,7 +122,7 @@ bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channe
         on_answered(s, ch, added);
         return true;
     }
-    ch = sub_channel_find(&s->channels, text, rw);
+    ch = sub_channel_find(&s->channels, text, lock_class);
     if (ch != NULL && !added && list_empty(&ch->in_shard)) {
         on_misplaced(s, ch); /* it was not asked for: the slot has gone */
     } else if (ch != NULL && !added) {

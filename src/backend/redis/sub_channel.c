@@ -17,12 +17,12 @@ void sub_channels_fini(struct sub_channels *cs)
     struct table_walk walk;
     struct table_node *n;
 
-    for (int rw = 0; rw < 2; rw++) {
-        TABLE_FOREACH(n, &walk, &cs->by_rw[rw])
+    for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+        TABLE_FOREACH(n, &walk, &cs->by_class[lock_class])
         {
             sub_channel_free(cs, sub_channel_in(n));
         }
-        table_fini(&cs->by_rw[rw]);
+        table_fini(&cs->by_class[lock_class]);
     }
 }
 
@@ -38,7 +38,7 @@ bool sub_channel_is_wanted(const struct sub_channel *ch)
 
 void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch)
 {
-    table_remove(&cs->by_rw[ch->rw], &ch->in_channels);
+    table_remove(&cs->by_class[ch->lock_class], &ch->in_channels);
     list_del(&ch->todo);
     list_del(&ch->in_shard);
     free(ch);
@@ -49,9 +49,11 @@ struct sub_channel *sub_channel_in(struct table_node *n)
     return container_of(n, struct sub_channel, in_channels);
 }
 
-struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text, bool rw)
+struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
+                                     enum lock_class lock_class)
 {
-    struct table_node *n = table_find(&cs->by_rw[rw], hash_bytes(text.ptr, text.len));
+    struct table_node *n =
+        table_find(&cs->by_class[lock_class], hash_bytes(text.ptr, text.len));
 
     for (; n != NULL; n = table_next(n)) {
         struct sub_channel *ch = sub_channel_in(n);
@@ -63,8 +65,8 @@ struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text, 
     return NULL;
 }
 
-struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bool rw,
-                                   bool make)
+struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name,
+                                   enum lock_class lock_class, bool make)
 {
     bool tagged = channel_is_tagged(name);
     size_t len = name.len + (tagged ? 0 : 2);
@@ -76,17 +78,17 @@ struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bo
         ch->text[0] = '{';
         ch->text[len - 1] = '}';
     }
-    found = sub_channel_find(cs, span_of(ch->text, len), rw);
+    found = sub_channel_find(cs, span_of(ch->text, len), lock_class);
     if (found != NULL || !make) {
         free(ch);
         return found;
     }
     ch->len = len;
-    ch->rw = rw;
+    ch->lock_class = lock_class;
     list_init(&ch->todo);
     list_init(&ch->in_shard);
     ch->in_channels.key = hash_bytes(ch->text, ch->len);
-    table_add(&cs->by_rw[rw], &ch->in_channels);
+    table_add(&cs->by_class[lock_class], &ch->in_channels);
     return ch;
 }
 

@@ -3,6 +3,7 @@
 #ifndef LATCHD_BACKEND_REDIS_SUB_CHANNEL_H
 #define LATCHD_BACKEND_REDIS_SUB_CHANNEL_H
 
+#include "engine/lock_kind.h"
 #include "util/list.h"
 #include "util/span.h"
 #include "util/table.h"
@@ -17,7 +18,7 @@ struct sub_channel {
     bool want_unbraced; /* the name is `text` without its outer braces */
     bool want_braced;   /* the name is `text` */
     bool want_member;   /* of this instance, in a fair queue: only sharded, by itself */
-    bool rw;
+    enum lock_class lock_class;
     bool asked;    /* for: SUBSCRIBE */
     unsigned open; /* confirmations that have not come */
     /* Of the sharded channel of that name, if there is one: */
@@ -30,7 +31,7 @@ struct sub_channel {
 };
 
 struct sub_channels {
-    struct table by_rw[2];
+    struct table by_class[LOCK_CLASSES];
     struct list todo;
 };
 
@@ -39,10 +40,10 @@ void sub_channels_fini(struct sub_channels *cs);
 
 struct sub_channel *sub_channel_in(struct table_node *n);
 struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
-                                     bool rw);
+                                     enum lock_class lock_class);
 /* The channel of a name, made if `make`. */
-struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bool rw,
-                                   bool make);
+struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name,
+                                   enum lock_class lock_class, bool make);
 bool sub_channel_is_wanted(const struct sub_channel *ch);
 /* By a name, so the plain channel is wanted as well. */
 bool sub_channel_is_named(const struct sub_channel *ch);

@@ -35,7 +35,7 @@ static size_t text_of(const struct op *op)
 
 bool script_batch_is_simple(const struct op *op)
 {
-    if (op->grouped || op->rw || op->name.len == 0 ||
+    if (op->grouped || op->lock_class != CLASS_PLAIN || op->name.len == 0 ||
         text_of(op) > SCRIPT_BATCH_TEXT_MAX) {
         return false;
     }

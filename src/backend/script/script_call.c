@@ -31,7 +31,7 @@ static size_t count_short(const struct op *op)
 {
     size_t count = 0;
 
-    if (op->rw) {
+    if (op->lock_class == CLASS_RW) {
         return 0; /* its script knows no such thing */
     }
     while (count < op->renew.count && is_short(&op->renew.items[count]) &&
@@ -86,7 +86,7 @@ static enum lua_id prepare_acquire(struct script_source *from)
     const struct op_acquire *acquire = &from->op->acquire;
 
     set_claim(from, &acquire->claim);
-    if (from->op->rw) {
+    if (from->op->lock_class == CLASS_RW) {
         assert(acquire->claim.lock_kind == KIND_READ ||
                acquire->claim.lock_kind == KIND_WRITE);
         return LUA_RW_ACQUIRE;
@@ -124,21 +124,21 @@ static enum lua_id prepare_release(struct script_source *from)
     if (release->has_next) {
         set_claim(from, &release->next);
     }
-    return from->op->rw ? LUA_RW_RELEASE : LUA_RELEASE;
+    return from->op->lock_class == CLASS_RW ? LUA_RW_RELEASE : LUA_RELEASE;
 }
 
 static enum lua_id prepare_attach(struct script_source *from)
 {
     from->target = &from->op->attach.target;
     from->lease_ms = from->op->attach.lease_ms;
-    return from->op->rw ? LUA_RW_ATTACH : LUA_ATTACH;
+    return from->op->lock_class == CLASS_RW ? LUA_RW_ATTACH : LUA_ATTACH;
 }
 
 static enum lua_id prepare_renew(struct script_source *from)
 {
     assert(from->op->renew.count <= OP_RENEW_MAX);
     from->short_count = count_short(from->op);
-    return from->op->rw ? LUA_RW_RENEW : LUA_RENEW;
+    return from->op->lock_class == CLASS_RW ? LUA_RW_RENEW : LUA_RENEW;
 }
 
 static enum lua_id prepare_restore(struct script_source *from)
@@ -152,7 +152,7 @@ static enum lua_id prepare_restore(struct script_source *from)
     from->entry = restore->entries[0].entry;
     from->for_ms = restore->entries[0].for_ms;
     from->loan_token = restore->loan_token;
-    return from->op->rw ? LUA_RW_RESTORE : LUA_RESTORE;
+    return from->op->lock_class == CLASS_RW ? LUA_RW_RESTORE : LUA_RESTORE;
 }
 
 /* Which script does it, of what it is written. */

@@ -151,7 +151,8 @@ static void put_reader_of(struct script_source *from)
 
 static void put_channel(struct script_source *from)
 {
-    command_key(from->out, channel_prefix(from->op->rw).ptr, from->name, SPAN_NONE);
+    command_key(from->out, channel_prefix(from->op->lock_class).ptr, from->name,
+                SPAN_NONE);
 }
 
 #endif

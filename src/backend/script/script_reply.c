@@ -17,17 +17,30 @@ static const struct {
     { SPAN("BEHIND"), OP_BEHIND },   { SPAN("UNTRIED"), OP_UNTRIED },
 };
 
-/* WRONGTYPE alone is other data. */
-static bool is_wrong_family(struct span word, struct op_result *result)
+/* What a name is that is a lock of another class; WRONGTYPE alone is other data. */
+static const struct {
+    struct span word;
+    enum lock_class lock_class;
+} CLASS_WORDS[] = {
+    { SPAN("WRONGTYPE-PLAIN"), CLASS_PLAIN },
+    { SPAN("WRONGTYPE-RW"), CLASS_RW },
+};
+
+static bool is_wrong_class(struct span word, struct op_result *result)
 {
-    result->rw = span_eq(word, SPAN("WRONGTYPE-RW"));
-    result->plain = span_eq(word, SPAN("WRONGTYPE-PLAIN"));
-    return result->rw || result->plain;
+    for (size_t i = 0; i < sizeof(CLASS_WORDS) / sizeof(CLASS_WORDS[0]); i++) {
+        if (span_eq(word, CLASS_WORDS[i].word)) {
+            result->is_lock = true;
+            result->lock_class = CLASS_WORDS[i].lock_class;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool status_of(struct span word, struct op_result *result)
 {
-    if (is_wrong_family(word, result)) {
+    if (is_wrong_class(word, result)) {
         result->status = OP_WRONGTYPE;
         return true;
     }

@@ -204,18 +204,20 @@ static void sentinel_submit(void *backend, const struct op *op)
     node_submit(s->node, op);
 }
 
-static void sentinel_subscribe(void *backend, struct span name, bool rw)
+static void sentinel_subscribe(void *backend, struct span name,
+                               enum lock_class lock_class)
 {
     struct sentinel *s = backend;
 
-    node_subscribe(s->node, name, rw);
+    node_subscribe(s->node, name, lock_class);
 }
 
-static void sentinel_unsubscribe(void *backend, struct span name, bool rw)
+static void sentinel_unsubscribe(void *backend, struct span name,
+                                 enum lock_class lock_class)
 {
     struct sentinel *s = backend;
 
-    node_unsubscribe(s->node, name, rw);
+    node_unsubscribe(s->node, name, lock_class);
 }
 
 static void sentinel_announce(void *backend, struct span text)

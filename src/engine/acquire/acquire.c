@@ -22,7 +22,7 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     w->in_flight = in_flight;
     op = inflight_op(eng, in_flight, OP_ACQUIRE);
     op->acquire.reenter_only = reenter_only;
-    op->rw = lock->rw;
+    op->lock_class = lock->lock_class;
     op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);
     op->acquire.claim.asked_ago_ms = in_flight->asked_ago_ms;
     fair_fill_claim(eng, op, w);

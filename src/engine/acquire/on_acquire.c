@@ -68,7 +68,7 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     } else if (r->foreign) {
         lock_seen(eng, lock, r->id, ttl_ms < FOREIGN_LOOK_MS ? ttl_ms : FOREIGN_LOOK_MS,
                   KIND_WRITE);
-    } else if (!lock->rw || (w != NULL && waiter_is_head(w))) {
+    } else if (lock->lock_class == CLASS_PLAIN || (w != NULL && waiter_is_head(w))) {
         /* A hold that excludes others from a read/write lock may admit the head. */
         lock_seen(eng, lock, r->id, ttl_ms, KIND_WRITE);
     }

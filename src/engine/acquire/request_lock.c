@@ -101,7 +101,7 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
     struct acquire_spec *spec;
     struct waiter *w;
 
-    if (lock->rw != lock_mode_is_rw(req->kind) && lock_in_use(lock)) {
+    if (lock->lock_class != lock_class_of(req->kind) && lock_in_use(lock)) {
         emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return NULL;
     }
@@ -109,7 +109,7 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
         emit_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
         return NULL;
     }
-    lock_set_class(eng, lock, lock_mode_is_rw(req->kind));
+    lock_set_class(eng, lock, lock_class_of(req->kind));
     spec = spec_new(eng, req);
     w = waiter_new(eng, lock, session_get(eng, req->from.conn), req, spec);
     if (spec->local) {
@@ -175,7 +175,8 @@ static void grant_again(struct engine *eng, struct entry *e, const struct lock_r
 static bool same_kind(const struct request *r, enum lock_kind kind)
 {
     return r->lock_kind == kind ||
-           (r->found && !lock_mode_is_rw(r->lock_kind) && !lock_mode_is_rw(kind));
+           (r->found && lock_class_of(r->lock_kind) == CLASS_PLAIN &&
+            lock_class_of(kind) == CLASS_PLAIN);
 }
 
 static void known_request(struct engine *eng, struct request *r,

@@ -210,7 +210,7 @@ void fair_fill_claim(struct engine *eng, struct op *op, struct waiter *w)
 {
     struct fair *f = w->lock->activity->fair;
 
-    if (f == NULL || w->lock->rw) {
+    if (f == NULL || w->lock->lock_class != CLASS_PLAIN) {
         return;
     }
     op->acquire.fair = true;

@@ -33,7 +33,7 @@ static struct waiter *next_new(const struct engine *eng, struct fair *f)
     size_t room = places_max(eng);
     struct waiter *w = NULL;
 
-    if (f->lock->rw) {
+    if (f->lock->lock_class != CLASS_PLAIN) {
         return NULL; /* the name is of the other class now */
     }
     for (; it != end; it = it->next) {

@@ -29,7 +29,7 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
     bool fits = false;
 
     if ((t->token != 0 && h->token != t->token) ||
-        (lock_mode_is_rw(t->lock_kind) && h->lock_kind != t->lock_kind)) {
+        (lock_kind_tells_class(t->lock_kind) && h->lock_kind != t->lock_kind)) {
         return NULL;
     }
     switch (t->kind) {
@@ -76,7 +76,7 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
         maybe[0] = lock_hold_with(lock, t->token);
         break;
     case TARGET_REQUEST:
-        maybe[0] = lock->rw ? lock->writer : lock_hold(lock);
+        maybe[0] = lock->lock_class == CLASS_RW ? lock->writer : lock_hold(lock);
         break;
     case TARGET_ENTRY:
         maybe[0] = lock_held_by(lock, owner, KIND_WRITE);

@@ -47,7 +47,8 @@ void loan_return(struct engine *eng, struct lock *lock)
     loan_set_state(loan, LOAN_RETURNING);
     timer_stop(eng, &loan->timer);
     eng->stats.returned++;
-    d->rw = d->guessed = false;
+    d->lock_class = CLASS_PLAIN;
+    d->guessed = false;
     d->returns_loan = true;
 }
 

@@ -57,9 +57,11 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
     d->target = *t;
     d->target.field = span_put2(&at, t->field, SPAN_NONE);
     d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
-    d->rw = t->kind != TARGET_VALUE && (lock->rw || lock_mode_is_rw(t->lock_kind));
-    d->guessed =
-        t->kind != TARGET_VALUE && !lock_in_use(lock) && !lock_mode_is_rw(t->lock_kind);
+    d->lock_class = t->kind == TARGET_VALUE               ? CLASS_PLAIN
+                    : lock_kind_tells_class(t->lock_kind) ? lock_class_of(t->lock_kind)
+                                                          : lock->lock_class;
+    d->guessed = t->kind != TARGET_VALUE && !lock_in_use(lock) &&
+                 !lock_kind_tells_class(t->lock_kind);
     d->give_up_at =
         pending_release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);
@@ -120,8 +122,8 @@ static const struct entry *find_granted(const struct lock *lock,
 {
     const struct hold *h = spec_field(spec).len != 0
                                ? lock_hold_of(lock, spec_field(spec))
-                           : lock->rw ? lock->writer
-                                      : lock_hold(lock);
+                           : lock->lock_class == CLASS_RW ? lock->writer
+                                                          : lock_hold(lock);
     const struct entry *e = h == NULL ? NULL : hold_find_entry(h, spec_entry(spec));
 
     /* An anonymous owner's field says nothing of the request. */
@@ -162,7 +164,7 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
         return false;
     }
     d = pending_release_new(eng, lock, RELEASE_UNDO, &target);
-    d->rw = lock_mode_is_rw(spec->lock_kind);
+    d->lock_class = lock_class_of(spec->lock_kind);
     d->guessed = false;
     d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;
     return true;

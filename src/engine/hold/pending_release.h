@@ -69,10 +69,10 @@ struct pending_release {
     bool leave_tombstone; /* as in op_release */
     /* sent so that others may have been granted the lock after it */
     bool may_free;
-    bool rw;              /* the lock class that it is sent for */
-    bool may_be_parallel; /* a client's release of one reader among others */
-    bool returns_loan;    /* of this lock: see loan.h */
-    bool guessed;         /* `rw` is a guess, as nothing is known of the name here */
+    enum lock_class lock_class; /* that it is sent for */
+    bool may_be_parallel;       /* a client's release of one reader among others */
+    bool returns_loan;          /* of this lock: see loan.h */
+    bool guessed; /* `lock_class` is a guess, as nothing is known of the name here */
     char data[];
 };
 

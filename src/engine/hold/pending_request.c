@@ -36,8 +36,9 @@ struct pending_request *pending_request_new(struct engine *eng,
     c->ref = req->from;
     c->target.token = req->token;
     c->target.lock_kind = lock_mode_of_hold(req->kind);
-    c->rw = lock->rw || lock_mode_is_rw(req->kind);
-    c->guessed = !lock_in_use(lock) && !lock_mode_is_rw(req->kind);
+    c->lock_class =
+        lock_kind_tells_class(req->kind) ? lock_class_of(req->kind) : lock->lock_class;
+    c->guessed = !lock_in_use(lock) && !lock_kind_tells_class(req->kind);
     c->lease_ms = req->lease_ms;
     c->endless = req->endless;
     c->user = req->user;
@@ -60,7 +61,8 @@ struct pending_request *pending_request_new(struct engine *eng,
     } else if (req->value.len != 0) {
         c->target.kind = TARGET_VALUE;
         c->target.field = span_put2(&at, req->value, SPAN_NONE);
-        c->rw = c->guessed = false; /* a read/write lock is no value hold */
+        c->lock_class = CLASS_PLAIN; /* no other class has value holds */
+        c->guessed = false;
     } else {
         c->target.kind = TARGET_TOKEN;
     }

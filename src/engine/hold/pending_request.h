@@ -42,10 +42,10 @@ struct pending_request {
     struct timer timer; /* the deadline, or the next try */
     uint64_t deadline;
     bool retry;
-    bool rw, guessed;                /* as in pending_release */
-    struct pending_release *release; /* UNLOCK, FORCE */
-    struct inflight_op *in_flight;   /* RENEW, INFO, REGRANT */
-    struct target target;            /* points into data[], or into `spec` */
+    enum lock_class lock_class, guessed; /* as in pending_release */
+    struct pending_release *release;     /* UNLOCK, FORCE */
+    struct inflight_op *in_flight;       /* RENEW, INFO, REGRANT */
+    struct target target;                /* points into data[], or into `spec` */
     /* the spec of the local entry that is meant, or NULL */
     struct acquire_spec *spec;
     uint32_t user;

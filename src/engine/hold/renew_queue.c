@@ -14,7 +14,7 @@
 
 void renew_queues_init(struct engine *eng)
 {
-    size_t count = 2 * (size_t)eng->group_count;
+    size_t count = LOCK_CLASSES * (size_t)eng->group_count;
 
     list_init(&eng->renew_queues.ready);
     list_init(&eng->renew_queues.sent);
@@ -24,8 +24,8 @@ void renew_queues_init(struct engine *eng)
 
         list_init(&d->holds);
         list_init(&d->in_ready);
-        d->group = (uint32_t)(i / 2);
-        d->rw = i % 2 != 0;
+        d->group = (uint32_t)(i / LOCK_CLASSES);
+        d->lock_class = i % LOCK_CLASSES;
     }
 }
 
@@ -62,7 +62,7 @@ void renew_queue_add(struct engine *eng, struct hold *h)
 {
     struct renew_queue *d =
         &eng->renew_queues
-             .all[2 * (size_t)h->lock->group + lock_mode_is_rw(h->lock_kind)];
+             .all[LOCK_CLASSES * (size_t)h->lock->group + lock_class_of(h->lock_kind)];
 
     list_append(&d->holds, &h->in_renew_queue);
     update_ready(eng, d);

@@ -8,6 +8,7 @@
 #ifndef LATCHD_ENGINE_HOLD_RENEW_QUEUE_H
 #define LATCHD_ENGINE_HOLD_RENEW_QUEUE_H
 
+#include "engine/lock_kind.h"
 #include "util/list.h"
 
 #include <stdbool.h>
@@ -35,7 +36,7 @@ struct renew_queue {
     struct list in_ready; /* on renew_queues.ready: more can be sent */
     size_t in_flight;
     uint32_t group;
-    bool rw;
+    enum lock_class lock_class;
 };
 
 struct renew_queues {

@@ -160,7 +160,7 @@ static enum lock_state state_of_free(const struct engine *eng, const struct lock
     enum last_answer_kind told = last_answer_now(eng, lock);
     bool refused =
         lock->activity->waiting > 0 && told != ANSWER_NONE && told != ANSWER_HELD;
-    enum lock_kind kind = lock->rw ? KIND_WRITE : KIND_PLAIN;
+    enum lock_kind kind = lock->lock_class == CLASS_RW ? KIND_WRITE : KIND_PLAIN;
 
     return r->withheld || refused || quarantine_until(eng, lock, kind) != 0
                ? LOCK_STATE_WITHHELD

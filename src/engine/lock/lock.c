@@ -159,6 +159,6 @@ void lock_unsubscribe(struct engine *eng, struct lock *lock)
     }
     name = effects_copy(&eng->fx, lock_name(lock));
     effects_add(&eng->fx, EFFECT_UNSUBSCRIBE)->channel =
-        (struct effect_channel){ .name = name, .rw = lock->rw };
+        (struct effect_channel){ .name = name, .lock_class = lock->lock_class };
     lock_set_sub(lock, SUB_NONE);
 }

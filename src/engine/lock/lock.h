@@ -45,7 +45,7 @@ struct lock {
     uint32_t needs_restore;
     uint32_t group;
     enum sub_state sub : 8;
-    bool rw : 1; /* a read/write lock */
+    enum lock_class lock_class : 2;
     /* the readers at the front of the queue are to ask, all at once */
     bool readers_in : 1;
     bool exempt_reads : 1; /* `exempt` is for reads only */

@@ -1,7 +1,6 @@
 /* Lock modes: which holds can exist beside each other, and which prevent a grant.
  *
- * Plain and fair locks are one lock class, read and write locks the other. A name keeps
- * its class while a client of this daemon holds or waits. */
+ * A name keeps its lock class while a client of this daemon holds or waits. */
 #include "engine/lock/lock_mode.h"
 #include "engine/acquire_spec.h"
 #include "engine/hold/hold.h"
@@ -11,9 +10,14 @@
 #include "latchd/protocol.h"
 #include "util/list.h"
 
-bool lock_mode_is_rw(enum lock_kind kind)
+enum lock_class lock_class_of(enum lock_kind kind)
 {
-    return kind == KIND_READ || kind == KIND_WRITE;
+    return kind == KIND_READ || kind == KIND_WRITE ? CLASS_RW : CLASS_PLAIN;
+}
+
+bool lock_kind_tells_class(enum lock_kind kind)
+{
+    return lock_class_of(kind) != CLASS_PLAIN;
 }
 
 enum lock_kind lock_mode_of_hold(enum lock_kind kind)
@@ -31,11 +35,11 @@ bool lock_in_use(const struct lock *lock)
     return !list_empty(&lock->holds) || lock->activity->waiting > 0;
 }
 
-void lock_set_class(struct engine *eng, struct lock *lock, bool rw)
+void lock_set_class(struct engine *eng, struct lock *lock, enum lock_class lock_class)
 {
-    if (lock->rw != rw) {
+    if (lock->lock_class != lock_class) {
         lock_unsubscribe(eng, lock); /* the other class has another channel */
-        lock->rw = rw;
+        lock->lock_class = lock_class;
     }
 }
 
@@ -66,7 +70,8 @@ bool lock_blocks(const struct engine *eng, const struct lock *lock,
 bool lock_excludes(const struct engine *eng, const struct lock *lock,
                    const struct acquire_spec *spec)
 {
-    const struct hold *h = lock->rw ? lock->writer : lock_hold(lock);
+    const struct hold *h =
+        lock->lock_class == CLASS_RW ? lock->writer : lock_hold(lock);
 
     return h != NULL && hold_is_certain(eng, h) &&
            !same_owner(hold_field(h), spec_field(spec));

@@ -15,14 +15,16 @@ struct engine;
 struct hold;
 struct lock;
 
-bool lock_mode_is_rw(enum lock_kind kind);
+enum lock_class lock_class_of(enum lock_kind kind);
+/* Whether a request of this kind says which lock class it is about. PLAIN, unless of a
+ * LOCK, does not. */
+bool lock_kind_tells_class(enum lock_kind kind);
 /* The mode of the hold that a LOCK of this mode gets: PLAIN for FAIR. */
 enum lock_kind lock_mode_of_hold(enum lock_kind kind);
 /* Whether a client of this daemon holds or waits, so that the name keeps its lock
  * class. */
 bool lock_in_use(const struct lock *lock);
-/* Sets the lock class: read/write, or plain and fair. */
-void lock_set_class(struct engine *eng, struct lock *lock, bool rw);
+void lock_set_class(struct engine *eng, struct lock *lock, enum lock_class lock_class);
 /* Whether a hold that is certain prevents a grant of `spec`, so that asking Redis is
  * of no use. */
 bool lock_blocks(const struct engine *eng, const struct lock *lock,

@@ -134,7 +134,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     eng->restores_in_flight++;
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));
     op = inflight_op(eng, w, OP_RESTORE);
-    op->rw = lock_mode_is_rw(h->lock_kind);
+    op->lock_class = lock_class_of(h->lock_kind);
     op->restore.token = h->token;
     op->restore.has_keeper_key = h->keeper_key;
     op->restore.loan_token = hold_loan_token(h);

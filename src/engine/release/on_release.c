@@ -268,11 +268,11 @@ static void on_wrong_type(struct engine *eng, struct lock *lock,
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
 
-    if (d->guessed && (d->rw ? r->plain : r->rw)) {
+    if (d->guessed && r->is_lock && r->lock_class != d->lock_class) {
         /* lock_step() sends it again, as one of that class. */
         pending_release_requeue(lock, d, false);
         d->guessed = false;
-        d->rw = !d->rw;
+        d->lock_class = r->lock_class;
         spec_unref(eng, d->next); /* whoever waits here waits for the other class */
         d->next = NULL;
         return;

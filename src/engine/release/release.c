@@ -78,7 +78,8 @@ static struct waiter *find_successor(const struct engine *eng, const struct lock
 {
     struct waiter *head = lock_head(lock);
 
-    if (head == NULL || head->in_flight != NULL || eng->stopping || d->rw != lock->rw ||
+    if (head == NULL || head->in_flight != NULL || eng->stopping ||
+        d->lock_class != lock->lock_class ||
         quarantine_until(eng, lock, head->spec->lock_kind) != 0 ||
         eng->now < lock->activity->ask_after || eng->quorum) {
         return NULL;
@@ -136,7 +137,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         d->was_held = h != NULL && hold_is_certain(eng, h);
     }
     op = inflight_op(eng, w, OP_RELEASE);
-    op->rw = d->rw;
+    op->lock_class = d->lock_class;
     r = &op->release;
     r->target = op_make_target(eng, &d->target);
     r->if_keeper = release_is_if_keeper(d);
@@ -162,8 +163,8 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     r->has_next = true;
     /* A repetition only finds out: it must not give the lock away otherwise. */
     r->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : choose_yield(eng, lock);
-    d->may_free =
-        d->may_free || r->yield != YIELD_NEVER || lock->activity->fair != NULL || d->rw;
+    d->may_free = d->may_free || r->yield != YIELD_NEVER ||
+                  lock->activity->fair != NULL || d->lock_class != CLASS_PLAIN;
     r->next = op_make_claim(eng, d->next, w->lease_ms);
     r->next.asked_ago_ms = w->asked_ago_ms;
     r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;

@@ -16,7 +16,7 @@ struct logged_release {
     uint64_t next_op;     /* l's, when it was made again last */
     struct target target; /* into data[], behind the name */
     bool if_keeper;
-    bool rw;
+    enum lock_class lock_class;
     size_t name_len;
     char data[];
 };
@@ -73,7 +73,7 @@ void release_log_add(struct engine *eng, const struct lock *lock,
         e->target.token = d->local->hold->token;
     }
     e->if_keeper = release_is_if_keeper(d);
-    e->rw = d->rw;
+    e->lock_class = d->lock_class;
     e->at = eng->now;
     e->next_op = 0;
     list_append(&eng->ended, &e->in_kept);
@@ -97,7 +97,7 @@ static void replay_release(struct engine *eng, struct logged_release *e)
     d = pending_release_new(
         eng, lock, e->if_keeper ? RELEASE_ENDED_AGAIN : RELEASE_REQUESTED_AGAIN,
         &e->target);
-    d->rw = e->rw;
+    d->lock_class = e->lock_class;
     d->guessed = false;
     d->leave_tombstone = !e->if_keeper;
     d->give_up_at = eng->now + eng->cfg.watchdog_ms + eng->cfg.redis_timeout_ms;

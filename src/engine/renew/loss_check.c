@@ -225,7 +225,7 @@ void loss_check_send(struct engine *eng, struct inflight_op *check)
     }
     op = inflight_op(eng, check, OP_RENEW);
     op->group = lock->group;
-    op->rw = lock_mode_is_rw(v->list[0].lock_kind);
+    op->lock_class = lock_class_of(v->list[0].lock_kind);
     op->renew.items = items;
     op->renew.count = v->count;
 }

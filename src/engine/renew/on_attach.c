@@ -234,16 +234,17 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         pending_request_retry(eng, c, r->status);
         return;
     }
-    if (r->status == OP_WRONGTYPE && c->guessed && (c->rw ? r->plain : r->rw)) {
+    if (r->status == OP_WRONGTYPE && c->guessed && r->is_lock &&
+        r->lock_class != c->lock_class) {
         c->guessed = false;
-        c->rw = !c->rw;
+        c->lock_class = r->lock_class;
         inflight_free(eng, w);
         pending_request_queue(eng, c);
         return;
     }
     if (r->status == OP_OK) {
         if (!lock_in_use(lock)) {
-            lock_set_class(eng, lock, c->rw);
+            lock_set_class(eng, lock, c->lock_class);
         }
         on_attached(eng, w, r);
     } else {

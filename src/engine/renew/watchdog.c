@@ -146,7 +146,7 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
     renew_queue_on_sent(eng, d, w);
     op = inflight_op(eng, w, OP_RENEW);
     op->group = d->group;
-    op->rw = d->rw;
+    op->lock_class = d->lock_class;
     op->renew.items = items;
     op->renew.count = w->hold_count;
 }

@@ -55,7 +55,7 @@ static void subscribe_lock(struct engine *eng, struct lock *lock)
     struct span name = effects_copy(&eng->fx, lock_name(lock));
 
     effects_add(&eng->fx, EFFECT_SUBSCRIBE)->channel =
-        (struct effect_channel){ .name = name, .rw = lock->rw };
+        (struct effect_channel){ .name = name, .lock_class = lock->lock_class };
     lock_set_sub(lock, SUB_ASKED);
 }
 
@@ -248,7 +248,8 @@ void lock_step(struct engine *eng, struct lock *lock)
         return;
     }
     pending_requests_resume(eng, lock);
-    if (lock->rw && eng->up && eng->now >= lock->activity->stand_back_until) {
+    if (lock->lock_class == CLASS_RW && eng->up &&
+        eng->now >= lock->activity->stand_back_until) {
         step_parallel_releases(eng, lock);
     }
     release = list_first(&lock->activity->releases);

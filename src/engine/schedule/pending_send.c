@@ -44,7 +44,7 @@ static void send_request(struct engine *eng, struct pending_request *c)
     }
     op->attach.target = op_make_target(eng, &c->target);
     op->attach.lease_ms = w->lease_ms;
-    op->rw = c->rw;
+    op->lock_class = c->lock_class;
     op->attach.exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
     if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
         hold_shorten_lease(eng, e->hold, inflight_asked(w), false);

@@ -252,7 +252,7 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
  */
 static bool counts_from_lock(const struct engine *eng, const struct waiter *w)
 {
-    return !eng->quorum && !w->lock->rw && w->member == NULL &&
+    return !eng->quorum && w->lock->lock_class == CLASS_PLAIN && w->member == NULL &&
            spec_id(w->spec).len != 0;
 }
 

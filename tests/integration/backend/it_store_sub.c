@@ -95,10 +95,10 @@ START_TEST(the_families_of_a_name_are_told_apart)
     ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_rwlock:{n} 1"), 1);
     peer_await_count(peer, &peer->messages, 1);
     ck_assert_str_eq(peer->last_name, "n");
-    ck_assert(peer->last_rw);
+    ck_assert_int_eq(peer->last_class, CLASS_RW);
     ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 1);
     peer_await_count(peer, &peer->messages, 2);
-    ck_assert(!peer->last_rw);
+    ck_assert_int_eq(peer->last_class, CLASS_PLAIN);
     peer_unsubscribe(peer, "n");
     peer_run_ms(peer, 20);
     ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 0);
@@ -119,7 +119,7 @@ START_TEST(messages_for_members_come_under_the_name)
         redis_ask_int(redis, "PUBLISH redisson_lock__channel:my:{t}:x%s 0", MEMBER), 1);
     peer_await_count(peer, &peer->messages, 1);
     ck_assert_str_eq(peer->last_name, "my:{t}:x");
-    ck_assert(!peer->last_rw);
+    ck_assert_int_eq(peer->last_class, CLASS_PLAIN);
     ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n}%s 0",
                                    ":latchd:dddddddddddddddd:7"),
                      0);

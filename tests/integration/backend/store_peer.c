@@ -63,18 +63,18 @@ static void on_clock_jumped(void *ctx)
     heard(ctx)->jumps++;
 }
 
-static void keep_name(struct peer *p, struct span name, bool rw)
+static void keep_name(struct peer *p, struct span name, enum lock_class lock_class)
 {
-    p->last_rw = rw;
+    p->last_class = lock_class;
     (void)snprintf(p->last_name, sizeof p->last_name, "%.*s", (int)name.len, name.ptr);
 }
 
-static void on_subscribed(void *ctx, struct span name, bool rw)
+static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct peer *p = heard(ctx);
 
     p->subscribed++;
-    keep_name(p, name, rw);
+    keep_name(p, name, lock_class);
 }
 
 static void on_listening(void *ctx)
@@ -90,12 +90,12 @@ static void on_unsubscribed_all(void *ctx)
     heard(ctx)->unsubscribed++;
 }
 
-static void on_message(void *ctx, struct span name, bool rw)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct peer *p = heard(ctx);
 
     p->messages++;
-    keep_name(p, name, rw);
+    keep_name(p, name, lock_class);
 }
 
 static void on_clock(uv_timer_t *timer)

@@ -31,7 +31,7 @@ struct peer {
         char text[160];
     } result[PEER_RESULTS_MAX];
     char last_name[64];
-    bool last_rw;
+    enum lock_class last_class;
 };
 
 /* Opens a store at that address; it is not up yet. */

@@ -316,7 +316,7 @@ void check_freed(struct sim *s, const struct redis_message *m)
 
     /* Redisson's plain locks do not tell its fair waiters, and those have to be waited
      * for. */
-    if (m->channel == CHANNEL_PLAIN && n->queue_count > 0 &&
+    if (m->lock_class == CLASS_PLAIN && m->member.len == 0 && n->queue_count > 0 &&
         !span_starts(rtext_span(&n->queue[0]), SPAN("latchd:"))) {
         return;
     }

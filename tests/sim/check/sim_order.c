@@ -183,9 +183,9 @@ static void check_turn_of(struct sim *s, const struct redis_name *n,
     const struct claim *claim = op_claim(&f->op);
     struct rtext member = rtext_of(claim == NULL ? SPAN_NONE : claim->member);
 
-    if (s->check.seen.count == 0 || f->op.rw || f->op.kind == OP_RESTORE ||
-        f->reply.result.status != OP_OK || n->fence_token == s->check.seen.token ||
-        of_instance(head, f->instance)) {
+    if (s->check.seen.count == 0 || f->op.lock_class != CLASS_PLAIN ||
+        f->op.kind == OP_RESTORE || f->reply.result.status != OP_OK ||
+        n->fence_token == s->check.seen.token || of_instance(head, f->instance)) {
         return;
     }
     if (f->op.kind == OP_ACQUIRE && f->op.acquire.was_queued &&

@@ -164,11 +164,11 @@ void qlink_try(struct quorum *q, size_t daemon, unsigned server, uint64_t in_ms)
     e->life = q->daemons[daemon].life;
 }
 
-static void on_subscription(void *ctx, struct span name, bool rw)
+static void on_subscription(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct qdaemon *d = ctx;
 
-    engine_on_subscribed(d->engine, name, rw);
+    engine_on_subscribed(d->engine, name, lock_class);
 }
 
 void qlink_down(struct quorum *q, struct qdaemon *d, unsigned server)
@@ -309,7 +309,7 @@ void qserver_published(void *ctx, const struct redis_message *m)
     unsigned server = (unsigned)(s - q->servers);
     size_t name = quorum_name_index(rtext_span(&m->name->name));
 
-    if (m->channel != CHANNEL_PLAIN) {
+    if (m->lock_class != CLASS_PLAIN || m->member.len > 0) {
         return;
     }
     for (size_t i = 0; i < q->daemon_count; i++) {

@@ -204,12 +204,12 @@ static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
         break;
     case EFFECT_SUBSCRIBE:
         d->wanted[quorum_name_index(e->channel.name)] = true;
-        quorum_subs_add(d->hearing, e->channel.name, e->channel.rw);
+        quorum_subs_add(d->hearing, e->channel.name, e->channel.lock_class);
         qlink_subscribe(q, d, quorum_name_index(e->channel.name));
         break;
     case EFFECT_UNSUBSCRIBE:
         d->wanted[quorum_name_index(e->channel.name)] = false;
-        quorum_subs_remove(d->hearing, e->channel.name, e->channel.rw);
+        quorum_subs_remove(d->hearing, e->channel.name, e->channel.lock_class);
         break;
     case EFFECT_WAITED:
     case EFFECT_ANNOUNCE:

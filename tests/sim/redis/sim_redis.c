@@ -1,5 +1,6 @@
 #include "sim/redis/sim_redis.h"
 
+#include "backend/redis/channel_name.h"
 #include "sim/redis/lua_host.h"
 #include "util/alloc.h"
 
@@ -25,17 +26,16 @@ void sim_redis_fini(struct sim_redis *r)
 
 /* --- messages ------------------------------------------------------------- */
 
-static const char PLAIN_CHANNEL[] = "redisson_lock__channel:";
-static const char RW_CHANNEL[] = "redisson_rwlock:";
-
 /* What a channel is about. False: no name of this world. */
 static bool find_channel(struct sim_redis *r, struct span channel,
                          struct redis_message *ret)
 {
-    bool rw = span_starts(channel, SPAN(RW_CHANNEL));
-    struct span rest =
-        span_after(channel, rw ? sizeof(RW_CHANNEL) - 1 : sizeof(PLAIN_CHANNEL) - 1);
+    enum lock_class lock_class;
+    struct span rest;
 
+    if (!channel_split(channel, &lock_class, &rest)) {
+        return false;
+    }
     for (size_t i = 0; i < r->name_count; i++) {
         struct redis_name *n = &r->names[i];
         struct span braced = rtext_span(&n->braced);
@@ -43,13 +43,11 @@ static bool find_channel(struct sim_redis *r, struct span channel,
         if (!span_starts(rest, braced)) {
             continue;
         }
-        *ret = (struct redis_message){ .name = n,
-                                       .channel = rw ? CHANNEL_RW : CHANNEL_PLAIN };
+        *ret = (struct redis_message){ .name = n, .lock_class = lock_class };
         if (rest.len > braced.len && rest.ptr[braced.len] == ':') {
-            ret->channel = CHANNEL_MEMBER;
             ret->member = span_after(rest, braced.len + 1);
         }
-        if (rest.len == braced.len || ret->channel == CHANNEL_MEMBER) {
+        if (rest.len == braced.len || ret->member.len > 0) {
             return true;
         }
     }
@@ -75,15 +73,13 @@ static int64_t count_subscribers(void *ctx, struct span channel)
 {
     struct redis_message m;
     int64_t count;
-    bool rw;
 
-    if (!find_channel(ctx, channel, &m) || m.channel == CHANNEL_MEMBER) {
+    if (!find_channel(ctx, channel, &m) || m.member.len > 0) {
         return 0;
     }
-    rw = m.channel == CHANNEL_RW;
-    count = rw ? m.name->foreign_rw_subscribers : m.name->foreign_subscribers;
+    count = m.name->foreign_subscribers[m.lock_class];
     for (size_t i = 0; i < REDIS_DAEMONS_MAX; i++) {
-        count += m.name->subscribed[rw][i] ? 1 : 0;
+        count += m.name->subscribed[m.lock_class][i] ? 1 : 0;
     }
     return count;
 }
@@ -97,16 +93,17 @@ void redis_drop_subscriber(struct sim_redis *r, size_t daemon)
 {
     r->patterns[daemon][0] = '\0';
     for (size_t i = 0; i < r->name_count; i++) {
-        r->names[i].subscribed[0][daemon] = false;
-        r->names[i].subscribed[1][daemon] = false;
+        for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+            r->names[i].subscribed[lock_class][daemon] = false;
+        }
     }
 }
 
 bool redis_hears(const struct sim_redis *r, size_t daemon,
                  const struct redis_message *m)
 {
-    if (m->channel != CHANNEL_MEMBER) {
-        return m->name->subscribed[m->channel == CHANNEL_RW][daemon];
+    if (m->member.len == 0) {
+        return m->name->subscribed[m->lock_class][daemon];
     }
     return r->patterns[daemon][0] != '\0' &&
            redis_member_of(m->member, r->patterns[daemon]);
@@ -225,7 +222,7 @@ void redis_flushall(struct sim_redis *r)
 
 void redis_publish(struct sim_redis *r, struct redis_name *n)
 {
-    struct rtext key = redis_key(n, PLAIN_CHANNEL, "");
+    struct rtext key = redis_key(n, channel_prefix(CLASS_PLAIN).ptr, "");
 
     sim_redis_command(
         r, 3, (const struct span[]){ SPAN("PUBLISH"), rtext_span(&key), SPAN("0") });

@@ -102,18 +102,14 @@ struct redis_name {
     struct redis_hold_key *hold_keys;
     size_t hold_key_count, hold_key_room;
     bool was_rw; /* only then there may be hold keys */
-    bool subscribed[2]
-                   [REDIS_DAEMONS_MAX]; /* by daemons; [1]: the channel of rw locks */
-    unsigned foreign_subscribers;       /* Redisson's waiters on the plain channel */
-    unsigned foreign_rw_subscribers;
+    bool subscribed[LOCK_CLASSES][REDIS_DAEMONS_MAX]; /* by daemons */
+    unsigned foreign_subscribers[LOCK_CLASSES];       /* Redisson's waiters */
 };
-
-enum redis_channel { CHANNEL_PLAIN, CHANNEL_MEMBER, CHANNEL_RW };
 
 struct redis_message {
     struct redis_name *name;
-    enum redis_channel channel;
-    struct span member; /* CHANNEL_MEMBER */
+    enum lock_class lock_class;
+    struct span member; /* of the fair queue, whose own channel it is; or empty */
     char payload;       /* `0`, `1` */
 };
 

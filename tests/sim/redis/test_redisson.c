@@ -18,17 +18,17 @@ static size_t heard_count;
 
 static void hear(void *ctx, const struct redis_message *m)
 {
-    static const char *const CHANNELS[] = {
-        [CHANNEL_PLAIN] = "plain",
-        [CHANNEL_MEMBER] = "member",
-        [CHANNEL_RW] = "rw",
+    static const char *const CLASSES[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = "plain",
+        [CLASS_RW] = "rw",
     };
 
     (void)ctx;
     ck_assert_uint_lt(heard_count, MESSAGES_MAX);
     (void)snprintf(heard[heard_count++], sizeof(heard[0]), "%s %.*s%c",
-                   CHANNELS[m->channel], (int)m->member.len,
-                   m->member.len > 0 ? m->member.ptr : "", m->payload);
+                   m->member.len > 0 ? "member" : CLASSES[m->lock_class],
+                   (int)m->member.len, m->member.len > 0 ? m->member.ptr : "",
+                   m->payload);
 }
 
 static void setup(void)

@@ -43,13 +43,13 @@ static void act_at(struct sim *s, struct sim_foreign *f, uint64_t at)
 /* Who listens on the channels of a name, as PUBSUB NUMSUB counts it. */
 static void count_listeners(struct sim *s, struct redis_name *n)
 {
-    n->foreign_subscribers = n->foreign_rw_subscribers = 0;
+    memset(n->foreign_subscribers, 0, sizeof(n->foreign_subscribers));
     for (size_t i = 0; i < SIM_FOREIGNS_MAX; i++) {
         const struct sim_foreign *f = &s->foreign[i];
 
         if (f->name == n && f->waits) {
-            n->foreign_subscribers += f->kind == FOREIGN_PLAIN ? 1 : 0;
-            n->foreign_rw_subscribers +=
+            n->foreign_subscribers[CLASS_PLAIN] += f->kind == FOREIGN_PLAIN ? 1 : 0;
+            n->foreign_subscribers[CLASS_RW] +=
                 f->kind == FOREIGN_READ || f->kind == FOREIGN_WRITE ? 1 : 0;
         }
     }
@@ -316,15 +316,12 @@ static bool listens(const struct sim_foreign *f, const struct redis_message *m)
     if (f->name != m->name || !f->waits) {
         return false;
     }
-    switch (m->channel) {
-    case CHANNEL_PLAIN:
-        return f->kind == FOREIGN_PLAIN;
-    case CHANNEL_MEMBER:
+    if (m->member.len > 0) {
         return f->kind == FOREIGN_FAIR && rtext_is(&f->owner, m->member);
-    case CHANNEL_RW:
-        return f->kind == FOREIGN_READ || f->kind == FOREIGN_WRITE;
     }
-    return false;
+    return m->lock_class == CLASS_RW
+               ? f->kind == FOREIGN_READ || f->kind == FOREIGN_WRITE
+               : f->kind == FOREIGN_PLAIN;
 }
 
 void foreign_hears(struct sim *s, const struct redis_message *m)

@@ -5,13 +5,13 @@
 
 #include <stdlib.h>
 
-static const char *family(bool rw)
+static const char *family(enum lock_class lock_class)
 {
-    return rw ? " (rw)" : "";
+    return lock_class == CLASS_RW ? " (rw)" : "";
 }
 
 static void sub_send(struct sim *s, struct sim_daemon *d, enum event_kind kind,
-                     struct redis_name *n, bool rw)
+                     struct redis_name *n, enum lock_class lock_class)
 {
     struct event *e =
         sim_event(s, kind, link_later(s->now + sim_delay(s), &d->last_sub_out));
@@ -19,39 +19,42 @@ static void sub_send(struct sim *s, struct sim_daemon *d, enum event_kind kind,
     e->daemon = d->index;
     e->gen = d->sub_gen;
     e->name = n;
-    e->flag = rw;
-    e->epoch = d->sub_epoch[rw][check_name_index(s, n)];
+    e->lock_class = lock_class;
+    e->epoch = d->sub_epoch[lock_class][check_name_index(s, n)];
 }
 
-void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw)
+void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name,
+                   enum lock_class lock_class)
 {
     struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
     size_t i = check_name_index(s, n);
 
-    TRACE(s, "d%zu: subscribes %.*s%s", d->index, S(name), family(rw));
-    if (d->wanted[rw][i]) {
-        sim_fail(s, "d%zu subscribes %.*s%s twice", d->index, S(name), family(rw));
+    TRACE(s, "d%zu: subscribes %.*s%s", d->index, S(name), family(lock_class));
+    if (d->wanted[lock_class][i]) {
+        sim_fail(s, "d%zu subscribes %.*s%s twice", d->index, S(name),
+                 family(lock_class));
     }
-    d->wanted[rw][i] = true;
-    d->sub_epoch[rw][i]++;
+    d->wanted[lock_class][i] = true;
+    d->sub_epoch[lock_class][i]++;
     if (d->sub_works) {
-        sub_send(s, d, EVENT_SUBSCRIBE, n, rw);
+        sub_send(s, d, EVENT_SUBSCRIBE, n, lock_class);
     }
 }
 
-void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw)
+void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name,
+                     enum lock_class lock_class)
 {
     struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
     size_t i = check_name_index(s, n);
 
-    TRACE(s, "d%zu: unsubscribes %.*s%s", d->index, S(name), family(rw));
-    if (!d->wanted[rw][i]) {
+    TRACE(s, "d%zu: unsubscribes %.*s%s", d->index, S(name), family(lock_class));
+    if (!d->wanted[lock_class][i]) {
         sim_fail(s, "d%zu unsubscribes %.*s%s, which it had not", d->index, S(name),
-                 family(rw));
+                 family(lock_class));
     }
-    d->wanted[rw][i] = false;
+    d->wanted[lock_class][i] = false;
     if (d->sub_works) {
-        sub_send(s, d, EVENT_UNSUBSCRIBE, n, rw);
+        sub_send(s, d, EVENT_UNSUBSCRIBE, n, lock_class);
     }
 }
 
@@ -72,7 +75,7 @@ void sub_published(void *ctx, const struct redis_message *m)
             e->daemon = i;
             e->gen = d->sub_gen;
             e->name = m->name;
-            e->flag = m->channel == CHANNEL_RW;
+            e->lock_class = m->lock_class;
         }
     }
     foreign_hears(s, m);
@@ -111,9 +114,9 @@ static void sub_up(struct sim *s, struct sim_daemon *d)
     engine_listening(sim_turn_begin(s, d));
     sim_turn_end(s, d);
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        for (size_t rw = 0; rw < 2; rw++) {
-            if (d->wanted[rw][i]) {
-                sub_send(s, d, EVENT_SUBSCRIBE, &s->redis.names[i], rw == 1);
+        for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+            if (d->wanted[lock_class][i]) {
+                sub_send(s, d, EVENT_SUBSCRIBE, &s->redis.names[i], lock_class);
             }
         }
     }
@@ -122,33 +125,36 @@ static void sub_up(struct sim *s, struct sim_daemon *d)
 void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e)
 {
     size_t i = e->name == NULL ? 0 : check_name_index(s, e->name);
-    bool rw = e->flag;
+    enum lock_class lock_class = e->lock_class;
     struct event *back;
 
     switch (e->kind) {
     case EVENT_SUBSCRIBE:
-        e->name->subscribed[rw][d->index] = true;
+        e->name->subscribed[lock_class][d->index] = true;
         back = sim_event(s, EVENT_SUBSCRIBED,
                          link_later(s->now + sim_delay(s), &d->last_sub_in));
         back->daemon = d->index;
         back->gen = e->gen;
         back->name = e->name;
-        back->flag = rw;
+        back->lock_class = lock_class;
         back->epoch = e->epoch;
         break;
     case EVENT_UNSUBSCRIBE:
-        e->name->subscribed[rw][d->index] = false;
+        e->name->subscribed[lock_class][d->index] = false;
         break;
     case EVENT_SUBSCRIBED:
-        if (d->wanted[rw][i] && e->epoch == d->sub_epoch[rw][i]) {
-            TRACE(s, "d%zu: subscribed to %s%s", d->index, e->name->name.s, family(rw));
-            engine_on_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
+        if (d->wanted[lock_class][i] && e->epoch == d->sub_epoch[lock_class][i]) {
+            TRACE(s, "d%zu: subscribed to %s%s", d->index, e->name->name.s,
+                  family(lock_class));
+            engine_on_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name),
+                                 lock_class);
             sim_turn_end(s, d);
         }
         break;
     case EVENT_MESSAGE:
-        TRACE(s, "d%zu: message for %s%s", d->index, e->name->name.s, family(rw));
-        engine_on_message(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
+        TRACE(s, "d%zu: message for %s%s", d->index, e->name->name.s,
+              family(lock_class));
+        engine_on_message(sim_turn_begin(s, d), rtext_span(&e->name->name), lock_class);
         sim_turn_end(s, d);
         break;
     case EVENT_SUB_DOWN:

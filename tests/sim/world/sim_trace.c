@@ -107,7 +107,8 @@ void sim_trace_op(struct sim *s, const char *what, const struct flight *f)
 
     if (strcmp(what, "asks") == 0) {
         sim_trace(s, "d%zu: asks op %" PRIu64 " %s %.*s%s%s%s%s", f->daemon, f->op.id,
-                  OP_WORDS[f->op.kind], S(f->op.name), f->op.rw ? " rw" : "",
+                  OP_WORDS[f->op.kind], S(f->op.name),
+                  f->op.lock_class == CLASS_RW ? " rw" : "",
                   f->op.kind == OP_ACQUIRE && f->op.acquire.fair ? " fair" : "",
                   f->op.kind == OP_ACQUIRE && f->op.acquire.enqueue ? " enqueue" : "",
                   f->op.kind == OP_QUEUE && f->op.queue.whole ? " whole" : "");

@@ -259,11 +259,11 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
     case EFFECT_WAITED:
         break; /* is not asked for */
     case EFFECT_SUBSCRIBE:
-        sub_subscribe(s, d, e->channel.name, e->channel.rw);
+        sub_subscribe(s, d, e->channel.name, e->channel.lock_class);
         break;
     case EFFECT_UNSUBSCRIBE:
         if (e->channel.member.len == 0) {
-            sub_unsubscribe(s, d, e->channel.name, e->channel.rw);
+            sub_unsubscribe(s, d, e->channel.name, e->channel.lock_class);
         }
         break;
     case EFFECT_ANNOUNCE:

@@ -57,9 +57,8 @@ struct event {
     char *text;            /* ANNOUNCE, ANNOUNCED */
     size_t text_len;
     uint64_t epoch; /* which subscription of the name is meant */
-    /* LINK_UP: same server; ARRIVE, RESULT: the answer is lost; SUBSCRIBE..MESSAGE: the
-     * channel of rw locks */
-    bool flag;
+    bool flag;      /* LINK_UP: same server; ARRIVE, RESULT: the answer is lost */
+    enum lock_class lock_class; /* SUBSCRIBE..MESSAGE: of the channel */
 };
 
 /* One op on its way. Lives until its result was reported, or its daemon is dead and it
@@ -104,9 +103,9 @@ struct sim_daemon {
     bool isolated;       /* it talks to an old master, which no replica follows */
     bool sub_works;
     uint64_t sub_gen, last_sub_out, last_sub_in;
-    /* Subscribed, as the engine wants it; [1]: the channel of rw locks. */
-    bool wanted[2][REDIS_NAMES_MAX];
-    uint64_t sub_epoch[2][REDIS_NAMES_MAX];
+    /* Subscribed, as the engine wants it. */
+    bool wanted[LOCK_CLASSES][REDIS_NAMES_MAX];
+    uint64_t sub_epoch[LOCK_CLASSES][REDIS_NAMES_MAX];
     uint64_t surplus_since[REDIS_NAMES_MAX]; /* members in a queue for nobody */
     struct list open;                        /* flights, in the order sent */
 };
@@ -231,8 +230,10 @@ bool peers_know_each_other(struct sim *s);
 
 /* --- sim_sub.c --------------------------------------------------------------- */
 
-void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw);
-void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw);
+void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name,
+                   enum lock_class lock_class);
+void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name,
+                     enum lock_class lock_class);
 /* The pub/sub link is there: it listens to its members' channels from now on. */
 void sub_greets(struct sim *s, struct sim_daemon *d);
 void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,

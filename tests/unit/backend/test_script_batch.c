@@ -58,7 +58,7 @@ static void change_acquire(struct op *op, int how)
 {
     switch (how) {
     case 0:
-        op->rw = true;
+        op->lock_class = CLASS_RW;
         break;
     case 1:
         op->grouped = true;
@@ -114,7 +114,7 @@ static void change_release(struct op *op, int how)
 {
     switch (how) {
     case 0:
-        op->rw = true;
+        op->lock_class = CLASS_RW;
         break;
     case 1:
         op->grouped = true;

@@ -139,13 +139,13 @@ START_TEST(a_name_of_another_family_is_told_apart_from_other_data)
 
     ck_assert_int_eq(reply_status("$12\r\nWRONGTYPE-RW\r\n", OP_ACQUIRE, 0, &r),
                      OP_WRONGTYPE);
-    ck_assert(r.result.rw && !r.result.plain);
+    ck_assert(r.result.is_lock && r.result.lock_class == CLASS_RW);
     ck_assert_int_eq(reply_status("$15\r\nWRONGTYPE-PLAIN\r\n", OP_RELEASE, 0, &r),
                      OP_WRONGTYPE);
-    ck_assert(r.result.plain && !r.result.rw);
+    ck_assert(r.result.is_lock && r.result.lock_class == CLASS_PLAIN);
     ck_assert_int_eq(reply_status("$9\r\nWRONGTYPE\r\n", OP_ATTACH, 0, &r),
                      OP_WRONGTYPE);
-    ck_assert(!r.result.rw && !r.result.plain);
+    ck_assert(!r.result.is_lock);
 }
 
 START_TEST(other_data_is_told_by_its_end_and_its_value)

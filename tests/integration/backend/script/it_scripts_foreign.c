@@ -200,7 +200,7 @@ START_TEST(a_hold_is_not_put_back, 3)
                      .restore.entry_count = 1 };
 
     if (_i == 2) {
-        op.rw = true;
+        op.lock_class = CLASS_RW;
         op.restore.claim = rw_reader("o", "id:1");
     }
     make_foreign(_i == 0   ? "latchd:keeper:{n}:" RW_ID

@@ -20,8 +20,10 @@ static struct op op_restore(const char *name, struct claim claim, uint64_t token
                         .restore.token = token,
                         .restore.entries = kept,
                         .restore.entry_count = count,
-                        .rw = claim.lock_kind == KIND_READ ||
-                              claim.lock_kind == KIND_WRITE };
+                        .lock_class = claim.lock_kind == KIND_READ ||
+                                              claim.lock_kind == KIND_WRITE
+                                          ? CLASS_RW
+                                          : CLASS_PLAIN };
 }
 
 static struct op_times times_at(uint64_t now_us)

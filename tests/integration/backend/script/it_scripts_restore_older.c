@@ -20,7 +20,9 @@ static const struct op_result *restore(const char *instance, const char *name,
         .restore.token = token,
         .restore.entries = &kept,
         .restore.entry_count = 1,
-        .rw = claim.lock_kind == KIND_READ || claim.lock_kind == KIND_WRITE,
+        .lock_class = claim.lock_kind == KIND_READ || claim.lock_kind == KIND_WRITE
+                          ? CLASS_RW
+                          : CLASS_PLAIN,
     };
     uint64_t now = redis_time_us();
     struct op_times times = { .asked_us = now, .deadline_us = now + 10000000 };

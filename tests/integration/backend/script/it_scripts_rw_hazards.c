@@ -55,7 +55,10 @@ START_TEST(H2_a_late_copy_does_nothing, 6)
         rw_acquire(c),
         rw_release_of(c),
         rw_attach_of(c),
-        { .kind = OP_RENEW, .rw = true, .renew.items = &item, .renew.count = 1 },
+        { .kind = OP_RENEW,
+          .lock_class = CLASS_RW,
+          .renew.items = &item,
+          .renew.count = 1 },
         rw_acquire(rw_reader("another", "id:a")),
     };
     char before[2000], after[2000];
@@ -284,7 +287,9 @@ START_TEST(attach_gives_the_lease_and_tells_the_readers_own, 6)
 START_TEST(one_renewal_serves_many_readers_and_none_spoils_the_others)
 {
     struct renew_item items[OP_RENEW_MAX];
-    struct op renew = { .kind = OP_RENEW, .rw = true, .renew.items = items };
+    struct op renew = { .kind = OP_RENEW,
+                        .lock_class = CLASS_RW,
+                        .renew.items = items };
     char fields[OP_RENEW_MAX][40];
     const struct op_result *r;
 

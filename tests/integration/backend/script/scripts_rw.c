@@ -51,7 +51,7 @@ struct op rw_acquire(struct claim claim)
 {
     struct op op = op_acquire("n", claim);
 
-    op.rw = true;
+    op.lock_class = CLASS_RW;
     return op;
 }
 
@@ -60,7 +60,7 @@ struct op rw_release(enum target_kind kind, enum lock_kind lock_kind, const char
 {
     struct op op = op_release("n", kind, field, entry);
 
-    op.rw = true;
+    op.lock_class = CLASS_RW;
     op.release.target.lock_kind = lock_kind;
     return op;
 }
@@ -70,7 +70,7 @@ struct op rw_attach(enum target_kind kind, enum lock_kind lock_kind, const char 
 {
     struct op op = op_attach("n", kind, field, entry);
 
-    op.rw = true;
+    op.lock_class = CLASS_RW;
     op.attach.target.lock_kind = lock_kind;
     return op;
 }
@@ -144,7 +144,7 @@ enum renew_result rw_renew(const char *instance, struct claim claim, uint64_t to
                                .token = token,
                                .exact = exact };
     struct op op = {
-        .kind = OP_RENEW, .rw = true, .renew.items = &item, .renew.count = 1
+        .kind = OP_RENEW, .lock_class = CLASS_RW, .renew.items = &item, .renew.count = 1
     };
     const struct op_result *r = run_as(instance, &op);
 

@@ -19,7 +19,8 @@ START_TEST(readers_hold_together_each_under_a_field_of_its_own)
 {
     fixture_lock(&e, 1, "doc", READ);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.rw && op.op.acquire.claim.lock_kind == KIND_READ);
+    ck_assert(op.op.lock_class == CLASS_RW &&
+              op.op.acquire.claim.lock_kind == KIND_READ);
     ck_assert_str_eq(op.field, "latchd:00000000000000aa:1");
     fixture_answer(&e, &op, GRANTED(100));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
@@ -33,7 +34,8 @@ START_TEST(readers_hold_together_each_under_a_field_of_its_own)
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "latchd:00000000000000aa:1");
-    ck_assert(op.op.rw && op.op.release.target.lock_kind == KIND_READ);
+    ck_assert(op.op.lock_class == CLASS_RW &&
+              op.op.release.target.lock_kind == KIND_READ);
     fixture_answer(&e, &op, RELEASED);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_unlock(&e, 2, "doc", by_token(101));
@@ -170,7 +172,7 @@ START_TEST(a_name_keeps_its_family_while_somebody_is_there)
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_lock(&e, 2, "doc", (struct lock_req){ 0 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.rw);
+    ck_assert(op.op.lock_class == CLASS_PLAIN);
 }
 
 START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
@@ -186,11 +188,11 @@ START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
     ck_assert_uint_eq(e.op_count, 2);
     fixture_take_op(&e, OP_RENEW, &more[0]);
     fixture_take_op(&e, OP_RENEW, &more[1]);
-    ck_assert(more[0].op.rw != more[1].op.rw);
+    ck_assert(more[0].op.lock_class != more[1].op.lock_class);
     for (int i = 0; i < 2; i++) {
         /* The release of the read lock left the write lock's watchdog alone. */
         ck_assert_uint_eq(more[i].op.renew.count, 1);
-        if (more[i].op.rw) {
+        if (more[i].op.lock_class == CLASS_RW) {
             ck_assert_int_eq(more[i].items[0].lock_kind, KIND_WRITE);
         }
     }
@@ -237,7 +239,7 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
     (void)fixture_grant(&e, 1, "doc", NAMED(KIND_READ, "ann"), 101);
     fixture_force(&e, 2, "doc", (struct hold_req){ .owner = SPAN("ann") });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.rw && op.op.release.force);
+    ck_assert(op.op.lock_class == CLASS_RW && op.op.release.force);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .release.freed = true });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 1);

@@ -12,17 +12,22 @@ START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
 {
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(!op.op.rw);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    ck_assert(op.op.lock_class == CLASS_PLAIN);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_WRONGTYPE,
+                                       .is_lock = true,
+                                       .lock_class = CLASS_RW });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.rw);
+    ck_assert(op.op.lock_class == CLASS_RW);
     fixture_answer(&e, &op, RELEASED);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_renew(&e, 1, "doc", by_token(101));
     fixture_gives(&e, OP_ATTACH,
-                  (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+                  (struct op_result){ .status = OP_WRONGTYPE,
+                                      .is_lock = true,
+                                      .lock_class = CLASS_RW });
     fixture_take_op(&e, OP_ATTACH, &op);
-    ck_assert(op.op.rw);
+    ck_assert(op.op.lock_class == CLASS_RW);
     fixture_answer(
         &e, &op,
         (struct op_result){ .status = OP_OK,
@@ -32,7 +37,7 @@ START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
                             .ttl_ms = 30000 });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 10000);
-    ck_assert(e.op_count == 1 && e.ops[0].op.rw);
+    ck_assert(e.op_count == 1 && e.ops[0].op.lock_class == CLASS_RW);
     fixture_renews(&e, RENEW_OK);
 }
 
@@ -40,9 +45,13 @@ START_TEST(the_other_family_is_asked_once_only)
 {
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_gives(&e, OP_RELEASE,
-                  (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+                  (struct op_result){ .status = OP_WRONGTYPE,
+                                      .is_lock = true,
+                                      .lock_class = CLASS_RW });
     fixture_gives(&e, OP_RELEASE,
-                  (struct op_result){ .status = OP_WRONGTYPE, .plain = true });
+                  (struct op_result){ .status = OP_WRONGTYPE,
+                                      .is_lock = true,
+                                      .lock_class = CLASS_PLAIN });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_WRONGTYPE);
     fixture_is_empty(&e);
 }
@@ -55,10 +64,13 @@ START_TEST(who_waits_in_this_family_is_not_next_in_the_other)
     fixture_lock(&e, 1, "doc", (struct lock_req){ 0 });
     fixture_pass(&e, 1000);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(!op.op.rw && op.op.release.has_next);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    ck_assert(op.op.lock_class == CLASS_PLAIN && op.op.release.has_next);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_WRONGTYPE,
+                                       .is_lock = true,
+                                       .lock_class = CLASS_RW });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.rw && !op.op.release.has_next);
+    ck_assert(op.op.lock_class == CLASS_RW && !op.op.release.has_next);
     fixture_answer(&e, &op, RELEASED);
 }
 
@@ -69,7 +81,7 @@ START_TEST(an_undo_of_a_reader_names_its_field_H7)
     fixture_close(&e, 1);
     fixture_answer(&e, &op, GRANTED(100));
     fixture_take_op(&e, OP_RELEASE, &more[0]);
-    ck_assert(more[0].op.rw && more[0].op.release.if_keeper);
+    ck_assert(more[0].op.lock_class == CLASS_RW && more[0].op.release.if_keeper);
     ck_assert_int_eq(more[0].op.release.target.kind, TARGET_FIELD);
     ck_assert_str_eq(more[0].target_field, op.field);
     fixture_answer(&e, &more[0], RELEASED);
@@ -117,9 +129,11 @@ START_TEST(what_is_said_of_read_locks_leaves_plain_ones_alone)
     fixture_unlock(&e, 2, "doc",
                    (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.rw); /* no guess */
+    ck_assert(op.op.lock_class == CLASS_RW); /* no guess */
     fixture_answer(&e, &op,
-                   (struct op_result){ .status = OP_WRONGTYPE, .plain = true });
+                   (struct op_result){ .status = OP_WRONGTYPE,
+                                       .is_lock = true,
+                                       .lock_class = CLASS_PLAIN });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
 }
 

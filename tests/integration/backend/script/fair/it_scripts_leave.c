@@ -246,7 +246,7 @@ START_TEST(what_is_of_another_type_is_left_alone, 4)
 
         if (i != 5 || _i != 2) { /* OP_LEAVE does not ask what the lock is */
             ck_assert_msg(r->status == OP_WRONGTYPE, "op %zu: %d", i, (int)r->status);
-            ck_assert(!r->rw && !r->plain);
+            ck_assert(!r->is_lock);
             dump(after, sizeof after);
             ck_assert_str_eq(before, after);
         }
@@ -267,7 +267,7 @@ START_TEST(a_read_write_lock_is_of_the_other_family)
 
         if (i != 5) {
             ck_assert_msg(r->status == OP_WRONGTYPE, "op %zu: %d", i, (int)r->status);
-            ck_assert(r->rw);
+            ck_assert(r->is_lock && r->lock_class == CLASS_RW);
         }
     }
     dump(after, sizeof after);
