@@ -61,6 +61,13 @@ void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
     }
 }
 
+void hold_set_until(struct hold *h, uint64_t until)
+{
+    const struct lease_shortening *later = lease_shortening_find(h);
+
+    h->until = later != NULL && later->until < until ? later->until : until;
+}
+
 void hold_shortening_failed(struct engine *eng, struct hold *h, uint64_t op_id)
 {
     struct lease_shortening *shortening = lease_shortening_find(h);

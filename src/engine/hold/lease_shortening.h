@@ -37,6 +37,9 @@ void lease_shortening_free(struct lease_shortening *shortening);
  * lease, whatever becomes of the op. */
 void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
                         bool to_grace);
+/* A RENEW LEASE was confirmed, which set the lease exactly: the hold counts as held
+ * until then, or for as long as a later shortening in flight leaves it. */
+void hold_set_until(struct hold *h, uint64_t until);
 /* Notes the RENEW LEASEs that were sent after op `op_id`, which made the hold known
  * here. */
 void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_id);

@@ -113,7 +113,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     if (c->lease_ms != 0) {
         e->until = lease_valid_until(w->sent, c->lease_ms);
         if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
-            e->hold->until = e->until;
+            hold_set_until(e->hold, e->until);
         }
     }
     knew = e->member == NULL && entry_attach_of(e, c->session) != NULL;

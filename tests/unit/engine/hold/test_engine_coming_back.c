@@ -95,6 +95,33 @@ START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
 
+/* The first of the two answers gives a long lease, and the second op has cut it. */
+START_TEST(a_lease_that_a_later_renew_cuts_is_not_vouched_for_beyond_the_cut)
+{
+    struct hold_req renew = {
+        .name = SPAN("job"), .token = 100, .lease_ms = 30000, .from = { 1, 1 }
+    };
+    struct seen_op attach;
+
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    engine_renew(e.engine, &renew);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ATTACH, &attach);
+    fixture_pass(&e, 20);
+    renew.lease_ms = 1000;
+    renew.from = (struct call_ref){ 2, 1 };
+    engine_renew(e.engine, &renew);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_pass(&e, 20);
+    fixture_answer(&e, &attach, ATTACHED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 919);
+    ck_assert_str_eq(e.notices, "granted:job");
+    fixture_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+
 START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
 {
     struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
