@@ -69,6 +69,13 @@ static bool is_moving(const struct sim *s, const struct record *r)
     return false;
 }
 
+/* A RENEW of it was asked for at another daemon after this one. Though its client may
+ * have gone since, that daemon keeps the hold once the RENEW has run. */
+static bool is_renewed_later(const struct record *r, const struct sim_conn *c)
+{
+    return r->renewed_ms > c->asked_ms && r->renewed_at != c->daemon;
+}
+
 static bool sure(struct sim *s, const struct record *r, uint64_t *retuntil)
 {
     struct belief *b = belief_get(s, r->daemon, r->name, r->token);
@@ -402,7 +409,8 @@ static void check_renewed(struct sim *s, const struct sim_conn *c, struct record
     r->life = s->daemons[c->daemon].life;
     r->conn = c->id;
     r->held = r->certain = r->attached = true;
-    r->moved = record_moved(s, r) || is_moving(s, r) || c->asked_ms == r->tied_ms;
+    r->moved = record_moved(s, r) || is_moving(s, r) || is_renewed_later(r, c) ||
+               c->asked_ms == r->tied_ms;
 }
 
 static void check_unlocked(struct sim *s, const struct sim_conn *c, struct record *r)
