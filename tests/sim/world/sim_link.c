@@ -106,10 +106,46 @@ static bool waits_behind(const struct sim_daemon *d, const struct flight *f)
     return false;
 }
 
+static bool share_name(const struct flight *f, const struct flight *other)
+{
+    size_t items = op_item_count(&f->op);
+
+    for (size_t i = 0; i < (items > 0 ? items : 1); i++) {
+        if (is_about(other, op_name_at(&f->op, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What vouches is sent when what was asked before of the same names, renewals apart,
+ * has been answered (backend/replication/replica_ack.h). Here both run at once, and the
+ * answer comes no earlier than those. */
+static uint64_t names_answered_at(const struct sim_daemon *d, const struct flight *f)
+{
+    uint64_t at = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &d->open)
+    {
+        const struct flight *other = container_of(it, struct flight, node);
+
+        if (other == f) {
+            break;
+        }
+        if (other->answered_ms > at && other->op.kind != OP_RENEW &&
+            share_name(f, other)) {
+            at = other->answered_ms;
+        }
+    }
+    return at;
+}
+
 /* When the answer comes; what vouches has to be acknowledged first. */
 static uint64_t answered_at(struct sim *s, struct sim_daemon *d, struct flight *f)
 {
     uint64_t at = s->now + sim_delay(s);
+    uint64_t before;
 
     if (!s->profile.min_replicas || s->profile.unheeded) {
         return link_later(at, &d->last_result);
@@ -124,7 +160,8 @@ static uint64_t answered_at(struct sim *s, struct sim_daemon *d, struct flight *
         f->reply.result.status = OP_NOREPLICAS;
         at += dice_below(&s->dice, d->config.redis_timeout_ms / 3);
     }
-    return link_later(at, &d->last_acked);
+    before = names_answered_at(d, f);
+    return link_later(at > before ? at : before, &d->last_acked);
 }
 
 void link_arrive(struct sim *s, struct flight *f)
@@ -160,7 +197,8 @@ void link_arrive(struct sim *s, struct flight *f)
         flight_free(f);
     } else if (d->link_works && !f->event.flag) {
         f->event.kind = EVENT_RESULT;
-        sim_event_at(s, &f->event, answered_at(s, d, f));
+        f->answered_ms = answered_at(s, d, f);
+        sim_event_at(s, &f->event, f->answered_ms);
     }
 }
 

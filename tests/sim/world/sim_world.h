@@ -70,7 +70,7 @@ struct flight {
     char instance[OP_INSTANCE_LEN + 1];
     struct op op; /* points into `clone` */
     struct op *clone;
-    uint64_t sent_ms;
+    uint64_t sent_ms, answered_ms; /* 0: its answer is not on its way */
     struct redis_times times;
     uint64_t sent; /* as a count of `happened` */
     uint64_t ran;  /* the same; 0: not yet */
