@@ -40,6 +40,7 @@ static struct lease_shortening *lease_shortening_get(struct engine *eng,
         shortening = xcalloc(1, sizeof(*shortening) + hold_field(h).len);
         memcpy(shortening->field, hold_field(h).ptr, hold_field(h).len);
         shortening->field_len = hold_field(h).len;
+        shortening->until = UINT64_MAX;
         list_append(&lock_open_activity(eng, h->lock)->shortenings,
                     &shortening->in_lock);
     }
@@ -50,11 +51,16 @@ void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
                         bool to_grace)
 {
     struct lease_shortening *shortening = lease_shortening_get(eng, h);
+    uint64_t until = lease_valid_until(asked.at, asked.lease_ms);
 
     list_del(&h->in_renew_queue); /* a renewal must not overtake it */
-    shortening->op = asked.op;
-    shortening->to_grace = to_grace;
-    shortening->until = lease_valid_until(asked.at, asked.lease_ms);
+    if (asked.op >= shortening->op) {
+        shortening->op = asked.op;
+        shortening->to_grace = to_grace;
+    }
+    if (until < shortening->until) {
+        shortening->until = until; /* an earlier one may have left less */
+    }
     if (shortening->until < h->until) {
         h->until = shortening->until;
         hold_schedule_renewal(eng, h);

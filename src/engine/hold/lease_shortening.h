@@ -16,13 +16,15 @@ struct entry;
 struct hold;
 struct lock;
 
-/* An op in flight that may shorten the lease of the hold with this field. A lease
+/* Ops in flight that may shorten the lease of the hold with this field. A lease
  * shortening outlives its hold, which may be forgotten and come back meanwhile. */
 struct lease_shortening {
     struct list in_lock;
-    uint64_t op;    /* the last op sent that may shorten the lease */
-    uint64_t until; /* until when the hold counts as held before that op is answered */
-    bool to_grace;  /* the op is for a grace, not a client's RENEW LEASE */
+    uint64_t op; /* the last op sent that may shorten the lease */
+    /* until when the hold counts as held before that op is answered, as the shortest of
+     * those leases may be what Redis has */
+    uint64_t until;
+    bool to_grace; /* that op is for a grace, not a client's RENEW LEASE */
     size_t field_len;
     char field[];
 };

@@ -95,8 +95,9 @@ START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
 
-/* The first of the two answers gives a long lease, and the second op has cut it. */
-START_TEST(a_lease_that_a_later_renew_cuts_is_not_vouched_for_beyond_the_cut)
+/* The first answer gives a long lease, and the second op has cut it; perhaps a third
+ * one was sent that gives a longer one again, and nobody knows whether that has run. */
+START_TEST(a_lease_that_a_later_renew_cuts_is_not_vouched_for_beyond_the_cut, 2)
 {
     struct hold_req renew = {
         .name = SPAN("job"), .token = 100, .lease_ms = 30000, .from = { 1, 1 }
@@ -113,6 +114,13 @@ START_TEST(a_lease_that_a_later_renew_cuts_is_not_vouched_for_beyond_the_cut)
     engine_renew(e.engine, &renew);
     fixture_collect(&e);
     fixture_take_op(&e, OP_ATTACH, &op);
+    if (_i == 1) {
+        renew.lease_ms = 20000;
+        renew.from = (struct call_ref){ 3, 1 };
+        engine_renew(e.engine, &renew);
+        fixture_collect(&e);
+        fixture_take_op(&e, OP_ATTACH, &op);
+    }
     fixture_pass(&e, 20);
     fixture_answer(&e, &attach, ATTACHED);
     (void)fixture_hears(&e, 1, REPLY_INT);
