@@ -4,6 +4,7 @@
 #include "engine/acquire/request_lock.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
+#include "engine/hold/loan.h"
 #include "engine/lock/lock.h"
 #include "engine/multi/mlock.h"
 #include "engine/schedule/schedule.h"
@@ -41,12 +42,44 @@ static bool may_join(const struct engine *eng, const struct lock_req *first,
            lock_untouched(eng, req->name, req->id);
 }
 
+/* Whether the LOCK is for a name whose loan is in that state. */
+static bool is_lent(const struct engine *eng, const struct lock_req *req,
+                    enum loan_state state)
+{
+    const struct lock *lock =
+        (req->has & LOCK_IS_LOCAL) != 0 ? lock_find(eng, req->name) : NULL;
+
+    return lock != NULL && lock->activity->loan != NULL &&
+           lock->activity->loan->state == state;
+}
+
+/* The first of them whose names are lent are granted one after the other, up to one
+ * that Redis has to be asked for. How many have begun. */
+static size_t lock_lent_names(struct engine *eng, const struct lock_req *reqs,
+                              size_t count)
+{
+    bool granted = true;
+    size_t n = 0;
+
+    while (n < count && granted && is_lent(eng, &reqs[n], LOAN_IDLE)) {
+        request_lock(eng, &reqs[n]);
+        engine_settle(eng);
+        granted = is_lent(eng, &reqs[n], LOAN_HELD);
+        n++;
+    }
+    return n;
+}
+
 size_t engine_lock_batch(struct engine *eng, const struct lock_req *reqs, size_t count)
 {
     struct waiter *waiters[OP_BATCH_MAX];
     size_t max = run_max(eng);
+    size_t lent = lock_lent_names(eng, reqs, count);
     size_t n = 0;
 
+    if (lent > 0) {
+        return lent;
+    }
     while (n < count && n < max && may_join(eng, reqs, &reqs[n])) {
         waiters[n] = request_lock_enqueue(eng, &reqs[n]);
         waiters[n]->in_run = true;

@@ -82,6 +82,7 @@ static void granted_many(const struct op *op, uint64_t n, struct answer *a)
     for (size_t i = 0; i < count; i++) {
         a->batch[i] = (struct op_result){ .status = OP_OK, .count = 1 };
         a->batch[i].token = new_token(op);
+        lend(&op->batch.items[i].claim, n, &a->batch[i]);
     }
     if (count < op->batch.count || (n & 64) != 0) {
         a->batch[count - 1] =

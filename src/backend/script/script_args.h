@@ -203,6 +203,12 @@ static void put_first_ttl(struct script_source *from)
     put_number(from, from->op->kind == OP_ACQUIRE_BATCH, helper_ttl(from->lease_ms));
 }
 
+static void put_first_block(struct script_source *from)
+{
+    select_claim(from, 0);
+    command_uint(from->out, from->claim->block_us);
+}
+
 /* A quorum's */
 
 static void put_proposed(struct script_source *from)

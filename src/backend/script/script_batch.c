@@ -7,8 +7,7 @@
 static bool is_simple_acquire(const struct op_acquire *a)
 {
     return a->claim.kind == OWNER_ANONYMOUS && a->claim.lock_kind == KIND_PLAIN &&
-           a->claim.block_us == 0 && !a->fair && !a->enqueue && !a->reenter_only &&
-           a->propose == 0;
+           !a->fair && !a->enqueue && !a->reenter_only && a->propose == 0;
 }
 
 /* An op that yields has a next waiter, and so is not simple. */
@@ -65,6 +64,14 @@ static bool has_name(const struct script_batch_list *list, struct span name,
     return false;
 }
 
+/* One script lends all of its names, or none. */
+static bool is_lent_otherwise(const struct script_batch_list *acquires,
+                              const struct op *op)
+{
+    return op->kind == OP_ACQUIRE && acquires->count > 0 &&
+           acquires->ops[0].acquire.claim.block_us != op->acquire.claim.block_us;
+}
+
 bool script_batch_is_in_the_way(const struct script_batch *g, const struct op *op,
                                 bool simple)
 {
@@ -75,8 +82,9 @@ bool script_batch_is_in_the_way(const struct script_batch *g, const struct op *o
         return false;
     }
     if (op->name.len == 0 ||
-        (simple && (same_kind == SCRIPT_BATCH_MAX ||
-                    g->text_len + text_of(op) > SCRIPT_BATCH_TEXT_MAX))) {
+        (simple &&
+         (same_kind == SCRIPT_BATCH_MAX || is_lent_otherwise(&g->acquires, op) ||
+          g->text_len + text_of(op) > SCRIPT_BATCH_TEXT_MAX))) {
         return true;
     }
     end = end_of(op->name);
@@ -111,6 +119,7 @@ void script_batch_add(struct script_batch *g, const struct op *op)
         const struct claim *claim = &op->acquire.claim;
 
         kept->acquire.claim = (struct claim){ .kind = OWNER_ANONYMOUS,
+                                              .block_us = claim->block_us,
                                               .entry = keep_text(g, claim->entry),
                                               .lease_ms = claim->lease_ms };
     } else {

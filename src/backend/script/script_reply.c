@@ -193,6 +193,7 @@ static bool read_short(const redisReply *reply, enum op_kind kind,
 static bool read_grant(const redisReply *reply, struct op_result *result)
 {
     struct reply_reader r = { .array = reply };
+    struct span word;
 
     if (reply->type == REDIS_REPLY_ERROR) {
         read_error(reply, result);
@@ -201,7 +202,12 @@ static bool read_grant(const redisReply *reply, struct op_result *result)
     if (reply->type != REDIS_REPLY_ARRAY) {
         return read_short(reply, OP_ACQUIRE, result);
     }
-    if (!status_of(reply_text(&r), result)) {
+    word = reply_text(&r);
+    if (span_eq(word, SPAN("LENT"))) {
+        read_lent(&r, OP_ACQUIRE, result);
+        return !r.bad;
+    }
+    if (!status_of(word, result)) {
         return false;
     }
     if (result->status == OP_OK) {

@@ -85,6 +85,44 @@ START_TEST(a_hundred_waiters_are_served_in_order_from_memory)
     stand_down();
 }
 
+/* Redis lends all names of a run by one script; then they are granted from memory. */
+START_TEST(the_names_of_pipelined_locks_are_lent_together)
+{
+    enum { NAMES = 16, WAIT_MS = 10000 };
+    int64_t last[NAMES] = { 0 };
+    char locks[NAMES * 32] = "", unlocks[NAMES * 32] = "";
+    uint64_t deadline = test_now_ms() + WAIT_MS;
+    long long calls, fewest = NAMES;
+    struct client *c;
+
+    stand_up(LOCAL_WINDOW, NULL);
+    c = open_client();
+    for (int i = 0; i < NAMES; i++) {
+        (void)sprintf(locks + strlen(locks), "LOCK n:%d LOCAL\r\n", i);
+        (void)sprintf(unlocks + strlen(unlocks), "UNLOCK n:%d\r\n", i);
+    }
+    while (fewest > 0) {
+        ck_assert(test_now_ms() < deadline);
+        calls = peek_script_calls();
+        client_send_raw(c, locks, strlen(locks));
+        for (int i = 0; i < NAMES; i++) {
+            int64_t token = client_read_int(c);
+
+            ck_assert_int_gt(token, last[i]);
+            last[i] = token;
+        }
+        calls = peek_script_calls() - calls;
+        fewest = calls < fewest ? calls : fewest;
+        client_send_raw(c, unlocks, strlen(unlocks));
+        for (int i = 0; i < NAMES; i++) {
+            expect_int(c, 0);
+        }
+    }
+    client_close(c);
+    await_no_locks(1000);
+    stand_down();
+}
+
 START_TEST(names_that_are_used_once_are_not_lent)
 {
     struct client *c;

@@ -210,20 +210,23 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     switch (f->op.kind) {
     case OP_ACQUIRE:
         believe(s, f, f->op.name, r->token, f->op.acquire.claim.lease_ms, false);
-        check_lent(s, f, r, f->op.acquire.claim.lease_ms);
+        check_lent(s, f, f->op.name, r, f->op.acquire.claim.lease_ms);
         break;
     case OP_ACQUIRE_BATCH:
         for (size_t i = 0; i < r->batch.count; i++) {
-            if (r->batch.results[i].status == OP_OK) {
-                believe(s, f, f->op.batch.items[i].name, r->batch.results[i].token,
-                        f->op.batch.items[i].claim.lease_ms, false);
+            const struct batch_item *item = &f->op.batch.items[i];
+            const struct op_result *one = &r->batch.results[i];
+
+            if (one->status == OP_OK) {
+                believe(s, f, item->name, one->token, item->claim.lease_ms, false);
+                check_lent(s, f, item->name, one, item->claim.lease_ms);
             }
         }
         break;
     case OP_RELEASE:
         if (r->moved) {
             believe(s, f, f->op.name, r->token, f->op.release.next.lease_ms, false);
-            check_lent(s, f, r, f->op.release.next.lease_ms);
+            check_lent(s, f, f->op.name, r, f->op.release.next.lease_ms);
         }
         break;
     case OP_ATTACH:

@@ -220,8 +220,8 @@ void check_told_certain(struct sim *s, const struct sim_daemon *d,
 /* --- sim_loans.c ------------------------------------------------------------- */
 
 /* A daemon hears that a name was lent to it. */
-void check_lent(struct sim *s, const struct flight *f, const struct op_result *r,
-                uint64_t lease_ms);
+void check_lent(struct sim *s, const struct flight *f, struct span name,
+                const struct op_result *r, uint64_t lease_ms);
 /* The loan of a living daemon from which it may have granted that token, or NULL. */
 const struct sim_loan *loan_of(const struct sim *s, size_t daemon,
                                const struct redis_name *n, uint64_t token);

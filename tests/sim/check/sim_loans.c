@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-void check_lent(struct sim *s, const struct flight *f, const struct op_result *r,
-                uint64_t lease_ms)
+void check_lent(struct sim *s, const struct flight *f, struct span name,
+                const struct op_result *r, uint64_t lease_ms)
 {
     struct sim_check *c = &s->check;
 
@@ -14,7 +14,7 @@ void check_lent(struct sim *s, const struct flight *f, const struct op_result *r
     c->loans[c->loan_count++ % LOANS_KEPT] = (struct sim_loan){
         .daemon = f->daemon,
         .life = s->daemons[f->daemon].life,
-        .name = sim_redis_name(&s->redis, f->op.name),
+        .name = sim_redis_name(&s->redis, name),
         .first = r->token,
         .token = r->loan_token,
         .sent = f->sent,

@@ -354,6 +354,19 @@ static void ask_local(struct sim *s, size_t daemon, const struct redis_name *n)
     }
 }
 
+/* The same for several names, by one idle connection. */
+static void run_local(struct sim *s, size_t daemon)
+{
+    for (size_t k = 0; k < s->clients.count; k++) {
+        const struct sim_conn *c = &s->clients.conns[k];
+
+        if (c->open && !sim_is_busy(c) && c->daemon == daemon) {
+            some_run(s, k);
+            return;
+        }
+    }
+}
+
 /* Clients of one daemon that take a name for moments, one after the other. */
 static void some_burst(struct sim *s)
 {
@@ -366,7 +379,9 @@ static void some_burst(struct sim *s)
         return;
     }
     for (size_t i = 0; i < turns && awake(s, daemon) && !s->failed; i++) {
-        if (dice_chance(&s->dice, 700)) {
+        if (s->profile.runs && dice_chance(&s->dice, 500)) {
+            run_local(s, daemon);
+        } else if (dice_chance(&s->dice, 700)) {
             ask_local(s, daemon, n);
         }
         sim_run(s, dice_below(&s->dice, 3));

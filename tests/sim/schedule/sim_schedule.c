@@ -90,11 +90,11 @@ static void some_local(struct sim *s, struct engine_config *config)
     struct sim_profile *p = &s->profile;
 
     p->local = s->seed % 3 == 0;
-    config->local_window_ms = WINDOW[s->seed / 3 % 4];
+    config->local_window_ms = p->runs ? LOCAL_WINDOW_MAX_MS : WINDOW[s->seed / 3 % 4];
     if (p->local && s->seed % 4 != 1) {
-        p->names = 1 + s->seed % 2;
+        p->names = p->runs ? p->names : 1 + s->seed % 2;
         p->conns += 4;
-        p->ids = p->owners = p->runs = false;
+        p->ids = p->owners = false;
         p->fair = p->fair && s->seed % 5 == 0;
         p->leases = p->leases && s->seed % 7 == 0;
         memset(p->rw, 0, sizeof(p->rw));

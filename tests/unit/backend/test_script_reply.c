@@ -167,6 +167,26 @@ START_TEST(other_data_is_told_by_its_end_and_its_value)
     ck_assert(r.result.foreign && !r.result.fair && r.result.ttl_ms == 9);
 }
 
+START_TEST(some_of_many_names_may_be_lent)
+{
+    struct script_result r;
+    redisReader *reader = redisReaderCreate();
+    static const char TEXT[] = "*2\r\n*3\r\n$4\r\nLENT\r\n:7\r\n:9\r\n:9\r\n";
+    void *reply = NULL;
+
+    ck_assert_int_eq(redisReaderFeed(reader, TEXT, strlen(TEXT)), REDIS_OK);
+    ck_assert_int_eq(redisReaderGetReply(reader, &reply), REDIS_OK);
+    script_reply(script_reply_part(reply, 0, 2), OP_ACQUIRE, 0, &r);
+    ck_assert(r.result.token == 7 && r.result.loan_token == 9 && r.result.count == 1);
+    script_reply(script_reply_part(reply, 1, 2), OP_ACQUIRE, 0, &r);
+    ck_assert(r.result.token == 9 && r.result.loan_token == 0);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    ck_assert_int_eq(reply_status("*2\r\n$2\r\nOK\r\n*3\r\n$4\r\nLENT\r\n:7\r\n:7\r\n",
+                                  OP_ACQUIRE_BATCH, 1, &r),
+                     OP_ERROR);
+}
+
 START_TEST(a_name_that_is_lent_comes_with_a_block_of_tokens)
 {
     struct script_result r;

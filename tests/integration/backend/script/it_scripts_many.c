@@ -3,9 +3,10 @@
 
 #include "support/runner.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
-enum { THREE = 3 };
+enum { THREE = 3, BLOCK_US = 100000 };
 
 static const char *const NAMES[THREE] = { "a", "b", "c" };
 
@@ -234,4 +235,45 @@ START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
     redis_expect(peer_redis(), "OK", "AUTH u p");
     expect_stop(run_as(INSTANCE_A, &op), 1, OP_ERROR);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS a b c"), 0);
+}
+
+/* `last`: the name's last token; 0: Redis knows of none. */
+static void set_last(const char *name, uint64_t last)
+{
+    if (last != 0) {
+        char value[64];
+
+        (void)snprintf(value, sizeof value, "%" PRIu64 " aq:9", last);
+        redis_expect(peer_redis(), "OK", "SET latchd:fence:{%s} %s PX 60000", name,
+                     value);
+    }
+}
+
+START_TEST(each_name_that_is_lent_has_a_block_behind_its_last_token_H35)
+{
+    struct batch_item items[THREE];
+    struct op op = op_three(items, OWNER_ANONYMOUS);
+    uint64_t last = redis_time_us() - 1000;
+    const struct op_result *r;
+
+    for (int i = 0; i < THREE; i++) {
+        items[i].claim.block_us = BLOCK_US;
+    }
+    set_last("a", last);
+    set_last("b", last - 2 * (uint64_t)BLOCK_US);
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_uint_eq(r->batch.count, THREE);
+    ck_assert_uint_eq(r->batch.results[0].token, last + 1);
+    ck_assert_uint_gt(r->batch.results[0].loan_token, last + 1);
+    ck_assert_uint_eq(r->batch.results[1].token,
+                      r->batch.results[1].loan_token - BLOCK_US + 1);
+    ck_assert_uint_eq(r->batch.results[2].loan_token, 0);
+    for (int i = 0; i < THREE; i++) {
+        uint64_t end = r->batch.results[i].loan_token;
+
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "HEXISTS %s latchd:%" PRIu64,
+                                       NAMES[i],
+                                       end != 0 ? end : r->batch.results[i].token),
+                         1);
+    }
 }

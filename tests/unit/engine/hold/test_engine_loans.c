@@ -103,6 +103,75 @@ START_TEST(a_run_of_pipelined_locks_ends_before_a_name_that_is_lent)
     fixture_no_op(&e);
 }
 
+/* Two names were granted from loans, and are idle. */
+static void borrow_two(struct lock_req reqs[static 2])
+{
+    static const struct span NAMES[] = { SPAN("a"), SPAN("b") };
+
+    for (uint64_t i = 0; i < 2; i++) {
+        reqs[i] = LOCAL;
+        reqs[i].name = NAMES[i];
+        reqs[i].from = (struct call_ref){ 1, 10 + i };
+        for (int times = 0; times < 2; times++) {
+            engine_lock(e.engine, &reqs[i]);
+            fixture_collect(&e);
+            fixture_gives(&e, OP_ACQUIRE, times == 0 ? BUSY : LENT);
+            if (times == 0) {
+                fixture_close(&e, 1);
+            }
+        }
+        (void)fixture_hears(&e, 1, REPLY_TOKEN);
+        fixture_unlock(&e, 1, i == 0 ? "a" : "b", (struct hold_req){ .token = FIRST });
+        (void)fixture_hears(&e, 1, REPLY_INT);
+    }
+}
+
+START_TEST(a_run_of_names_that_are_lent_is_granted_at_once)
+{
+    struct lock_req reqs[3];
+
+    borrow_two(reqs);
+    reqs[2] = reqs[1];
+    reqs[2].name = SPAN("c");
+    ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 3), 2);
+    fixture_collect(&e);
+    is_granted(1, FIRST + 1);
+    is_granted(1, FIRST + 1);
+}
+
+START_TEST(behind_a_name_that_redis_is_asked_for_nothing_is_granted)
+{
+    struct lock_req reqs[2];
+
+    borrow_two(reqs);
+    clock_now = e.now + WINDOW_MS;
+    ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 2), 1);
+    fixture_collect(&e);
+    is_returned();
+    fixture_hears_nothing(&e);
+}
+
+START_TEST(a_run_is_lent_if_all_of_its_names_are_asked_for_often)
+{
+    struct lock_req reqs[] = { LOCAL, LOCAL };
+
+    for (int times = 0; times < 3; times++) {
+        for (uint64_t i = 0; i < 2; i++) {
+            reqs[i].from = (struct call_ref){ 1, 10 + i };
+            reqs[i].name = i == 0 ? SPAN("a") : times == 0 ? SPAN("b") : SPAN("c");
+        }
+        ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 2), 2);
+        fixture_collect(&e);
+        fixture_take_op(&e, OP_ACQUIRE_BATCH, &op);
+        ck_assert_uint_eq(op.op.batch.items[0].claim.block_us,
+                          times == 2 ? WINDOW_MS * 1000 : 0);
+        ck_assert_uint_eq(op.op.batch.items[1].claim.block_us,
+                          op.op.batch.items[0].claim.block_us);
+        fixture_answer(&e, &op, (struct op_result){ .status = OP_LATE });
+        fixture_close(&e, 1);
+    }
+}
+
 START_TEST(a_run_of_one_lock_may_be_lent)
 {
     struct lock_req req = LOCAL;

@@ -5,6 +5,7 @@
 --@arg 2 first_ttl    TTL of helper keys with the first lease, ms; with a `-` before it: stop at the
 --                   first lock that is not granted
 --@arg 3 first_lease  ms
+--@arg 4 first_block  of tokens, see part_grant.lua; '0': no lock is lent
 --@keys for each lock: lock
 --@keys for each lock: queue
 --@keys for each lock: counter
@@ -37,14 +38,15 @@ if tonumber(seen) >= now then
 end
 -- Of so many digits the lower one is the lower text, and costs less to compare.
 local digits = #token_text == 16
+local block = ARGV[4] ~= '0' and tonumber(ARGV[4])
 local field, who = 'latchd:' .. token_text, token_text .. ' a'
 local now_ms = math.floor(now / 1000)
 local lease, helper_ttl, ends
 local reply, same, alone = {}, true, nil
 for i = 1, count do
     local lock, queue, fence_key = KEYS[i], KEYS[count + i], KEYS[3 * count + i]
-    local last, request, simple = lasts[i], ARGV[3 + i], false
-    local leased = ARGV[3 + count + i] or ARGV[3]
+    local last, request, simple = lasts[i], ARGV[4 + i], false
+    local leased = ARGV[4 + count + i] or ARGV[3]
     if leased ~= lease then
         lease, helper_ttl = leased, first_ttl
         if leased ~= ARGV[3] then
@@ -69,6 +71,11 @@ for i = 1, count do
         end
         if set == 1 and fenced and fenced.ok then
             reply[i] = token
+            local first = block and last
+                and math.max(tonumber(sub(last, 1, 16)), tonumber(seen), now - block) + 1
+            if first and first < token then
+                reply[i], same = { 'LENT', first, token }, false
+            end
         else
             try('DEL', lock)
         end
@@ -77,7 +84,8 @@ for i = 1, count do
         -- Made only here, as a function costs as much as a call of Redis.
         alone = alone or function(lock, fence_key, queue, lease, helper_ttl, claim)
             local kind, asked, instance = 'a', sub(stamp, 17, 32), sub(stamp, 49)
-            local entries_key, claim_keeper, claim_entry, tombstone_key, only_reenter, taken
+            local entries_key, claim_keeper, tombstone_key, only_reenter, taken
+            local claim_entry = block
 --@include include/part_acquire.lua
         end
         local ran, got = pcall(alone, lock, fence_key, queue, lease, helper_ttl, request)
@@ -85,7 +93,8 @@ for i = 1, count do
 --@include include/part_refusal.lua
         end
         reply[i], same = got, false
-        if stops and (type(got) == 'string' or type(got) == 'table' and got[1] ~= 'OK') then
+        local word = type(got) == 'table' and got[1] or got
+        if stops and type(word) ~= 'number' and word ~= 'OK' and word ~= 'LENT' then
             break
         end
     end
