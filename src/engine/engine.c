@@ -10,6 +10,7 @@
 #include "engine/hold/loan_log.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/recent_asks.h"
 #include "engine/hold/renew_queue.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -64,7 +65,7 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->dirty_mlocks);
     list_init(&eng->loans);
     list_init(&eng->loan_log_list);
-    eng->recent_asks = xcalloc(RECENT_ASKS, sizeof(*eng->recent_asks));
+    eng->recent_asks = recent_asks_new();
     eng->read_clock = setup->read_clock;
     return eng;
 }

@@ -30,7 +30,12 @@ enum {
     /* renewals that a tombstone outlives: one may get no answer */
     ENDED_RENEWALS = 2,
     LOAN_LOG_MAX = 65536, /* loans whose tokens are remembered */
-    OVER_MAX = 262144,    /* finished requests that are remembered */
+    /* names of which it is known how often they are asked for with LOCAL */
+    RECENT_ASKS_MAX = 65536,
+    LOAN_IDLE_MIN_MS = 2, /* an idle loan is kept for this long at least, */
+    LOAN_IDLE_GAPS = 4, /* and this many times as long as the last LOCKs were apart, */
+    LOAN_OTHERS_MS = 1000, /* unless others were seen to hold the name since this */
+    OVER_MAX = 262144,     /* finished requests that are remembered */
     /* how often the head asks for a lock that a foreign library holds as a string */
     FOREIGN_LOOK_MS = 50,
     POLLER_PASSES_MAX = 128, /* waiters that one that polls passes when it comes back */

@@ -34,13 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECENT_ASKS = 1024 };
-
-/* When a name was last asked for; a name takes the place of another one here. */
-struct recent_ask {
-    uint64_t hash;
-    uint64_t at;
-};
+struct recent_ask;
 
 struct engine {
     struct engine_config cfg;
@@ -64,7 +58,7 @@ struct engine {
     uint64_t next_notice;
     uint64_t seen_token;
     uint64_t lends_after;           /* no name is lent before; see loan.h */
-    struct recent_ask *recent_asks; /* see local_grant.c */
+    struct recent_ask *recent_asks; /* see recent_asks.h */
     uint64_t (*read_clock)(void);
     bool up;
     bool stopping;

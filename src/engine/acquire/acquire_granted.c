@@ -11,6 +11,7 @@
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/recent_asks.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -365,6 +366,9 @@ void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec 
     waiter->maybe_granted = false;
     undo_cancelled = pending_release_cancel_undo(eng, lock, spec);
     if (!grant_is_rejected(eng, waiter, r, asked, claimed_before, undo_cancelled)) {
+        if (spec->local) {
+            recent_asks_granted(eng, lock);
+        }
         accept_grant(eng, waiter, spec, r, asked);
     }
 }

@@ -3,6 +3,7 @@
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
 #include "engine/hold/loan.h"
+#include "engine/hold/recent_asks.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -16,11 +17,7 @@ _Static_assert(LOCAL_WINDOW_MAX_MS *US_PER_MS <= OP_BLOCK_MAX,
 
 void local_grant_note(struct engine *eng, struct waiter *w)
 {
-    uint64_t hash = w->lock->in_names.key;
-    struct recent_ask *ask = &eng->recent_asks[hash % RECENT_ASKS];
-
-    w->often = ask->hash == hash && eng->now - ask->at <= eng->cfg.local_window_ms;
-    *ask = (struct recent_ask){ .hash = hash, .at = eng->now };
+    w->often = recent_asks_note(eng, w->lock);
 }
 
 static bool is_local(const struct waiter *w)

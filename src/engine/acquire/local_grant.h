@@ -15,7 +15,7 @@ struct waiter;
 void local_grant_note(struct engine *eng, struct waiter *w);
 /* The block of tokens to ask for with that waiter's grant; 0: the name is not to be
  * lent. A lent name is shut for others for a moment after its UNLOCK, and for a lease
- * if this daemon crashes: so only names that are asked for twice within a window are
+ * if this daemon crashes: so only names that are asked for again within a window are
  * lent. */
 uint32_t local_grant_block(const struct engine *eng, const struct waiter *w);
 /* Grants an idle loan to the head of the queue, from memory. False: Redis has to be

@@ -5,6 +5,7 @@
 #include "engine/engine_limits.h"
 #include "engine/fair/fair.h"
 #include "engine/hold/pending_release.h"
+#include "engine/hold/recent_asks.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/probe.h"
 #include "engine/recovery/quarantine.h"
@@ -53,6 +54,9 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     uint64_t quarantine = quarantine_until(eng, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
+    if (list_empty(&lock->holds)) {
+        recent_asks_others(eng, lock);
+    }
     if (ttl_ms == -2 && quarantine != 0) {
         ttl_ms = (int64_t)(quarantine - eng->now);
         last_answer_withheld(eng, lock, quarantine);

@@ -11,11 +11,12 @@
  *   HELD <──> IDLE ──> RETURNING
  *     └────> SETTLING
  *
- * A loan ends when its holder is settled or gone from Redis, or when it is returned.
- * Once an op that settles the holder was sent, nobody knows in which field the hold
- * stands before an answer says so. Redis confirmed the loan when it was sent; it lends
- * for a window from then on, as long as nothing puts that in doubt. Owned by the lock's
- * activity. Private to engine/.
+ * An idle loan is kept for a few times as long as the LOCKs of the name are apart, and
+ * not past the window: see recent_asks.h. A loan ends when its holder is settled or
+ * gone from Redis, or when it is returned. Once an op that settles the holder was sent,
+ * nobody knows in which field the hold stands before an answer says so. Redis confirmed
+ * the loan when it was sent; it lends for a window from then on, as long as nothing
+ * puts that in doubt. Owned by the lock's activity. Private to engine/.
  */
 #ifndef LATCHD_ENGINE_HOLD_LOAN_H
 #define LATCHD_ENGINE_HOLD_LOAN_H
@@ -43,8 +44,6 @@ enum loan_state {
 };
 
 extern const struct transitions LOAN_TRANSITIONS;
-
-enum { LOAN_IDLE_MS = 2 }; /* an idle loan is returned after this */
 
 struct loan {
     struct list in_all; /* eng->loans */

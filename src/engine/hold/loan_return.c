@@ -7,6 +7,7 @@
 #include "engine/hold/loan.h"
 #include "engine/hold/loan_log.h"
 #include "engine/hold/pending_release.h"
+#include "engine/hold/recent_asks.h"
 
 /* The loan in whose field the hold stands, if the hold can end in memory; or NULL. Not
  * while an op that settles the hold is in flight, or may have run. */
@@ -30,7 +31,7 @@ static void end_in_memory(struct engine *eng, struct loan *loan)
     loan_set_state(loan, LOAN_IDLE);
     loan->holder = NULL;
     hold_forget(eng, h, true);
-    timer_set(eng, &loan->timer, TIMER_LOAN, eng->now + LOAN_IDLE_MS);
+    timer_set(eng, &loan->timer, TIMER_LOAN, recent_asks_return_at(eng, loan));
     lock_touch(eng, loan->lock);
 }
 

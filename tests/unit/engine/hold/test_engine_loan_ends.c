@@ -10,7 +10,7 @@ START_TEST(an_idle_loan_goes_back)
     lock_local(2);
     is_granted(2, FIRST + 1);
     unlock(2, FIRST + 1);
-    fixture_pass(&e, LOAN_IDLE_MS - 1);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS - 1);
     fixture_no_op(&e);
     fixture_pass(&e, 1);
     is_returned();
@@ -19,11 +19,84 @@ START_TEST(an_idle_loan_goes_back)
     fixture_is_empty(&e);
 }
 
+/* A client takes the idle loan from memory so much later, and gives it up at once. */
+static void take_after(uint64_t ms, uint64_t token)
+{
+    fixture_pass(&e, ms);
+    fixture_no_op(&e);
+    lock_local(2);
+    is_granted(2, token);
+    unlock(2, token);
+}
+
+START_TEST(an_idle_loan_is_kept_for_some_times_as_long_as_the_locks_were_apart)
+{
+    borrow();
+    unlock(1, FIRST);
+    take_after(1, FIRST + 1);
+    fixture_pass(&e, LOAN_IDLE_GAPS - 1);
+    fixture_no_op(&e);
+    fixture_pass(&e, 1);
+    is_returned();
+}
+
+START_TEST(an_idle_loan_goes_back_at_the_end_of_the_window_at_the_latest)
+{
+    borrow();
+    unlock(1, FIRST);
+    take_after(1, FIRST + 1);
+    take_after(3, FIRST + 2);
+    take_after(7, FIRST + 3);
+    fixture_pass(&e, WINDOW_MS - 12);
+    fixture_no_op(&e);
+    fixture_pass(&e, 1);
+    is_returned();
+}
+
+/* Redis says so, and then lends the name. */
+static void borrow_from_others(void)
+{
+    lock_local(1);
+    fixture_gives(&e, OP_ACQUIRE, BUSY);
+    fixture_close(&e, 1);
+    lock_local(1);
+    fixture_gives(&e, OP_ACQUIRE, LENT);
+    is_granted(1, FIRST);
+}
+
+START_TEST(an_idle_loan_of_a_name_that_others_use_goes_back_soon)
+{
+    borrow_from_others();
+    unlock(1, FIRST);
+    take_after(1, FIRST + 1);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS - 1);
+    fixture_no_op(&e);
+    fixture_pass(&e, 1);
+    is_returned();
+}
+
+START_TEST(others_that_used_a_name_are_forgotten_after_a_while)
+{
+    borrow_from_others();
+    unlock(1, FIRST);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS);
+    is_returned();
+    fixture_answer(&e, &op, FREED);
+    fixture_pass(&e, LOAN_OTHERS_MS);
+    borrow();
+    unlock(1, FIRST);
+    take_after(1, FIRST + 1);
+    fixture_pass(&e, LOAN_IDLE_GAPS - 1);
+    fixture_no_op(&e);
+    fixture_pass(&e, 1);
+    is_returned();
+}
+
 START_TEST(who_comes_while_a_loan_goes_back_waits_for_that)
 {
     borrow();
     unlock(1, FIRST);
-    fixture_pass(&e, LOAN_IDLE_MS);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS);
     is_returned();
     lock_local(2);
     fixture_no_op(&e);
@@ -117,7 +190,7 @@ START_TEST(tokens_grow_although_the_loan_went_back_and_redis_knows_none)
     lock_local(2);
     is_granted(2, FIRST + 1);
     unlock(2, FIRST + 1);
-    fixture_pass(&e, LOAN_IDLE_MS);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS);
     is_returned();
     fixture_answer(&e, &op, FREED);
     lock_local(1);
@@ -174,7 +247,7 @@ START_TEST(an_unlock_that_is_sent_again_has_the_same_answer_for_a_while)
     borrow();
     unlock(1, FIRST);
     unlock(2, FIRST);
-    fixture_pass(&e, LOAN_IDLE_MS);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS);
     is_returned();
     unlock(2, FIRST);
     fixture_answer(&e, &op, FREED);

@@ -21,6 +21,22 @@ START_TEST(only_a_name_that_is_asked_for_twice_within_a_window_is_to_be_lent)
     ck_assert_uint_eq(op.op.acquire.claim.block_us, WINDOW_MS * 1000);
 }
 
+START_TEST(a_name_is_asked_for_often_however_long_redis_takes)
+{
+    lock_local(1);
+    fixture_pass(&e, 2 * WINDOW_MS);
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .count = 1, .token = 900 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 900 });
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, WINDOW_MS);
+    lock_local(1);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_ne(op.op.acquire.claim.block_us, 0);
+}
+
 START_TEST(when_redis_may_have_gone_back_no_name_is_lent_for_a_while)
 {
     engine_on_store_down(e.engine);

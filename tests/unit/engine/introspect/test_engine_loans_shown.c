@@ -1,6 +1,7 @@
 /* What LOCKINFO, LOCKS, WAITERS and the status page tell of a name that is lent. */
 #include "unit/engine/engine_cases.h"
 
+#include "engine/engine_limits.h"
 #include "engine/hold/loan.h"
 #include "engine/introspect/survey.h"
 
@@ -134,7 +135,7 @@ START_TEST(a_loan_that_goes_back_is_lent_until_redis_has_it)
     struct said said;
 
     unlock(1, FIRST);
-    fixture_pass(&e, LOAN_IDLE_MS);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS);
     fixture_take_op(&e, OP_RELEASE, &release);
     ask_info();
     said = hear_info(LOAN_FIELD);
@@ -279,7 +280,7 @@ START_TEST(a_loan_that_goes_back_is_counted_once_it_is_sent)
     unlock(2, FIRST + 1);
     ck_assert_uint_eq(stats().lent, 1);
     ck_assert_uint_eq(stats().returned, 0);
-    fixture_pass(&e, LOAN_IDLE_MS);
+    fixture_pass(&e, LOAN_IDLE_MIN_MS);
     ck_assert_uint_eq(stats().returned, 1);
     fixture_gives(&e, OP_RELEASE, FREED);
     ck_assert_uint_eq(stats().lent, 0);
