@@ -9,7 +9,7 @@
 
 /* First words of error replies. DEADLOCK: the wait was not begun, as named owners would
  * wait for each other in a circle, or a reader for itself. WRONGTYPE: the name is a
- * lock of the other family (plain and fair, or read and write), or other data. */
+ * lock of another class (plain and fair, read and write, semaphores), or other data. */
 #define LATCHD_ERR "ERR"
 #define LATCHD_ERR_DENIED "DENIED" /* protected mode; the connection is closed */
 #define LATCHD_ERR_NOAUTH "NOAUTH"
@@ -36,6 +36,8 @@
 #define LATCHD_LEASE_MIN_MS 100
 #define LATCHD_KEEP_DEFAULT_MS 2000
 #define LATCHD_MLOCK_MAX 1000             /* names of one MLOCK */
+#define LATCHD_PERMITS_MAX 1000           /* permits of one LOCK */
+#define LATCHD_LIMIT_MAX 2147483647       /* permits of one semaphore */
 #define LATCHD_TOKEN_MAX 9007199254740992 /* 2^53: exact in every JSON number */
 
 /* A request is remembered as over for this long by the daemon that ended it. */

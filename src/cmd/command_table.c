@@ -23,7 +23,7 @@ enum {
     CMD_LIBRARY = CMD_WRITE | CMD_FAST, /* of lock libraries; the engine answers */
 };
 
-#define LOCK_KIND "[FAIR | READ | WRITE]"
+#define LOCK_KIND "[FAIR | READ | WRITE | PERMITS n [OF limit]]"
 #define RW_KIND "[READ | WRITE]"
 #define NUM_OF_COMMANDS "O(N) where N is the number of commands"
 #define NUM_OF_KEYS "O(N) where N is the number of keys"
@@ -262,6 +262,16 @@ const struct command COMMANDS[] = {
       "script", "Reads a script, and returns its SHA1.", NULL },
     { "select", cmd_select, 2, KEYS_NONE, CMD_FAST, ACL_CONN, "connection", "0.1.0",
       "index", "Accepts 0: there is one name space.", NULL },
+    { "semaphore", ctx_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "lock", "0.1.0",
+      "", "A container for commands about semaphores.", NULL },
+    { "semaphore|delete", cmd_semaphore_delete, 3, KEYS_SECOND, CMD_WRITE | CMD_BLOCKING, ACL_HOLD, "lock", "0.1.0",
+      "name", "Deletes a semaphore whose permits are all free.", NULL },
+    { "semaphore|help", ctx_help, 2, KEYS_NONE, 0, ACL_SLOW, "lock", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "semaphore|info", cmd_semaphore_info, 3, KEYS_SECOND, CMD_READONLY | CMD_BLOCKING, ACL_LOOK | ACL_SLOW, "lock", "0.1.0",
+      "name", "Tells how many permits a semaphore has, and who holds them.", "O(N) where N is the number of holders" },
+    { "semaphore|limit", cmd_semaphore_limit, 4, KEYS_SECOND, CMD_WRITE | CMD_BLOCKING, ACL_HOLD, "lock", "0.1.0",
+      "name limit", "Sets how many permits a semaphore has.", NULL },
     { "set", cmd_library, -3, KEYS_ONE, CMD_LIBRARY | CMD_NEEDS_REPLY, ACL_HOLD, "library", "0.1.0",
       "key value [NX | XX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds]", "Takes a free lock for a value; XX: sets when it ends.", NULL },
     { "setnx", cmd_library, 3, KEYS_ONE, CMD_LIBRARY | CMD_NEEDS_REPLY, ACL_HOLD, "library", "0.1.0",
@@ -305,139 +315,3 @@ const struct command COMMANDS[] = {
 /* clang-format on */
 
 const size_t COMMAND_COUNT = sizeof(COMMANDS) / sizeof(COMMANDS[0]);
-
-/* --- finding ---------------------------------------------------------- */
-
-static int compare_row(const void *key, const void *row)
-{
-    const char *name = ((const struct command *)row)->name;
-    int first = *(const unsigned char *)key - (unsigned char)name[0];
-
-    return first != 0 ? first : strcmp(key, name); /* mostly the first letter tells */
-}
-
-/* Appends in lower case. False: longer than any name. */
-static bool add_lower(char *key, size_t *len, struct span text)
-{
-    if (*len + text.len >= COMMAND_NAME_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        char ch = text.ptr[i];
-
-        if (ch == '\0') {
-            return false;
-        }
-        key[(*len)++] = (char)(ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch);
-    }
-    key[*len] = '\0';
-    return true;
-}
-
-static const struct command *find_command(const char *key)
-{
-    return bsearch(key, COMMANDS, COMMAND_COUNT, sizeof(COMMANDS[0]), compare_row);
-}
-
-const struct command *command_find(struct span name)
-{
-    char key[COMMAND_NAME_MAX];
-    size_t len = 0;
-
-    return add_lower(key, &len, name) ? find_command(key) : NULL;
-}
-
-const struct command *command_find_sub(const struct command *container, struct span sub)
-{
-    char key[COMMAND_NAME_MAX];
-    size_t len = 0;
-
-    if (!add_lower(key, &len, span_str(container->name)) ||
-        !add_lower(key, &len, SPAN("|")) || !add_lower(key, &len, sub)) {
-        return NULL;
-    }
-    return find_command(key);
-}
-
-const struct command *command_resolve(const struct span *argv, size_t argc)
-{
-    const struct command *c = command_find(argv[0]);
-
-    if (c != NULL && (c->flags & CMD_CONTAINER) != 0 && argc > 1) {
-        c = command_find_sub(c, argv[1]);
-    }
-    return c;
-}
-
-bool command_is_lock(const struct command *c)
-{
-    return c != NULL && (c->flags & CMD_NEEDS_REPLY) != 0;
-}
-
-bool command_is_sub(const struct command *c)
-{
-    return strchr(c->name, '|') != NULL;
-}
-
-const struct command *command_subs(const struct command *container, size_t *ret_count)
-{
-    const struct command *end = COMMANDS + COMMAND_COUNT;
-    const struct command *c = container + 1;
-
-    if ((container->flags & CMD_CONTAINER) != 0) {
-        while (c < end && command_is_sub(c)) {
-            c++;
-        }
-    }
-    *ret_count = (size_t)(c - container - 1);
-    return container + 1;
-}
-
-const char *command_short_name(const struct command *c)
-{
-    const char *bar = strchr(c->name, '|');
-
-    return bar == NULL ? c->name : bar + 1;
-}
-
-bool command_arity_fits(const struct command *c, size_t argc)
-{
-    return c->arity >= 0 ? argc == (size_t)c->arity : argc >= (size_t)-c->arity;
-}
-
-bool command_key_range(const struct command *c, const struct span *argv, size_t argc,
-                       size_t *ret_first, size_t *ret_count)
-{
-    uint64_t count = 1;
-
-    switch (c->keys) {
-    case KEYS_NONE:
-        count = 0;
-        *ret_first = 0;
-        break;
-    case KEYS_ONE:
-        *ret_first = 1;
-        break;
-    case KEYS_SECOND:
-        *ret_first = 2;
-        break;
-    case KEYS_ALL:
-        *ret_first = 1;
-        count = argc - 1;
-        break;
-    case KEYS_COUNTED:
-        *ret_first = 2;
-        if (!parse_u64(argv[1], argc - 2, &count) || count == 0) {
-            return false;
-        }
-        break;
-    case KEYS_SCRIPT:
-        *ret_first = 3;
-        if (!parse_u64(argv[2], argc - 3, &count)) {
-            return false;
-        }
-        break;
-    }
-    *ret_count = (size_t)count;
-    return true;
-}

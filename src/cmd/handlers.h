@@ -27,6 +27,7 @@ bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
 command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlock;
 /* cmd_lockinfo.c */
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
+command_fn cmd_semaphore_delete, cmd_semaphore_info, cmd_semaphore_limit;
 /* LOCKS TOP (cmd_locks_top.c) */
 void cmd_locks_top(struct command_ctx *ctx, size_t most);
 /* cmd_acl.c, cmd_acl_users.c */

@@ -112,9 +112,9 @@ static struct spec_text put_value_field(struct acquire_spec *w, char **at,
     return field;
 }
 
-/* An anonymous owner's is made by the script from the token; but a reader's before it
- * is asked for, as many may be granted at once, and so on a quorum, where several
- * masters are to have the same one. */
+/* An anonymous owner's is made by the script from the token; but that of a reader or of
+ * permits before these are asked for, as many may be granted at once, and so on a
+ * quorum, where several masters are to have the same one. */
 static void put_field(const struct engine *eng, struct acquire_spec *w, char **at,
                       const struct lock_req *req, struct spec_text member)
 {
@@ -124,7 +124,7 @@ static void put_field(const struct engine *eng, struct acquire_spec *w, char **a
         w->field = put_text(w, at, req->owner, SPAN_NONE);
     } else if (w->kind == OWNER_ID) {
         w->field = put_text(w, at, SPAN(ID_FIELD_PREFIX), req->id);
-    } else if (req->kind == KIND_READ || eng->quorum) {
+    } else if (lock_kind_is_shared(req->kind) || eng->quorum) {
         w->field = member;
     }
     if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
@@ -174,6 +174,7 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
     at = w->data;
     w->user = req->user;
     w->lock_kind = req->kind;
+    w->permits = req->permits;
     member = put_text(w, &at, MEMBER_PREFIX, serial);
     w->member_len = (uint8_t)member.len;
     put_field(eng, w, &at, req, member);

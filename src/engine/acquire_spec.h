@@ -30,7 +30,8 @@ struct acquire_spec {
     enum owner_kind kind : 4;
     bool found : 1; /* found by RENEW: PLAIN may be FAIR */
     enum lease_kind lease : 2;
-    bool local : 1; /* may be granted from a loan, see loan.h */
+    bool local : 1;        /* may be granted from a loan, see loan.h */
+    unsigned permits : 10; /* PERMITS: how many */
     uint8_t member_len;
     struct spec_text {
         uint16_t at, len;

@@ -73,10 +73,10 @@ enum lease_kind {
 struct info_hold {
     enum lock_kind kind;
     struct span owner; /* a writer's without its `:write` */
-    int64_t count;
-    uint64_t token;  /* 0: not known */
-    uint64_t client; /* 0: another daemon's, Redisson's, or nobody's connection */
-    bool here;       /* kept by this daemon, which knows the following fields: */
+    int64_t count;     /* entries; of a semaphore: permits */
+    uint64_t token;    /* 0: not known */
+    uint64_t client;   /* 0: another daemon's, Redisson's, or nobody's connection */
+    bool here;         /* kept by this daemon, which knows the following fields: */
     enum lease_kind lease;
     uint64_t held_ms;
     uint64_t left_ms; /* of the lease, as far as the hold is known to last */
@@ -88,6 +88,9 @@ struct lock_info {
     enum lock_kind kind;
     enum lock_state state;
     int64_t ttl_ms; /* as PTTL */
+    int64_t free;   /* PERMITS: how many are free.. */
+    uint32_t limit; /* ..of how many */
+    bool brief;     /* only what a semaphore has is to be told */
     size_t waiting; /* waiters at this daemon */
     const struct info_hold *holds;
     size_t hold_count;

@@ -110,6 +110,8 @@ struct lock_req {
     struct call_ref from;
     enum lock_kind kind;
     struct span name;
+    uint32_t permits; /* PERMITS: how many, 1..LATCHD_PERMITS_MAX */
+    uint32_t limit;   /* PERMITS: makes the semaphore if there is none; 0: not given */
     struct span owner;
     struct span id;
     struct span value; /* of a value hold, see value_hold.h; empty: none is asked for */
@@ -181,6 +183,12 @@ void engine_unlock(struct engine *eng, const struct hold_req *req);
 void engine_renew(struct engine *eng, const struct hold_req *req);
 void engine_force_unlock(struct engine *eng, const struct hold_req *req);
 void engine_lock_info(struct engine *eng, struct call_ref from, struct span name);
+/* The same of a semaphore, whose info is `brief`; an error if the name is none. */
+void engine_semaphore_info(struct engine *eng, struct call_ref from, struct span name);
+/* Sets the limit of a semaphore, which is made if there is none, and answers 1. 0:
+ * deletes it instead; answers 0 if there is none. */
+void engine_semaphore_limit(struct engine *eng, struct call_ref from, struct span name,
+                            uint32_t limit);
 
 /* Ends waits (with null) and releases retained grants of the name, and the owner or
  * ID, of `req`. Returns how many. *ret_others: other users have such waits or grants,

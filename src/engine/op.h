@@ -47,6 +47,8 @@ struct claim {
     /* ANONYMOUS, plain: with a grant, the name is lent to this daemon, with a block of
      * at most so many tokens to give; one a us. 0: the name is not lent. See loan.h. */
     uint32_t block_us;
+    uint32_t permits; /* PERMITS: how many */
+    uint32_t limit;   /* PERMITS: of the semaphore, if there is none yet; 0: not said */
     /* the hash field; empty for OWNER_ANONYMOUS: the script makes it, but for READ,
      * where it is always given. WRITE: with its `:write` */
     struct span field;
@@ -98,6 +100,7 @@ enum op_kind {
     OP_INSPECT,       /* reads, changes nothing */
     OP_QUEUE,         /* op.queue */
     OP_LEAVE,         /* op.queue */
+    OP_LIMIT,         /* op.limit */
 };
 /* The result of INSPECT: OK lock_kind fields[] queue[] ttl token who.
  *
@@ -127,8 +130,12 @@ enum op_kind {
  * as dead. A free lock with a fair queue, asked for without `fair`: BUSY -2 fair,
  * nothing happened.
  *
- * -> OK token count attached elsewhere fair, BUSY ttl fair, OVER (there is a
- * tombstone), ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
+ * PERMITS are granted if that many are free; `limit` makes the semaphore, if there is
+ * none. BUSY and an OK that leaves none free say after which time permits come back by
+ * themselves.
+ *
+ * -> OK token count attached elsewhere fair permits, BUSY ttl fair, OVER (there is a
+ * tombstone), ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE, NOSEMAPHORE, BEYOND */
 struct op_acquire {
     struct claim claim;
     /* Plain, not anonymous: the token of a grant, if `propose` is above the last token;
@@ -199,8 +206,12 @@ enum yield {
  * both reads and writes, and lock_kind does not say which: AMBIGUOUS. A lock of the
  * other class: ENDED if there is a tombstone, else WRONGTYPE.
  *
- * -> OK count token(of next) moved freed shared fair, ENDED count, NOTHELD, ELSEWHERE,
- * AMBIGUOUS, WRONGTYPE */
+ * Permits go back to the semaphore, and `next` gets those that it wants if so many are
+ * free then. `permits` tells what is left; the new number is published if it is above
+ * 0.
+ *
+ * -> OK count token(of next) moved freed shared fair permits, ENDED count, NOTHELD,
+ * ELSEWHERE, AMBIGUOUS, WRONGTYPE */
 struct op_release {
     struct target target;
     struct claim next; /* if has_next */
@@ -230,6 +241,8 @@ struct renew_item {
     struct span entry; /* NAMED: the entry whose keeper is checked */
     uint64_t lease_ms;
     uint64_t token;
+    /* PERMITS: of the semaphore, should its counter be gone; 0: not known */
+    uint32_t limit;
     /* The hold may still stand in the field of the loan that has this token, and gets a
      * field of its own then. 0: no. */
     uint64_t loan_token;
@@ -252,7 +265,7 @@ struct op_renew {
  * target gets `lease_ms` (`exact`: no more than that, unless other entries share the
  * hold). The ttl of a reader is the smaller one of its hold keys' and the lock's.
  * ELSEWHERE: another instance took over after this op was sent; nothing happened.
- * -> OK owner(field) lock_kind entry token ttl, NOTHELD, ELSEWHERE, AMBIGUOUS,
+ * -> OK owner(field) lock_kind entry token ttl permits, NOTHELD, ELSEWHERE, AMBIGUOUS,
  * WRONGTYPE */
 struct op_attach {
     struct target target;
@@ -284,7 +297,9 @@ struct restore_entry {
  *   - the lock is free, or has other readers, or only its own owner's holds: the hold
  *     is made anew, and `restored`; the name's last token is raised to this one
  *   - another owner holds: NOTHELD
- * -> OK token count restored, NOTHELD, ENDED, ELSEWHERE, WRONGTYPE */
+ *   - PERMITS: too few are free: BUSY, as releases that Redis has lost, too, may free
+ *     some
+ * -> OK token count restored, BUSY, NOTHELD, ENDED, ELSEWHERE, WRONGTYPE */
 struct op_restore {
     /* with its field always; `entry`: the request of an anonymous hold, if known */
     struct claim claim;
@@ -325,6 +340,14 @@ struct op_queue {
     const uint64_t *waited_ms;
 };
 
+/* LIMIT sets how many permits a semaphore has, and makes one that is not there. What is
+ * free may fall below 0; what is held stays. A limit of 0 deletes a semaphore whose
+ * permits are all free.
+ * -> OK permits, NOSEMAPHORE (to delete), BUSY (to delete: some are out), WRONGTYPE */
+struct op_limit {
+    uint32_t limit;
+};
+
 struct op {
     enum op_kind kind;
     uint64_t id;                /* chosen by the engine, never used twice */
@@ -342,6 +365,7 @@ struct op {
         struct op_attach attach;
         struct op_restore restore;
         struct op_queue queue;
+        struct op_limit limit;
     };
 };
 

@@ -89,6 +89,7 @@ static void each_span(struct op *op, span_fn *fn, void *ctx)
         each_of_queue(&op->queue, fn, ctx);
         break;
     case OP_INSPECT:
+    case OP_LIMIT:
         break;
     }
 }
@@ -139,6 +140,7 @@ static size_t size_of_lists(const struct op *op)
     case OP_RELEASE:
     case OP_ATTACH:
     case OP_INSPECT:
+    case OP_LIMIT:
         break;
     }
     return 0;

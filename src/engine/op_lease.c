@@ -14,6 +14,7 @@ bool op_extends_lease(const struct op *op)
     case OP_INSPECT:
     case OP_QUEUE:
     case OP_LEAVE:
+    case OP_LIMIT:
         break;
     }
     return false;
@@ -48,6 +49,7 @@ bool op_result_extends_lease(enum op_kind kind, const struct op_result *r)
     case OP_INSPECT:
     case OP_QUEUE:
     case OP_LEAVE:
+    case OP_LIMIT:
         break;
     }
     return false;

@@ -16,10 +16,12 @@ enum op_status {
     OP_ENDED,
     OP_OVER,
     OP_ELSEWHERE,
-    OP_UPGRADE,   /* the owner reads, and may not wait to write */
-    OP_AMBIGUOUS, /* READ or WRITE has to be said */
-    OP_UNTRIED,   /* of a batch: not asked for, as another name cannot be had */
-    OP_BEHIND,    /* `propose` is not above the last token, which is `token` */
+    OP_UPGRADE,     /* the owner reads, and may not wait to write */
+    OP_AMBIGUOUS,   /* READ or WRITE has to be said */
+    OP_UNTRIED,     /* of a batch: not asked for, as another name cannot be had */
+    OP_NOSEMAPHORE, /* there is none, and the claim has no limit to make it with */
+    OP_BEYOND,      /* the semaphore has fewer permits than the claim wants */
+    OP_BEHIND,      /* `propose` is not above the last token, which is `token` */
     /* the name is a lock of another class, or other data */
     OP_WRONGTYPE,
     OP_LATE, /* the op's deadline in Redis time had passed: it did nothing */
@@ -80,6 +82,11 @@ struct op_result {
     /* ACQUIRE, BUSY: somebody holds the lock as a string, and will tell nobody when it
      * is free */
     bool foreign;
+    /* ACQUIRE, RELEASE, OK, of a semaphore: */
+    struct {
+        int64_t free;   /* permits that are free now */
+        uint32_t limit; /* of the semaphore */
+    } permits;
     bool is_lock;               /* WRONGTYPE: the name is a lock.. */
     enum lock_class lock_class; /* ..of that class */
     union {
@@ -101,6 +108,7 @@ struct op_result {
         struct {
             struct span field; /* the hash field */
             struct span entry; /* of a named owner */
+            uint32_t permits;  /* of a hold of PERMITS */
         } attach;
         struct {
             struct span who;               /* of the fence key */
@@ -112,5 +120,14 @@ struct op_result {
         } inspect;
     };
 };
+
+/* The class to try next after the wrong guess `tried`, in *ret. False: none is. What is
+ * no lock to a script of the plain class, as it is no hash, may be a semaphore. */
+static inline bool op_result_tells_class(const struct op_result *r,
+                                         enum lock_class tried, enum lock_class *ret)
+{
+    *ret = r->is_lock ? r->lock_class : CLASS_SEMAPHORE;
+    return *ret != tried && (r->is_lock || tried == CLASS_PLAIN);
+}
 
 #endif

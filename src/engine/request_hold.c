@@ -76,8 +76,8 @@ static struct own find_own(const struct lock *lock, const struct session *s,
     struct own own = { 0 };
     struct list *it;
 
-    if (lock->lock_class == CLASS_RW && s != NULL) {
-        LIST_FOREACH(it, &s->attaches) /* they are fewer than the readers may be */
+    if (lock->lock_class != CLASS_PLAIN && s != NULL) {
+        LIST_FOREACH(it, &s->attaches) /* they are fewer than the holds may be */
         {
             struct entry *e = container_of(it, struct attach, in_session)->entry;
 
@@ -223,7 +223,8 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
      * again, it tells how many entries were left. */
     d->leave_tombstone = named || e == NULL || e->taken_over ||
                          spec_id(e->spec).len != 0 || !hold_has_one_entry(e->hold);
-    d->may_be_parallel = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
+    d->may_be_parallel =
+        d->local != NULL && lock_kind_is_shared(d->local->hold->lock_kind);
     d->call = c;
     c->release = d;
 }
@@ -437,6 +438,6 @@ void engine_lock_info(struct engine *eng, struct call_ref from, struct span name
 {
     struct hold_req req = { .from = from, .name = name };
 
-    request_info(eng, &req);
+    request_info(eng, &req, false);
     engine_settle(eng);
 }

@@ -25,7 +25,7 @@ static const char *const WAYS[] = {
     [OP_RELEASE] = "omnewatlkE", [OP_RENEW] = "olkEr",
     [OP_ATTACH] = "onwatlkEr",   [OP_RESTORE] = "onewtlkEr",
     [OP_INSPECT] = "olkE",       [OP_QUEUE] = "otlkE",
-    [OP_LEAVE] = "otlkE",
+    [OP_LEAVE] = "otlkE",        [OP_LIMIT] = "obtlkE",
 };
 
 static bool can(enum op_kind kind, char how)
@@ -186,6 +186,10 @@ static void well(const struct op *op, char how, uint64_t n, struct answer *a)
         break;
     case OP_INSPECT:
         seen(op, n, a);
+        break;
+    case OP_LIMIT:
+        a->r.permits.free = (int64_t)n - 3;
+        a->r.permits.limit = n;
         break;
     case OP_QUEUE:
     case OP_LEAVE:

@@ -75,6 +75,8 @@ LIMITS = {
                   (UNIT + "cmd/test_cmd_library.c", "what_is_no_lock_never_reaches_the_engine")],
     "WATCH_KEYS_MAX": [(UNIT + "cmd/test_cmd_watch.c",
                         "as_many_keys_are_watched_as_the_limit_says")] * 2,
+    "LATCHD_PERMITS_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
+    "LATCHD_LIMIT_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_TOKEN_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
 }
 KEY = re.compile(r'\{ "(max[a-z-]+|(?:query|output)-buffer-limit|(?:auth-)?timeout)",')

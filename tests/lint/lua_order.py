@@ -27,8 +27,8 @@ REFUSED = [
               (USED, "\nlocal hue = ARGV[11]" + USED)], "put_hue"),
     (ACQUIRE, [("--@if is_named_or_lent", "--@if is_purple")], "is_purple"),
     ("fair/fair_leave.lua", [("for each member:", "for each stranger:")], "count_strangers"),
-    (INSPECT, [("--@arg 1 most  ", "--@arg 1 lease"), ("lock, most =", "lock, lease ="),
-               ("most", "lease")], "put_most"),
+    (INSPECT, [("--@arg 1 most  ", "--@arg 1 lease"), ("holds_key, most =", "holds_key, lease ="),
+               ("\nlocal fields,", "\nlocal most = lease\nlocal fields,")], "put_most"),
 ]
 
 

@@ -96,6 +96,7 @@ static void collect_op(struct engine_fixture *e, const struct op *op)
     case OP_ACQUIRE:
     case OP_RESTORE:
     case OP_INSPECT:
+    case OP_LIMIT:
         break;
     }
 }

@@ -30,7 +30,7 @@ static struct quorum_sub *sub_new(struct span name, enum lock_class lock_class)
     struct quorum_sub *e = xcalloc(1, sizeof(*e) + 1 + name.len);
 
     e->len = 1 + name.len;
-    e->text[0] = lock_class == CLASS_RW ? 'r' : 'p';
+    e->text[0] = (char)('a' + lock_class);
     memcpy(e->text + 1, name.ptr, name.len);
     e->in_all.key = hash_bytes(e->text, e->len);
     return e;

@@ -7,6 +7,7 @@ struct span channel_prefix(enum lock_class lock_class)
     static const char *const PREFIXES[LOCK_CLASSES] = {
         [CLASS_PLAIN] = "redisson_lock__channel:",
         [CLASS_RW] = "redisson_rwlock:",
+        [CLASS_SEMAPHORE] = "redisson_sc:",
     };
 
     return span_str(PREFIXES[lock_class]);

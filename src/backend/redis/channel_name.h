@@ -3,6 +3,7 @@
  *   redisson_lock__channel:{N}            plain and fair locks
  *   redisson_lock__channel:{N}:<member>   one member of the fair queue
  *   redisson_rwlock:{N}                   read/write locks
+ *   redisson_sc:{N}                       semaphores
  *   latchd:daemons:<db>                   what daemons announce to each other
  *
  * `{N}` is N itself where N has a `{`, so the names `n` and `{n}` share their channels.

@@ -4,6 +4,7 @@
 #define LATCHD_BACKEND_SCRIPT_SCRIPT_ARGS_H
 
 #include "backend/redis/redis_command.h"
+#include "backend/script/script_args_semaphore.h"
 #include "backend/script/script_select.h"
 #include "util/digits.h"
 
@@ -112,10 +113,10 @@ static struct span lock_kind_letter(enum lock_kind kind, struct span plain)
     return kind == KIND_WRITE ? SPAN("w") : kind == KIND_READ ? SPAN("r") : plain;
 }
 
-/* An anonymous claim is known by its request; a reader always by its field. */
+/* An anonymous claim is known by its request, unless it comes with its field. */
 static bool is_known_by_request(const struct claim *claim)
 {
-    return claim->kind == OWNER_ANONYMOUS && claim->lock_kind != KIND_READ;
+    return claim->kind == OWNER_ANONYMOUS && !lock_kind_is_shared(claim->lock_kind);
 }
 
 static void put_kind(struct script_source *from)

@@ -31,7 +31,7 @@ static size_t count_short(const struct op *op)
 {
     size_t count = 0;
 
-    if (op->lock_class == CLASS_RW) {
+    if (op->lock_class != CLASS_PLAIN) {
         return 0; /* its script knows no such thing */
     }
     while (count < op->renew.count && is_short(&op->renew.items[count]) &&
@@ -86,10 +86,9 @@ static enum lua_id prepare_acquire(struct script_source *from)
     const struct op_acquire *acquire = &from->op->acquire;
 
     set_claim(from, &acquire->claim);
-    if (from->op->lock_class == CLASS_RW) {
-        assert(acquire->claim.lock_kind == KIND_READ ||
-               acquire->claim.lock_kind == KIND_WRITE);
-        return LUA_RW_ACQUIRE;
+    assert(lock_class_of(acquire->claim.lock_kind) == from->op->lock_class);
+    if (from->op->lock_class != CLASS_PLAIN) {
+        return from->op->lock_class == CLASS_RW ? LUA_RW_ACQUIRE : LUA_SEM_ACQUIRE;
     }
     if (acquire->fair) {
         return LUA_FAIR_ACQUIRE;
@@ -124,21 +123,39 @@ static enum lua_id prepare_release(struct script_source *from)
     if (release->has_next) {
         set_claim(from, &release->next);
     }
-    return from->op->lock_class == CLASS_RW ? LUA_RW_RELEASE : LUA_RELEASE;
+    static const enum lua_id SCRIPTS[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = LUA_RELEASE,
+        [CLASS_RW] = LUA_RW_RELEASE,
+        [CLASS_SEMAPHORE] = LUA_SEM_RELEASE,
+    };
+
+    return SCRIPTS[from->op->lock_class];
 }
 
 static enum lua_id prepare_attach(struct script_source *from)
 {
     from->target = &from->op->attach.target;
     from->lease_ms = from->op->attach.lease_ms;
-    return from->op->lock_class == CLASS_RW ? LUA_RW_ATTACH : LUA_ATTACH;
+    static const enum lua_id SCRIPTS[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = LUA_ATTACH,
+        [CLASS_RW] = LUA_RW_ATTACH,
+        [CLASS_SEMAPHORE] = LUA_SEM_ATTACH,
+    };
+
+    return SCRIPTS[from->op->lock_class];
 }
 
 static enum lua_id prepare_renew(struct script_source *from)
 {
     assert(from->op->renew.count <= OP_RENEW_MAX);
     from->short_count = count_short(from->op);
-    return from->op->lock_class == CLASS_RW ? LUA_RW_RENEW : LUA_RENEW;
+    static const enum lua_id SCRIPTS[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = LUA_RENEW,
+        [CLASS_RW] = LUA_RW_RENEW,
+        [CLASS_SEMAPHORE] = LUA_SEM_RENEW,
+    };
+
+    return SCRIPTS[from->op->lock_class];
 }
 
 static enum lua_id prepare_restore(struct script_source *from)
@@ -152,7 +169,13 @@ static enum lua_id prepare_restore(struct script_source *from)
     from->entry = restore->entries[0].entry;
     from->for_ms = restore->entries[0].for_ms;
     from->loan_token = restore->loan_token;
-    return from->op->lock_class == CLASS_RW ? LUA_RW_RESTORE : LUA_RESTORE;
+    static const enum lua_id SCRIPTS[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = LUA_RESTORE,
+        [CLASS_RW] = LUA_RW_RESTORE,
+        [CLASS_SEMAPHORE] = LUA_SEM_RESTORE,
+    };
+
+    return SCRIPTS[from->op->lock_class];
 }
 
 /* Which script does it, of what it is written. */
@@ -177,6 +200,8 @@ static enum lua_id prepare_op(struct script_source *from)
     case OP_LEAVE:
         assert(from->op->queue.count <= OP_QUEUE_MAX);
         return LUA_FAIR_LEAVE;
+    case OP_LIMIT:
+        return LUA_SEM_LIMIT;
     case OP_INSPECT:
         break;
     }

@@ -75,6 +75,17 @@ static void put_writer_key(struct script_source *from)
     command_key(from->out, "latchd:writer:", from->name, SPAN_NONE);
 }
 
+/* Of a semaphore: Redisson's zset, and what latchd keeps beside it. */
+static void put_ends(struct script_source *from)
+{
+    put_key_of(from, "", SPAN("timeout"));
+}
+
+static void put_holds_key(struct script_source *from)
+{
+    command_key(from->out, "latchd:holds:", from->name, SPAN_NONE);
+}
+
 static void put_queue(struct script_source *from)
 {
     command_key(from->out, "redisson_lock_queue:", from->name, SPAN_NONE);

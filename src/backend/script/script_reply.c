@@ -1,6 +1,7 @@
 #include "backend/script/script_call.h"
 
 #include "backend/script/script_reply_priv.h"
+#include "latchd/protocol.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -9,12 +10,20 @@ static const struct {
     struct span word;
     enum op_status status;
 } STATUS_WORDS[] = {
-    { SPAN("OK"), OP_OK },           { SPAN("BUSY"), OP_BUSY },
-    { SPAN("NOTHELD"), OP_NOTHELD }, { SPAN("ENDED"), OP_ENDED },
-    { SPAN("OVER"), OP_OVER },       { SPAN("ELSEWHERE"), OP_ELSEWHERE },
-    { SPAN("LATE"), OP_LATE },       { SPAN("WRONGTYPE"), OP_WRONGTYPE },
-    { SPAN("UPGRADE"), OP_UPGRADE }, { SPAN("AMBIGUOUS"), OP_AMBIGUOUS },
-    { SPAN("BEHIND"), OP_BEHIND },   { SPAN("UNTRIED"), OP_UNTRIED },
+    { SPAN("OK"), OP_OK },
+    { SPAN("BUSY"), OP_BUSY },
+    { SPAN("NOTHELD"), OP_NOTHELD },
+    { SPAN("ENDED"), OP_ENDED },
+    { SPAN("OVER"), OP_OVER },
+    { SPAN("ELSEWHERE"), OP_ELSEWHERE },
+    { SPAN("LATE"), OP_LATE },
+    { SPAN("WRONGTYPE"), OP_WRONGTYPE },
+    { SPAN("UPGRADE"), OP_UPGRADE },
+    { SPAN("AMBIGUOUS"), OP_AMBIGUOUS },
+    { SPAN("BEHIND"), OP_BEHIND },
+    { SPAN("UNTRIED"), OP_UNTRIED },
+    { SPAN("NOSEMAPHORE"), OP_NOSEMAPHORE },
+    { SPAN("BEYOND"), OP_BEYOND },
 };
 
 /* What a name is that is a lock of another class; WRONGTYPE alone is other data. */
@@ -53,6 +62,17 @@ static bool status_of(struct span word, struct op_result *result)
     return false;
 }
 
+/* Of a semaphore: what is free, how many there are, and after which time permits come
+ * back. */
+static void read_permits(struct reply_reader *r, struct op_result *result)
+{
+    if (r->at < (size_t)r->array->elements) {
+        result->permits.free = reply_int(r);
+        result->permits.limit = reply_limit(r);
+        result->ttl_ms = reply_int(r);
+    }
+}
+
 static void read_acquired(struct reply_reader *r, struct op_result *result)
 {
     result->token = reply_token(r);
@@ -60,6 +80,7 @@ static void read_acquired(struct reply_reader *r, struct op_result *result)
     result->attached = reply_flag(r);
     result->fair = reply_last_flag(r);
     result->elsewhere = reply_last_flag(r);
+    read_permits(r, result);
     r->bad = r->bad || (result->token == 0 && !result->elsewhere);
 }
 
@@ -86,6 +107,7 @@ static void read_released(struct reply_reader *r, struct op_result *result)
     result->attached = reply_flag(r);
     result->release.shared = reply_last_flag(r);
     result->fair = reply_last_flag(r);
+    read_permits(r, result);
     r->bad = r->bad || (result->moved && result->token == 0);
 }
 
@@ -98,7 +120,14 @@ static void read_attached(struct reply_reader *r, struct op_result *result)
     r->bad = r->bad || result->attach.field.len > OP_TEXT_MAX ||
              result->attach.entry.len > OP_TEXT_MAX;
     if (r->at < (size_t)r->array->elements) {
-        result->lock_kind = reply_flag(r) ? KIND_WRITE : KIND_READ;
+        int64_t kind = reply_int(r);
+
+        result->lock_kind = kind == 2   ? KIND_PERMITS
+                            : kind == 1 ? KIND_WRITE
+                                        : KIND_READ;
+        result->attach.permits =
+            result->lock_kind == KIND_PERMITS ? (uint32_t)reply_int(r) : 0;
+        r->bad = r->bad || result->attach.permits > LATCHD_PERMITS_MAX;
     }
 }
 
@@ -281,6 +310,10 @@ static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count
     case OP_QUEUE:
         ret->result.ttl_ms = reply_int(r);
         ret->result.fair = reply_flag(r);
+        break;
+    case OP_LIMIT:
+        ret->result.permits.free = reply_int(r);
+        ret->result.permits.limit = reply_limit(r);
         break;
     case OP_LEAVE:
         ret->result.fair = reply_flag(r);

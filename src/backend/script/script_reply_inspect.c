@@ -24,10 +24,8 @@ static const struct {
     struct span letter;
     enum lock_kind kind;
 } KIND_LETTERS[] = {
-    { SPAN("p"), KIND_PLAIN },
-    { SPAN("f"), KIND_FAIR },
-    { SPAN("r"), KIND_READ },
-    { SPAN("w"), KIND_WRITE },
+    { SPAN("p"), KIND_PLAIN }, { SPAN("f"), KIND_FAIR },    { SPAN("r"), KIND_READ },
+    { SPAN("w"), KIND_WRITE }, { SPAN("s"), KIND_PERMITS },
 };
 
 static enum lock_kind read_kind(struct reply_reader *r)
@@ -73,8 +71,10 @@ static void read_owner(struct reply_reader *r, enum lock_kind kind, struct op_fi
     if (!parse_i64(reply_text(r), &f->count)) {
         f->count = 1;
     }
-    if (kind == KIND_READ || kind == KIND_WRITE) {
-        f->lock_kind = is_writer(f->owner) ? KIND_WRITE : KIND_READ;
+    if (lock_class_of(kind) != CLASS_PLAIN) {
+        f->lock_kind = kind == KIND_PERMITS  ? KIND_PERMITS
+                       : is_writer(f->owner) ? KIND_WRITE
+                                             : KIND_READ;
         if (!parse_u64(reply_text(r), SCRIPT_TOKEN_MAX, &f->token)) {
             f->token = 0;
         }
@@ -90,6 +90,10 @@ void reply_inspected(struct reply_reader *r, struct script_result *ret)
     split_fence(reply_text(r), result);
     result->lock_kind = read_kind(r);
     read_queue(r, ret);
+    if (result->lock_kind == KIND_PERMITS) {
+        result->permits.free = reply_int(r);
+        result->permits.limit = reply_limit(r);
+    }
     ret->fields = xcalloc(room + 1, sizeof(*ret->fields));
     while (!r->bad && r->at < (size_t)r->array->elements) {
         read_owner(r, result->lock_kind, &ret->fields[result->inspect.field_count]);

@@ -23,6 +23,8 @@ struct span reply_text(struct reply_reader *r);
 /* 0 is a token that is not known. */
 uint64_t reply_token(struct reply_reader *r);
 uint64_t reply_known_token(struct reply_reader *r);
+/* How many permits a semaphore has. */
+uint32_t reply_limit(struct reply_reader *r);
 
 /* What inspect.lua told after its OK. */
 void reply_inspected(struct reply_reader *r, struct script_result *ret);

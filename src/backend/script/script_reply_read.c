@@ -1,5 +1,7 @@
 #include "backend/script/script_reply_priv.h"
 
+#include "latchd/protocol.h"
+
 const redisReply *reply_next(struct reply_reader *r, int type)
 {
     const redisReply *e;
@@ -57,4 +59,12 @@ uint64_t reply_known_token(struct reply_reader *r)
 
     r->bad = r->bad || token == 0;
     return token;
+}
+
+uint32_t reply_limit(struct reply_reader *r)
+{
+    int64_t limit = reply_int(r);
+
+    r->bad = r->bad || limit > LATCHD_LIMIT_MAX;
+    return limit > 0 && !r->bad ? (uint32_t)limit : 0;
 }

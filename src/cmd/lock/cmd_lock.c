@@ -56,6 +56,8 @@ static struct lock_req lock_request(struct command_ctx *ctx,
     return (struct lock_req){
         .kind = args->kind,
         .name = args->name,
+        .permits = args->permits,
+        .limit = args->limit,
         .owner = args->owner,
         .id = args->id,
         .wait_ms = args->wait_ms,

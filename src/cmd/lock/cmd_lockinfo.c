@@ -17,10 +17,8 @@ enum {
 const char *lock_kind_word(enum lock_kind kind)
 {
     static const char *const KINDS[] = {
-        [KIND_PLAIN] = "plain",
-        [KIND_FAIR] = "fair",
-        [KIND_READ] = "read",
-        [KIND_WRITE] = "write",
+        [KIND_PLAIN] = "plain", [KIND_FAIR] = "fair",       [KIND_READ] = "read",
+        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits",
     };
 
     return KINDS[kind];
@@ -139,6 +137,40 @@ static void write_losses(struct lockinfo_reply *r, struct span name)
     }
 }
 
+static void write_holds(struct lockinfo_reply *r, const struct lock_info *info)
+{
+    resp_bulk_str(r->out, "holds");
+    resp_array(r->out, info->hold_count);
+    for (size_t i = 0; i < info->hold_count; i++) {
+        write_hold(r, &info->holds[i]);
+    }
+}
+
+static void write_permits(struct lockinfo_reply *r, const struct lock_info *info)
+{
+    resp_bulk_str(r->out, "limit");
+    resp_int(r->out, info->limit);
+    resp_bulk_str(r->out, "free");
+    resp_int(r->out, info->free);
+}
+
+static void write_waiting(struct lockinfo_reply *r, const struct lock_info *info)
+{
+    resp_bulk_str(r->out, "waiting");
+    resp_int(r->out, (int64_t)info->waiting);
+}
+
+/* SEMAPHORE INFO */
+static void write_brief(struct lockinfo_reply *r, const struct lock_info *info)
+{
+    resp_map(r->out, r->proto, 5);
+    write_permits(r, info);
+    resp_bulk_str(r->out, "held");
+    resp_int(r->out, (int64_t)info->limit - info->free);
+    write_waiting(r, info);
+    write_holds(r, info);
+}
+
 void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
                     const struct lock_info *info)
 {
@@ -149,7 +181,11 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
     };
     struct lockinfo_reply r = { c, out, client->proto, client_overrides(c, client) };
 
-    resp_map(out, r.proto, 8);
+    if (info->brief) {
+        write_brief(&r, info);
+        return;
+    }
+    resp_map(out, r.proto, info->kind == KIND_PERMITS ? 10 : 8);
     resp_bulk_str(out, "name");
     resp_bulk(out, info->name);
     write_kind(out, info->kind);
@@ -157,19 +193,17 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
     resp_bulk_str(out, STATES[info->state]);
     resp_bulk_str(out, "ttl");
     resp_int(out, info->ttl_ms);
-    resp_bulk_str(out, "holds");
-    resp_array(out, info->hold_count);
-    for (size_t i = 0; i < info->hold_count; i++) {
-        write_hold(&r, &info->holds[i]);
-    }
-    resp_bulk_str(out, "waiting");
-    resp_int(out, (int64_t)info->waiting);
+    write_holds(&r, info);
+    write_waiting(&r, info);
     resp_bulk_str(out, "queue");
     resp_array(out, info->queue_count);
     for (size_t i = 0; i < info->queue_count; i++) {
         resp_bulk(out, info->queue[i]);
     }
     write_losses(&r, info->name);
+    if (info->kind == KIND_PERMITS) {
+        write_permits(&r, info);
+    }
 }
 
 void cmd_lockinfo(struct command_ctx *ctx)

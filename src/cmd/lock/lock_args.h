@@ -42,8 +42,10 @@ enum lock_option {
     OPT_TOP = 1 << 14,
     OPT_VALUE = 1 << 15,
     OPT_LOCAL = 1 << 16,
+    OPT_PERMITS = 1 << 17,
+    OPT_OF = 1 << 18,
 
-    OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE,
+    OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */
     OPT_NOT_LOCAL = OPT_KINDS | OPT_OWNER | OPT_ID | OPT_KEEP,
 };
@@ -83,6 +85,8 @@ struct lock_args {
     uint64_t grace_ms;
     uint64_t token;
     uint64_t cursor;
+    uint32_t permits;
+    uint32_t limit; /* OF */
     uint64_t count; /* ARGS_COUNT_DEFAULT if not given */
 };
 

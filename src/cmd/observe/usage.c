@@ -223,6 +223,8 @@ static const char *value_type(struct span name)
         { "cursor", "integer" },
         { "client-id", "integer" },
         { "index", "integer" },
+        { "n", "integer" },
+        { "limit", "integer" },
         { "numreplicas", "integer" },
         { "protover", "integer" },
         { "pattern", "pattern" },

@@ -176,7 +176,8 @@ void options_help(struct buf *out)
     buf_add_str(out,
                 "Usage: latchd [--config FILE] [--KEY VALUE ...]\n"
                 "A lock service for clients that speak the Redis protocol: plain,\n"
-                "fair, read and write locks, kept in Redis as Redisson keeps them.\n\n"
+                "fair, read and write locks, and semaphores, kept in Redis as\n"
+                "Redisson keeps them.\n\n"
                 "  --config FILE          Read the keys from this file first.\n");
     for (size_t i = 0; i < sizeof(ACTIONS) / sizeof(ACTIONS[0]); i++) {
         buf_printf(out, "  %-22s %s\n", ACTIONS[i].word, ACTIONS[i].help);

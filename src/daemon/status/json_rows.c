@@ -21,7 +21,8 @@ static const char *kind_word(enum lock_kind kind)
     static const char *const WORDS[] = { [KIND_PLAIN] = "plain",
                                          [KIND_FAIR] = "fair",
                                          [KIND_READ] = "read",
-                                         [KIND_WRITE] = "write" };
+                                         [KIND_WRITE] = "write",
+                                         [KIND_PERMITS] = "permits" };
 
     return WORDS[kind];
 }

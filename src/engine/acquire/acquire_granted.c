@@ -15,6 +15,7 @@
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
+#include "engine/lock/permits.h"
 #include "engine/lock/probe.h"
 #include "engine/multi/mlock.h"
 #include "engine/recovery/peers.h"
@@ -346,7 +347,11 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
     if (was.member != NULL) {
         mlock_on_entry(eng, was.member, e);
     }
-    lock_seen(eng, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
+    if (spec->lock_kind == KIND_PERMITS) {
+        permits_seen(eng, lock, r);
+    } else {
+        lock_seen(eng, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
+    }
     lock->readers_in = lock->readers_in || first_reader;
     eng->stats.grants++;
     deliver_grant(eng, e, spec, &was, asked);

@@ -116,6 +116,16 @@ static bool is_asked_again_elsewhere(const struct waiter *w, struct asked asked)
     return w->session != NULL && asked.ago_ms > 0 && asked.at > w->since;
 }
 
+/* Redis grants nothing for a reason that asking again does not change. */
+static void refuse_waiter(struct engine *eng, struct waiter *w, enum lock_error error,
+                          struct span text)
+{
+    if (w != NULL) {
+        w->maybe_granted = false;
+        waiter_end_error(eng, w, error, text, false);
+    }
+}
+
 /* Takes the answer to one ACQUIRE. `w` is NULL when its waiter is gone. */
 static void on_acquire_answer(struct engine *eng, struct lock *lock,
                               struct acquire_spec *spec, struct waiter *w,
@@ -133,22 +143,19 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         on_acquire_busy(eng, lock, w, spec->lock_kind, r, asked);
         break;
     case OP_WRONGTYPE:
-        if (w != NULL) {
-            w->maybe_granted = false;
-            waiter_end_error(eng, w, LOCK_WRONGTYPE, TEXT_WRONGTYPE, false);
-        }
+        refuse_waiter(eng, w, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        break;
+    case OP_NOSEMAPHORE:
+        refuse_waiter(eng, w, LOCK_ERR, TEXT_NO_SEMAPHORE);
+        break;
+    case OP_BEYOND:
+        refuse_waiter(eng, w, LOCK_ERR, TEXT_BEYOND);
         break;
     case OP_UPGRADE:
-        if (w != NULL) {
-            w->maybe_granted = false;
-            waiter_end_error(eng, w, LOCK_DEADLOCK, TEXT_UPGRADE, false);
-        }
+        refuse_waiter(eng, w, LOCK_DEADLOCK, TEXT_UPGRADE);
         break;
     case OP_OVER:
-        if (w != NULL) {
-            w->maybe_granted = false;
-            waiter_end_error(eng, w, LOCK_NOTHELD, TEXT_OVER, false);
-        }
+        refuse_waiter(eng, w, LOCK_NOTHELD, TEXT_OVER);
         break;
     case OP_ELSEWHERE:
         if (w != NULL && w->session == NULL) {

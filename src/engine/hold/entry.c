@@ -6,6 +6,7 @@
 #include "engine/hold/hold.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/lock/lock.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
 #include "engine/request.h"
@@ -255,6 +256,7 @@ void entry_free(struct engine *eng, struct entry *e)
     entry_set_retained(eng, e, false);
     entry_set_lease(eng, e, LEASE_WATCHDOG);
     eng->stats.entries--;
+    e->hold->lock->permits_here -= e->spec->permits;
     while (*at != e) {
         at = &(*at)->next;
     }

@@ -64,7 +64,7 @@ struct hold {
     uint32_t attached;
     uint32_t user;                /* the user of all its entries */
     enum hold_state state : 8;    /* gcc's analyzer loses parts of a byte */
-    enum lock_kind lock_kind : 2; /* PLAIN, READ, WRITE */
+    enum lock_kind lock_kind : 3; /* PLAIN, READ, WRITE, PERMITS */
     enum owner_kind kind : 2;
     /* Redis has a keeper key for this hold that names this instance */
     bool keeper_key : 1;

@@ -148,13 +148,23 @@ void pending_info_hurry(struct engine *eng)
     }
 }
 
-void request_info(struct engine *eng, const struct hold_req *req)
+void request_info(struct engine *eng, const struct hold_req *req, bool of_semaphore)
 {
     struct pending_request *c =
         pending_request_new(eng, PENDING_INFO, lock_get(eng, req->name), req);
 
+    c->of_semaphore = of_semaphore;
     list_append(&eng->infos, &c->in_infos);
     hurry_info(eng, c);
+    pending_request_queue(eng, c);
+}
+
+void request_limit(struct engine *eng, const struct hold_req *req, uint32_t limit)
+{
+    struct pending_request *c =
+        pending_request_new(eng, PENDING_LIMIT, lock_get(eng, req->name), req);
+
+    c->limit = limit;
     pending_request_queue(eng, c);
 }
 

@@ -1,4 +1,4 @@
-/* Looking: LOCKINFO, LOCKS, WAITERS and the numbers. Nothing changes here. */
+/* Answers LOCKINFO. Nothing changes here. */
 #include "engine/introspect/inspect.h"
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
@@ -160,7 +160,12 @@ static enum lock_state state_of_free(const struct engine *eng, const struct lock
     enum last_answer_kind told = last_answer_now(eng, lock);
     bool refused =
         lock->activity->waiting > 0 && told != ANSWER_NONE && told != ANSWER_HELD;
-    enum lock_kind kind = lock->lock_class == CLASS_RW ? KIND_WRITE : KIND_PLAIN;
+    static const enum lock_kind KINDS[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = KIND_PLAIN,
+        [CLASS_RW] = KIND_WRITE,
+        [CLASS_SEMAPHORE] = KIND_PERMITS,
+    };
+    enum lock_kind kind = KINDS[lock->lock_class];
 
     return r->withheld || refused || quarantine_until(eng, lock, kind) != 0
                ? LOCK_STATE_WITHHELD
@@ -221,7 +226,7 @@ static enum lock_state state_of(const struct engine *eng, const struct lock *loc
 }
 
 static const struct lock_info *make_info(struct engine *eng, const struct lock *lock,
-                                         const struct op_result *r)
+                                         const struct op_result *r, bool brief)
 {
     struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
     struct told_holds told = make_holds(eng, lock, r);
@@ -233,6 +238,9 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
         .kind = r->lock_kind,
         .state = state_of(eng, lock, r, &told),
         .ttl_ms = r->ttl_ms,
+        .free = r->permits.free,
+        .limit = r->permits.limit,
+        .brief = brief,
         .waiting = lock->activity->waiting,
         .holds = told.list,
         .hold_count = told.count,
@@ -242,9 +250,14 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
     return info;
 }
 
-static int64_t entry_count(const struct hold *h)
+/* Entries, or permits. */
+static int64_t count_in_hold(const struct hold *h)
 {
     int64_t count = 0;
+
+    if (h->lock_kind == KIND_PERMITS && h->entries != NULL) {
+        return h->entries->spec->permits;
+    }
 
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         count++;
@@ -282,7 +295,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
         holds[count] = (struct info_hold){
             .kind = h->lock_kind,
             .owner = effects_copy(&eng->fx, field_owner(hold_field(h))),
-            .count = entry_count(h),
+            .count = count_in_hold(h),
             .token = h->token,
         };
         add_known(eng, h, &holds[count]);
@@ -294,6 +307,8 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
         .kind = lock_hold(lock)->lock_kind,
         .state = LOCK_STATE_UNCERTAIN,
         .ttl_ms = (int64_t)(until - eng->now),
+        .limit = lock->limit,
+        .brief = c->of_semaphore,
         .waiting = lock->activity->waiting,
         .holds = holds,
         .hold_count = count,
@@ -316,8 +331,13 @@ void on_inspect_reply(struct engine *eng, struct inflight_op *w,
         pending_request_retry(eng, c, r->status);
         return;
     }
-    if (r->status == OP_OK) {
-        emit_info(eng, c->ref, make_info(eng, lock, r));
+    if (r->status == OP_OK && c->of_semaphore && r->lock_kind != KIND_PERMITS) {
+        bool is_free = r->inspect.field_count == 0;
+
+        emit_error(eng, c->ref, is_free ? LOCK_ERR : LOCK_WRONGTYPE,
+                   is_free ? TEXT_NO_SEMAPHORE : TEXT_WRONGTYPE);
+    } else if (r->status == OP_OK) {
+        emit_info(eng, c->ref, make_info(eng, lock, r, c->of_semaphore));
     } else if (r->status == OP_WRONGTYPE) {
         emit_other_data(eng, c->ref, r->ttl_ms,
                         r->inspect.is_string ? r->text : SPAN_NONE);
@@ -326,116 +346,4 @@ void on_inspect_reply(struct engine *eng, struct inflight_op *w,
     }
     inflight_free(eng, w);
     pending_request_free(eng, c);
-}
-
-/* --- LOCKS ------------------------------------------------------------------------ */
-
-struct scan {
-    lock_fn *fn;
-    void *ctx;
-    size_t seen;
-};
-
-static void visit_lock(void *ctx, struct table_node *n)
-{
-    struct scan *s = ctx;
-    struct lock *lock = lock_of(n);
-
-    if (lock_in_use(lock)) {
-        s->fn(s->ctx, lock);
-    }
-    s->seen++;
-}
-
-uint64_t lock_scan(const struct engine *eng, uint64_t cursor, size_t count, lock_fn *fn,
-                   void *ctx)
-{
-    struct scan s = { .fn = fn, .ctx = ctx };
-
-    do {
-        cursor = table_scan(&eng->names, cursor, visit_lock, &s);
-        s.seen++; /* empty buckets count, too: a step is bounded */
-    } while (cursor != 0 && s.seen < count);
-    return cursor;
-}
-
-struct naming {
-    lock_name_fn *fn;
-    void *ctx;
-};
-
-static void tell_name(void *ctx, const struct lock *lock)
-{
-    const struct naming *n = ctx;
-
-    n->fn(n->ctx, lock_name(lock));
-}
-
-uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
-                     lock_name_fn *fn, void *ctx)
-{
-    struct naming n = { fn, ctx };
-
-    return lock_scan(eng, cursor, count, tell_name, &n);
-}
-
-struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w)
-{
-    return (struct waiter_info){
-        .kind = w->spec->lock_kind,
-        .owner = spec_field(w->spec),
-        .waited_ms = eng->now - w->since,
-        .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
-                   : w->deadline > eng->now  ? w->deadline - eng->now
-                                             : 0,
-        .conn = w->session == NULL ? 0 : w->session->conn.key,
-        .local = w->spec->local,
-    };
-}
-
-void engine_waiters(struct engine *eng, struct span name, size_t count,
-                    waiter_info_fn *fn, void *ctx)
-{
-    const struct lock *lock = lock_find(eng, name);
-    struct list *it;
-
-    if (lock == NULL) {
-        return;
-    }
-    LIST_FOREACH(it, &lock->activity->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-        struct waiter_info info = waiter_info_of(eng, w);
-
-        if (count-- == 0) {
-            break;
-        }
-        fn(ctx, &info);
-    }
-}
-
-static uint64_t oldest_wait(const struct list *first)
-{
-    return container_of(first, struct waiter, in_all)->began;
-}
-
-void engine_stats(const struct engine *eng, struct engine_stats *ret)
-{
-    const struct list *first = list_first(&eng->waiters);
-
-    *ret = eng->stats;
-    ret->locks = eng->names.count;
-    ret->holds = eng->hold_count;
-    ret->waiters = eng->waiter_count;
-    ret->ops_in_flight = eng->inflight_ops.count;
-    ret->oldest_wait_ms = first == NULL ? 0 : eng->now - oldest_wait(first);
-    ret->quarantine_left_ms =
-        eng->now < eng->quarantine_end ? eng->quarantine_end - eng->now : 0;
-    ret->other_daemons = eng->peers.count;
-    ret->store_up = eng->up;
-}
-
-const struct engine_timings *engine_timings(const struct engine *eng)
-{
-    return &eng->timings;
 }

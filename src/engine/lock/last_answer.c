@@ -14,6 +14,9 @@ static bool held_here(const struct engine *eng, const struct lock *lock)
 {
     const struct hold *h = lock_hold(lock);
 
+    if (lock->lock_class == CLASS_SEMAPHORE) {
+        return false; /* others may get permits beside that */
+    }
     return (h != NULL && hold_is_certain(eng, h)) ||
            (lock->writer != NULL && hold_is_certain(eng, lock->writer));
 }
@@ -103,7 +106,9 @@ void last_answer_served(struct engine *eng, struct lock *lock)
         struct last_answer *a =
             set_answer(eng, lock, ANSWER_NONE); /* its hold tells, while it lasts */
 
-        a->held_at = a->served_at = eng->now;
+        a->held_at = eng->now;
+        /* Of a semaphore whoever is next may be served, too. */
+        a->served_at = lock->lock_class == CLASS_SEMAPHORE ? a->served_at : eng->now;
     }
 }
 

@@ -31,7 +31,7 @@ extern const struct transitions SUB_TRANSITIONS;
 struct lock {
     struct table_node in_names;
     struct list in_dirty;
-    /* one hold; of a read/write lock there may be many readers */
+    /* one hold; many of readers, and of permits */
     struct list holds;
     struct hold *writer;      /* the hold of the writer, or NULL */
     struct hold_index *index; /* index of the holds, if they are many */
@@ -44,6 +44,10 @@ struct lock {
     /* holds that have to be put back; no op but RESTORE is sent before that */
     uint32_t needs_restore;
     uint32_t group;
+    /* A semaphore's, as far as a client or Redis has said it: what it is made with
+     * should Redis have lost it. 0: not known. */
+    uint32_t limit;
+    uint32_t permits_here; /* of all holds of this daemon */
     enum sub_state sub : 8;
     enum lock_class lock_class : 2;
     /* the readers at the front of the queue are to ask, all at once */

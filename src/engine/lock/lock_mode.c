@@ -10,16 +10,6 @@
 #include "latchd/protocol.h"
 #include "util/list.h"
 
-enum lock_class lock_class_of(enum lock_kind kind)
-{
-    return kind == KIND_READ || kind == KIND_WRITE ? CLASS_RW : CLASS_PLAIN;
-}
-
-bool lock_kind_tells_class(enum lock_kind kind)
-{
-    return lock_class_of(kind) != CLASS_PLAIN;
-}
-
 enum lock_kind lock_mode_of_hold(enum lock_kind kind)
 {
     return kind == KIND_FAIR ? KIND_PLAIN : kind;
@@ -57,8 +47,8 @@ bool lock_blocks(const struct engine *eng, const struct lock *lock,
     struct span owner = field_owner(spec_field(spec));
     struct hold *h = lock_hold(lock);
 
-    if (spec->lock_kind == KIND_READ) {
-        h = lock->writer;
+    if (lock_kind_is_shared(spec->lock_kind)) {
+        h = lock->writer; /* what permits are free, only Redis knows */
     }
     if (h == NULL || !hold_is_certain(eng, h)) {
         return false;
@@ -71,7 +61,7 @@ bool lock_excludes(const struct engine *eng, const struct lock *lock,
                    const struct acquire_spec *spec)
 {
     const struct hold *h =
-        lock->lock_class == CLASS_RW ? lock->writer : lock_hold(lock);
+        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
 
     return h != NULL && hold_is_certain(eng, h) &&
            !same_owner(hold_field(h), spec_field(spec));
@@ -100,7 +90,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
     if (known != NULL && token != 0 && known->token != token) {
         ret[count++] = known;
     }
-    if (kind == KIND_READ) { /* other readers may be many, and are not in its way */
+    if (lock_kind_is_shared(kind)) { /* others may be many, and are not in its way */
         if (writer != NULL && count < max && !same_owner(hold_field(writer), field)) {
             ret[count++] = writer;
         }

@@ -15,10 +15,6 @@ struct engine;
 struct hold;
 struct lock;
 
-enum lock_class lock_class_of(enum lock_kind kind);
-/* Whether a request of this kind says which lock class it is about. PLAIN, unless of a
- * LOCK, does not. */
-bool lock_kind_tells_class(enum lock_kind kind);
 /* The mode of the hold that a LOCK of this mode gets: PLAIN for FAIR. */
 enum lock_kind lock_mode_of_hold(enum lock_kind kind);
 /* Whether a client of this daemon holds or waits, so that the name keeps its lock

@@ -96,6 +96,9 @@ void quarantine_exempt(struct engine *eng, struct lock *lock)
 
     lock->exempt = 0;
     lock->exempt_reads = true;
+    if (lock->lock_class == CLASS_SEMAPHORE) {
+        return; /* others may have lost permits beside those */
+    }
     LIST_FOREACH(it, &lock->holds)
     {
         const struct hold *h = container_of(it, struct hold, in_lock);

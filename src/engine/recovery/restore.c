@@ -147,6 +147,8 @@ static void send_restore(struct engine *eng, struct hold *h)
         .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(first->spec))
                                             : SPAN_NONE,
         .lease_ms = lease_ms,
+        .permits = first->spec->permits,
+        .limit = h->lock->limit,
     };
 }
 

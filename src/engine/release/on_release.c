@@ -120,6 +120,12 @@ static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
     }
 }
 
+/* Whether `spec` was not served because too few permits are free. */
+static bool lacks_permits(const struct acquire_spec *spec, const struct op_result *r)
+{
+    return spec->lock_kind == KIND_PERMITS && r->permits.free < spec->permits;
+}
+
 /* The release ran. The client that released is answered before the waiter that the lock
  * moved to. */
 static void on_released(struct engine *eng, struct lock *lock,
@@ -129,7 +135,7 @@ static void on_released(struct engine *eng, struct lock *lock,
     struct waiter *waiter = w->waiter;
     struct acquire_spec *spec = w->spec == NULL ? NULL : spec_ref(w->spec);
     struct asked asked = inflight_asked(w);
-    bool yielded = r->release.freed && spec != NULL;
+    bool yielded = r->release.freed && spec != NULL && !lacks_permits(spec, r);
 
     inflight_free(eng, w);
     fair_on_result(eng, lock, NULL, r);
@@ -267,12 +273,13 @@ static void on_wrong_type(struct engine *eng, struct lock *lock,
                           struct pending_release *d, const struct op_result *r)
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
+    enum lock_class other;
 
-    if (d->guessed && r->is_lock && r->lock_class != d->lock_class) {
+    if (d->guessed && op_result_tells_class(r, d->lock_class, &other)) {
         /* lock_step() sends it again, as one of that class. */
         pending_release_requeue(lock, d, false);
         d->guessed = false;
-        d->lock_class = r->lock_class;
+        d->lock_class = other;
         spec_unref(eng, d->next); /* whoever waits here waits for the other class */
         d->next = NULL;
         return;

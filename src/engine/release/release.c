@@ -81,7 +81,8 @@ static struct waiter *find_successor(const struct engine *eng, const struct lock
     if (head == NULL || head->in_flight != NULL || eng->stopping ||
         d->lock_class != lock->lock_class ||
         quarantine_until(eng, lock, head->spec->lock_kind) != 0 ||
-        eng->now < lock->activity->ask_after || eng->quorum) {
+        eng->now < lock->activity->ask_after || eng->quorum ||
+        lock->needs_restore > 0) {
         return NULL;
     }
     if (d->next == NULL ? ends_request(d, head->spec) || may_hold(lock, head, d)

@@ -43,12 +43,13 @@ static void forget_old(struct engine *eng)
     }
 }
 
-/* Of an entry, which is granted again under its id only here or by Redis's forgetting.
- */
+/* Of an entry, which is granted again under its id only here or by Redis's forgetting;
+ * or of permits, without which others could not be put back. */
 static bool is_final(const struct pending_release *d)
 {
     return !release_is_forced(d) && !release_is_replay(d) &&
-           (d->target.kind == TARGET_ENTRY || d->target.kind == TARGET_ID);
+           (d->target.kind == TARGET_ENTRY || d->target.kind == TARGET_ID ||
+            d->lock_class == CLASS_SEMAPHORE);
 }
 
 void release_log_add(struct engine *eng, const struct lock *lock,

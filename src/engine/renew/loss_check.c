@@ -11,6 +11,7 @@
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
@@ -68,13 +69,45 @@ static void add_denied(struct entries *es, const struct lock *lock, enum lock_ki
     }
 }
 
+/* Whether more permits are believed to be held here than are out. Those that are being
+ * given back may be out still, or not. */
+static bool has_too_many_permits(const struct inflight_op *w, const struct op_result *r)
+{
+    const struct lock *lock = w->lock;
+    int64_t sure = lock->permits_here;
+    struct list *it;
+
+    if (lock_hold_of(lock, spec_field(w->spec)) == NULL) {
+        sure += w->spec->permits;
+    }
+    LIST_FOREACH(it, &lock->holds)
+    {
+        const struct hold *h = container_of(it, struct hold, in_lock);
+
+        sure -= hold_is_ending(h) ? h->entries->spec->permits : 0;
+    }
+    return r->permits.limit != 0 && sure > r->permits.limit - r->permits.free;
+}
+
 /* Adds the entries that a grant contradicts. */
 static void add_by_grant(struct entries *es, const struct inflight_op *w,
                          const struct op_result *r, const struct hold *but)
 {
-    if (w->waiter != NULL) {
+    struct list *it;
+
+    if (w->waiter == NULL) {
+        return;
+    }
+    if (w->spec->lock_kind != KIND_PERMITS) {
         add_denied(es, w->lock, lock_mode_of_hold(w->spec->lock_kind),
                    spec_field(w->spec), r->token, but);
+    } else if (w->lock->permits_here + w->spec->permits >
+                   r->permits.limit - r->permits.free &&
+               has_too_many_permits(w, r)) {
+        LIST_FOREACH(it, &w->lock->holds)
+        {
+            add_hold(es, container_of(it, struct hold, in_lock), NULL);
+        }
     }
 }
 
@@ -262,6 +295,10 @@ static void settle_suspect(struct engine *eng, const struct lock *lock,
     struct entry *e =
         h == NULL || h->token != s->token ? NULL : hold_find_entry(h, s->entry);
 
+    if (e != NULL && result == RENEW_GONE && s->lock_kind == KIND_PERMITS) {
+        hold_lost(eng, h); /* no other hold tells so, as others stand beside it */
+        return;
+    }
     if (e == NULL || (result != RENEW_ENDED && result != RENEW_ELSEWHERE) ||
         (result == RENEW_ELSEWHERE && entry_taken_since(eng, e, sent))) {
         return;
@@ -277,6 +314,19 @@ static void settle_suspect(struct engine *eng, const struct lock *lock,
     }
 }
 
+/* Redis did not answer. What stands beside permits that are not there is not told lost
+ * by them. */
+static void doubt_suspect(struct engine *eng, const struct lock *lock,
+                          const struct suspect *s)
+{
+    struct hold *h = lock_hold_of(lock, s->field);
+
+    if (s->lock_kind == KIND_PERMITS && h != NULL && h->token == s->token) {
+        hold_set_uncertain(eng, h);
+        renew_request(eng, h);
+    }
+}
+
 const struct op_result *on_loss_check_reply(struct engine *eng,
                                             struct inflight_op *check,
                                             const struct op_result *r)
@@ -284,9 +334,13 @@ const struct op_result *on_loss_check_reply(struct engine *eng,
     const struct loss_check *v = check->loss_check;
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
-    for (size_t i = 0; told && i < v->count && i < r->renew.count; i++) {
-        settle_suspect(eng, check->about->lock, &v->list[i], r->renew.items[i],
-                       check->sent);
+    for (size_t i = 0; i < v->count; i++) {
+        if (told && i < r->renew.count) {
+            settle_suspect(eng, check->about->lock, &v->list[i], r->renew.items[i],
+                           check->sent);
+        } else {
+            doubt_suspect(eng, check->about->lock, &v->list[i]);
+        }
     }
     return &v->result;
 }

@@ -41,6 +41,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
         spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry);
         spec->grace_ms = eng->cfg.grace_ms;
         spec->user = h->user;
+        spec->permits = r->attach.permits;
         e = hold_add_entry(eng, h, spec);
         spec_unref(eng, spec);
     }
@@ -215,6 +216,7 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
 {
     struct pending_request *c = w->call;
     struct lock *lock = w->lock;
+    enum lock_class other;
     /* As with a grant: no client gets a lease of which less than half is left, nor one
      * that a later op has shortened since. */
     bool stale = r->status == OP_OK &&
@@ -234,10 +236,10 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         pending_request_retry(eng, c, r->status);
         return;
     }
-    if (r->status == OP_WRONGTYPE && c->guessed && r->is_lock &&
-        r->lock_class != c->lock_class) {
+    if (r->status == OP_WRONGTYPE && c->guessed &&
+        op_result_tells_class(r, c->lock_class, &other)) {
         c->guessed = false;
-        c->lock_class = r->lock_class;
+        c->lock_class = other;
         inflight_free(eng, w);
         pending_request_queue(eng, c);
         return;

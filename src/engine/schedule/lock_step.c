@@ -171,11 +171,14 @@ static void step_probes(struct engine *eng, struct lock *lock)
 }
 
 /* Sends the releases of readers beside each other, except the last reader's: after
- * that release another owner's turn may come. */
+ * that release another owner's turn may come. Permits go to whoever waits for them. */
 static void step_parallel_releases(struct engine *eng, struct lock *lock)
 {
     struct list *first;
 
+    if (lock->lock_class == CLASS_SEMAPHORE && lock_head(lock) != NULL) {
+        return;
+    }
     while ((first = list_first(&lock->activity->releases)) != NULL &&
            lock->hold_count > lock->activity->parallel_release_count + 1) {
         struct pending_release *d =
@@ -235,6 +238,34 @@ static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
     return true;
 }
 
+static void step_release(struct engine *eng, struct lock *lock,
+                         struct pending_release *d)
+{
+    if (pending_release_is_vague(d) && eng->now >= d->give_up_at) {
+        pending_release_give_up(eng, lock, d); /* and leads back to lock_step() */
+    } else if (user_refuses_release(eng, lock, d) || release_log_defers(eng, lock, d) ||
+               pending_release_awaits_renewal(lock, d)) {
+        ; /* so does that */
+    } else if (eng->up && eng->now >= lock->activity->stand_back_until) {
+        release_send(eng, lock, d);
+    } else if (eng->up) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK,
+                  lock->activity->stand_back_until);
+    }
+}
+
+/* What is put back leads back to lock_step(). Permits may be put back only after others
+ * were released once more, as Redis has lost that, too. */
+static void step_restoring(struct engine *eng, struct lock *lock)
+{
+    struct list *release = list_first(&lock->activity->releases);
+
+    if (lock->lock_class == CLASS_SEMAPHORE && release != NULL &&
+        lock->activity->asking == NULL) {
+        step_release(eng, lock, container_of(release, struct pending_release, in_lock));
+    }
+}
+
 void lock_step(struct engine *eng, struct lock *lock)
 {
     struct list *release;
@@ -242,13 +273,14 @@ void lock_step(struct engine *eng, struct lock *lock)
 
     step_undecided(eng, lock);
     if (lock->needs_restore > 0) {
-        return; /* what is put back leads back here */
+        step_restoring(eng, lock);
+        return;
     }
     if (lock->activity->loan != NULL && !step_loan(eng, lock, lock->activity->loan)) {
         return;
     }
     pending_requests_resume(eng, lock);
-    if (lock->lock_class == CLASS_RW && eng->up &&
+    if (lock->lock_class != CLASS_PLAIN && eng->up &&
         eng->now >= lock->activity->stand_back_until) {
         step_parallel_releases(eng, lock);
     }
@@ -265,21 +297,7 @@ void lock_step(struct engine *eng, struct lock *lock)
     }
     fair_step(eng, lock, false);
     if (release != NULL) {
-        struct pending_release *d =
-            container_of(release, struct pending_release, in_lock);
-
-        if (pending_release_is_vague(d) && eng->now >= d->give_up_at) {
-            pending_release_give_up(eng, lock, d); /* and leads back here */
-        } else if (user_refuses_release(eng, lock, d) ||
-                   release_log_defers(eng, lock, d) ||
-                   pending_release_awaits_renewal(lock, d)) {
-            ; /* so does that */
-        } else if (eng->up && eng->now >= lock->activity->stand_back_until) {
-            release_send(eng, lock, d);
-        } else if (eng->up) {
-            timer_set(eng, &lock->activity->wake, TIMER_LOCK,
-                      lock->activity->stand_back_until);
-        }
+        step_release(eng, lock, container_of(release, struct pending_release, in_lock));
         return;
     }
     head = lock_head(lock);

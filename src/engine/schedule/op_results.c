@@ -1,6 +1,7 @@
 #include "engine/schedule/op_results.h"
 #include "engine/acquire/acquire.h"
 #include "engine/acquire/acquire_batch.h"
+#include "engine/acquire/limit.h"
 #include "engine/fair/fair.h"
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
@@ -41,6 +42,9 @@ void inflight_on_result(struct engine *eng, const struct op_result *r)
         break;
     case INFLIGHT_INSPECT:
         on_inspect_reply(eng, w, r);
+        break;
+    case INFLIGHT_LIMIT:
+        on_limit_reply(eng, w, r);
         break;
     case INFLIGHT_RESTORE:
         on_restore_reply(eng, w, r);

@@ -17,6 +17,18 @@
 #include "util/list.h"
 #include <stdbool.h>
 
+static void send_limit(struct engine *eng, struct pending_request *c)
+{
+    struct inflight_op *w = inflight_new(eng, INFLIGHT_LIMIT, c->lock);
+    struct op *op;
+
+    w->call = c;
+    c->in_flight = w;
+    op = inflight_op(eng, w, OP_LIMIT);
+    op->lock_class = CLASS_SEMAPHORE;
+    op->limit.limit = c->limit;
+}
+
 static void send_request(struct engine *eng, struct pending_request *c)
 {
     bool look = c->kind == PENDING_INFO;
@@ -32,6 +44,10 @@ static void send_request(struct engine *eng, struct pending_request *c)
                             : &eng->waiting_for_store,
                     &c->in_waiting);
         lock_touch(eng, c->lock);
+        return;
+    }
+    if (c->kind == PENDING_LIMIT) {
+        send_limit(eng, c);
         return;
     }
     w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);

@@ -241,6 +241,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
         hear_restored(s, f);
         break;
     case OP_INSPECT:
+    case OP_LIMIT:
     case OP_QUEUE:
     case OP_LEAVE:
         break;

@@ -45,11 +45,12 @@ struct belief {
 
 struct record {
     struct redis_name *name;
-    enum lock_kind kind; /* PLAIN, READ or WRITE */
+    enum lock_kind kind; /* PLAIN, READ, WRITE or PERMITS */
     struct rtext owner;  /* empty: anonymous or ID alone */
     struct rtext id;
     struct rtext value; /* empty: no value hold */
     uint64_t token;
+    uint32_t permits; /* PERMITS: how many */
     size_t daemon;
     uint64_t life;
     uint64_t conn;

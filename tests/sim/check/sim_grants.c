@@ -80,10 +80,45 @@ static bool is_excused(const struct belief *b)
     return b->excused && !b->rolled;
 }
 
-/* No other owner may be vouched for now. */
+static uint32_t limit_of(const struct sim *s, const struct redis_name *n)
+{
+    for (size_t i = 0; i < s->profile.names; i++) {
+        if (s->names[i] == n) {
+            return s->profile.limit[i];
+        }
+    }
+    return 0;
+}
+
+/* Permits that are vouched for beside one grant, with those of the grant: by its own
+ * daemon, and by whoever has no excuse. */
+struct permits_out {
+    uint32_t here, all;
+};
+
+/* False: it is vouched for beside the grant, but that is in order. */
+static bool is_too_much(const struct sim *s, const struct record *mine,
+                        const struct belief *own, const struct record *r,
+                        const struct belief *b, struct permits_out *out)
+{
+    bool here = r->daemon == mine->daemon;
+    bool excused = is_excused(b) || is_excused(own);
+
+    if (r->kind != KIND_PERMITS || mine->kind != KIND_PERMITS) {
+        return !excused || here;
+    }
+    out->here += here ? r->permits : 0;
+    out->all += excused ? 0 : r->permits;
+    return out->here > limit_of(s, mine->name) || out->all > limit_of(s, mine->name);
+}
+
+/* No other owner may be vouched for now; of a semaphore, no more permits than there
+ * are. */
 static void check_alone(struct sim *s, const struct record *mine,
                         const struct belief *own)
 {
+    struct permits_out out = { mine->permits, mine->permits };
+
     for (size_t i = 0; i < s->check.record_count; i++) {
         const struct record *r = &s->check.records[i];
         struct belief *b;
@@ -94,23 +129,16 @@ static void check_alone(struct sim *s, const struct record *mine,
             continue;
         }
         b = belief_get(s, r->daemon, r->name, r->token);
-        if (b != NULL && s->now < b->until &&
-            (!is_excused(b) || r->daemon == mine->daemon) &&
-            (!is_excused(own) || r->daemon == mine->daemon)) {
+        if (b != NULL && s->now < b->until && is_too_much(s, mine, own, r, b, &out)) {
             sim_fail(s, "two holders of %s: %" PRIu64 " (d%zu) and %" PRIu64 " (d%zu)",
                      r->name->name.s, r->token, r->daemon, mine->token, mine->daemon);
         }
     }
 }
 
-static bool is_rw(enum lock_kind kind)
-{
-    return kind == KIND_READ || kind == KIND_WRITE;
-}
-
 enum lock_kind check_hold_kind(enum lock_kind kind)
 {
-    return is_rw(kind) ? kind : KIND_PLAIN;
+    return lock_class_of(kind) == CLASS_PLAIN ? KIND_PLAIN : kind;
 }
 
 /* It waits in the queue, at the place at which it arrived. */
@@ -126,7 +154,7 @@ static bool queues(const struct sim *s, const struct sim_conn *c)
 /* May `later` have the lock before `earlier`, who asked the same daemon? */
 static bool may_pass(enum lock_kind later, enum lock_kind earlier)
 {
-    return is_rw(later) != is_rw(earlier) ||
+    return lock_class_of(later) != lock_class_of(earlier) ||
            (later == KIND_READ && earlier == KIND_READ);
 }
 
@@ -274,6 +302,7 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     r->owner = c->ask.owner;
     r->id = c->ask.id;
     r->value = c->ask.value;
+    r->permits = fresh ? c->ask.permits : r->permits;
     r->passed = r->passed || (!fresh && r->daemon != c->daemon);
     r->daemon = c->daemon;
     r->life = s->daemons[c->daemon].life;
@@ -335,7 +364,8 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
         check_request(s, c, r, token);
     }
     if (!is_again(s, c, n, token) &&
-        !((is_rw(c->ask.lock_kind) || s->check.resurrected || s->failovers > 0) &&
+        !((lock_class_of(c->ask.lock_kind) != CLASS_PLAIN || s->check.resurrected ||
+           s->failovers > 0) &&
           !b->minted) &&
         ((!check_tokens_may_repeat(s) && s->failovers == 0) ||
          (c->ask.owner.len == 0 && c->ask.id.len == 0))) {

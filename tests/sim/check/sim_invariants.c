@@ -68,6 +68,14 @@ static struct rtext field_of(const struct redis_name *n, const struct record *r)
 
         return there ? n->fields[0].owner : rtext_of(SPAN_NONE);
     }
+    if (r->kind == KIND_PERMITS) {
+        for (size_t i = 0; i < n->field_count; i++) {
+            if (n->fields[i].token == r->token) {
+                return n->fields[i].owner;
+            }
+        }
+        return rtext_of(SPAN_NONE);
+    }
     if (r->kind != KIND_READ) {
         const char *first = digits_before(digits + DIGITS_MAX, r->token);
 
@@ -95,6 +103,9 @@ static bool knows_of_family(const struct redis_name *n, const struct record *r,
 {
     struct rtext writer;
 
+    if (r->kind == KIND_PERMITS) {
+        return n->mode == MODE_PERMITS;
+    }
     if (r->kind == KIND_PLAIN || r->kind == KIND_WRITE) {
         return n->mode == (r->kind == KIND_WRITE ? MODE_WRITE : MODE_NONE);
     }
@@ -290,9 +301,26 @@ static void check_idle_locks(struct sim *s)
     }
 }
 
+/* No permit is made, and none is lost: what is free and what is out are all that there
+ * are. */
+static void check_permits(struct sim *s)
+{
+    for (size_t i = 0; i < s->profile.names; i++) {
+        const struct redis_name *n = s->names[i];
+
+        if (s->profile.limit[i] != 0 && n->mode == MODE_PERMITS &&
+            n->free != INT64_MIN &&
+            (n->free < 0 || n->free + (int64_t)n->out != s->profile.limit[i])) {
+            sim_fail(s, "%s has %" PRId64 " free and %zu out of %" PRIu32, n->name.s,
+                     n->free, n->out, s->profile.limit[i]);
+        }
+    }
+}
+
 void check_turn(struct sim *s, struct sim_daemon *d)
 {
     (void)sim_redis_now(s);
+    check_permits(s);
     check_waits(s, d);
     check_holds(s, d);
     if (s->calm) {
@@ -326,7 +354,8 @@ static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
                  (int64_t)(engine_next_deadline(d->engine) - s->now));
     }
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        if (d->wanted[0][i] || d->wanted[1][i]) {
+        if (d->wanted[CLASS_PLAIN][i] || d->wanted[CLASS_RW][i] ||
+            d->wanted[CLASS_SEMAPHORE][i]) {
             sim_fail(s, "d%zu is left with a subscription of %s", d->index,
                      s->redis.names[i].name.s);
         }

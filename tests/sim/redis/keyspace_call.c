@@ -9,34 +9,56 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { COMMAND_NAME_MAX = 12 };
+enum { COMMAND_NAME_MAX = 16 };
 
 static const struct {
     char name[COMMAND_NAME_MAX];
     key_command *run;
     size_t words, most; /* with its name; 0: any number */
 } COMMANDS[] = {
-    { "get", key_get, 2, 2 },           { "set", key_set, 3, 0 },
-    { "mget", key_mget, 2, 0 },         { "del", key_del, 2, 0 },
-    { "exists", key_exists, 2, 0 },     { "type", key_type_of, 2, 2 },
-    { "pttl", key_pttl, 2, 2 },         { "pexpire", key_pexpire, 3, 3 },
-    { "strlen", key_strlen, 2, 2 },     { "incr", key_incr, 2, 2 },
-    { "incrby", key_incrby, 3, 3 },     { "time", key_time, 1, 1 },
-    { "publish", key_publish, 3, 3 },   { "pubsub", key_pubsub, 3, 3 },
-    { "flushall", key_flushall, 1, 1 }, { "hset", hash_set, 4, 0 },
-    { "hget", hash_get, 3, 3 },         { "hmget", hash_mget, 3, 0 },
-    { "hgetall", hash_getall, 2, 2 },   { "hkeys", hash_keys, 2, 2 },
-    { "hvals", hash_vals, 2, 2 },       { "hlen", hash_len, 2, 2 },
-    { "hexists", hash_exists, 3, 3 },   { "hdel", hash_del, 3, 0 },
-    { "hincrby", hash_incrby, 4, 4 },   { "hscan", hash_scan, 5, 5 },
-    { "lpush", list_lpush, 3, 0 },      { "rpush", list_rpush, 3, 0 },
-    { "lpop", list_lpop, 2, 2 },        { "lindex", list_index, 3, 3 },
-    { "llen", list_len, 2, 2 },         { "lrange", list_range, 4, 4 },
-    { "lrem", list_rem, 4, 4 },         { "ltrim", list_trim, 4, 4 },
-    { "lpos", list_pos, 3, 3 },         { "zadd", zset_add, 4, 0 },
-    { "zrem", zset_rem, 3, 0 },         { "zscore", zset_score, 3, 3 },
-    { "zcard", zset_card, 2, 2 },       { "zrange", zset_range, 4, 4 },
+    { "get", key_get, 2, 2 },
+    { "set", key_set, 3, 0 },
+    { "mget", key_mget, 2, 0 },
+    { "del", key_del, 2, 0 },
+    { "exists", key_exists, 2, 0 },
+    { "type", key_type_of, 2, 2 },
+    { "pttl", key_pttl, 2, 2 },
+    { "pexpire", key_pexpire, 3, 3 },
+    { "strlen", key_strlen, 2, 2 },
+    { "incr", key_incr, 2, 2 },
+    { "incrby", key_incrby, 3, 3 },
+    { "time", key_time, 1, 1 },
+    { "publish", key_publish, 3, 3 },
+    { "pubsub", key_pubsub, 3, 3 },
+    { "flushall", key_flushall, 1, 1 },
+    { "hset", hash_set, 4, 0 },
+    { "hget", hash_get, 3, 3 },
+    { "hmget", hash_mget, 3, 0 },
+    { "hgetall", hash_getall, 2, 2 },
+    { "hkeys", hash_keys, 2, 2 },
+    { "hvals", hash_vals, 2, 2 },
+    { "hlen", hash_len, 2, 2 },
+    { "hexists", hash_exists, 3, 3 },
+    { "hdel", hash_del, 3, 0 },
+    { "hincrby", hash_incrby, 4, 4 },
+    { "hscan", hash_scan, 5, 5 },
+    { "lpush", list_lpush, 3, 0 },
+    { "rpush", list_rpush, 3, 0 },
+    { "lpop", list_lpop, 2, 2 },
+    { "lindex", list_index, 3, 3 },
+    { "llen", list_len, 2, 2 },
+    { "lrange", list_range, 4, 4 },
+    { "lrem", list_rem, 4, 4 },
+    { "ltrim", list_trim, 4, 4 },
+    { "lpos", list_pos, 3, 3 },
+    { "zadd", zset_add, 4, 0 },
+    { "zrem", zset_rem, 3, 0 },
+    { "zscore", zset_score, 3, 3 },
+    { "zcard", zset_card, 2, 2 },
+    { "zrange", zset_range, 4, 4 },
     { "zincrby", zset_incrby, 4, 4 },
+    { "decrby", key_decrby, 3, 3 },
+    { "zrangebyscore", zset_range_by_score, 4, 0 },
 };
 
 enum { COMMAND_COUNT = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };

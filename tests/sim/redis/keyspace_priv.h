@@ -65,12 +65,13 @@ void key_drop_if_empty(struct keyspace *ks, struct key *k);
 
 typedef void key_command(struct key_call *c);
 key_command key_get, key_set, key_mget, key_del, key_exists, key_type_of, key_pttl,
-    key_pexpire, key_strlen, key_incr, key_incrby, key_time, key_publish, key_pubsub,
-    key_flushall;
+    key_pexpire, key_strlen, key_incr, key_incrby, key_decrby, key_time, key_publish,
+    key_pubsub, key_flushall;
 key_command hash_set, hash_get, hash_mget, hash_getall, hash_keys, hash_vals, hash_len,
     hash_exists, hash_del, hash_incrby, hash_scan;
 key_command list_lpush, list_rpush, list_lpop, list_index, list_len, list_range,
     list_rem, list_trim, list_pos;
-key_command zset_add, zset_rem, zset_score, zset_card, zset_range, zset_incrby;
+key_command zset_add, zset_rem, zset_score, zset_card, zset_range, zset_incrby,
+    zset_range_by_score;
 
 #endif

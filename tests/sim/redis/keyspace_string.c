@@ -121,6 +121,15 @@ void key_incrby(struct key_call *c)
     }
 }
 
+void key_decrby(struct key_call *c)
+{
+    int64_t by;
+
+    if (call_integer(c, 2, &by)) {
+        add_to(c, -by);
+    }
+}
+
 /* --- keys of any type ----------------------------------------------------- */
 
 void key_del(struct key_call *c)

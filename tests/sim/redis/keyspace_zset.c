@@ -2,6 +2,8 @@
 #include "sim/redis/keyspace_priv.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static bool stands_before(const struct key_item *item, double score, struct span member)
 {
@@ -153,6 +155,108 @@ void zset_card(struct key_call *c)
 
     if (call_key(c, KEY_ZSET, &k)) {
         reply_integer(c, k == NULL ? 0 : (int64_t)k->count);
+    }
+}
+
+/* An item of a sorted set has no value, and so has room for the text of its score. */
+static void keep_score_text(struct key_call *c, struct key_item *item)
+{
+    reply_score(c, item->score);
+    key_set_text(&item->value, c->reply.text);
+}
+
+/* One end of a range of scores. */
+struct score_bound {
+    double score;
+    bool is_out; /* the score itself is */
+};
+
+struct score_range {
+    struct score_bound from, to;
+    bool with_scores;
+    int64_t skip, most; /* of LIMIT; most < 0: all */
+};
+
+/* False: an error was replied. */
+static bool parse_bound(struct key_call *c, size_t arg, struct score_bound *ret)
+{
+    struct span word = c->argv[arg];
+    char text[64] = "";
+    char *end = text;
+
+    ret->is_out = word.len > 0 && word.ptr[0] == '(';
+    word = span_after(word, ret->is_out ? 1 : 0);
+    if (word.len < sizeof(text)) {
+        memcpy(text, word.ptr, word.len);
+        ret->score = strtod(text, &end);
+    }
+    if (end != text + word.len || isnan(ret->score)) {
+        reply_error(c, "ERR min or max is not a float");
+        return false;
+    }
+    return true;
+}
+
+static bool parse_score_range(struct key_call *c, struct score_range *ret)
+{
+    *ret = (struct score_range){ .most = -1 };
+    for (size_t i = 4; i < c->argc; i++) {
+        if (call_word(c, i, "WITHSCORES")) {
+            ret->with_scores = true;
+        } else if (call_word(c, i, "LIMIT") && i + 2 < c->argc) {
+            if (!call_integer(c, i + 1, &ret->skip) ||
+                !call_integer(c, i + 2, &ret->most)) {
+                return false;
+            }
+            i += 2;
+        } else {
+            reply_error(c, "ERR syntax error");
+            return false;
+        }
+    }
+    return parse_bound(c, 2, &ret->from) && parse_bound(c, 3, &ret->to);
+}
+
+static bool is_in_range(const struct score_range *range, double score)
+{
+    const struct score_bound *from = &range->from, *to = &range->to;
+
+    return (from->is_out ? score > from->score : score >= from->score) &&
+           (to->is_out ? score < to->score : score <= to->score);
+}
+
+void zset_range_by_score(struct key_call *c)
+{
+    struct score_range range;
+    struct key_reply *out;
+    struct key *k;
+    size_t first = 0;
+    size_t count = 0;
+    size_t width;
+
+    if (!parse_score_range(c, &range) || !call_key(c, KEY_ZSET, &k)) {
+        return;
+    }
+    while (k != NULL && first < k->count &&
+           !is_in_range(&range, k->items[first].score)) {
+        first++;
+    }
+    first += (size_t)range.skip;
+    while (k != NULL && range.skip >= 0 && first + count < k->count &&
+           is_in_range(&range, k->items[first + count].score) &&
+           (range.most < 0 || count < (size_t)range.most)) {
+        count++;
+    }
+    width = range.with_scores ? 2 : 1;
+    for (size_t i = 0; i < count && range.with_scores; i++) {
+        keep_score_text(c, &k->items[first + i]);
+    }
+    out = reply_array(c, count * width);
+    for (size_t i = 0; i < count; i++) {
+        out[i * width] = key_bulk(key_span(&k->items[first + i].text));
+        if (range.with_scores) {
+            out[i * width + 1] = key_bulk(key_span(&k->items[first + i].value));
+        }
     }
 }
 

@@ -50,7 +50,8 @@ struct rtext rtext_printf(const char *fmt, ...) __attribute__((format(printf, 1,
 
 struct redis_hash_field {
     struct rtext owner;
-    int64_t count;
+    int64_t count;  /* of a semaphore: permits */
+    uint64_t token; /* of a semaphore's hold only */
 };
 
 /* redisson_lock_timeout:{N} */
@@ -67,7 +68,7 @@ struct redis_wait {
     bool put_back;
 };
 
-enum redis_mode { MODE_NONE, MODE_READ, MODE_WRITE };
+enum redis_mode { MODE_NONE, MODE_READ, MODE_WRITE, MODE_PERMITS };
 
 /* {N}:<field>:rwlock_timeout:<index> */
 struct redis_hold_key {
@@ -78,7 +79,15 @@ struct redis_hold_key {
 };
 
 /* Keys beside a name. */
-enum redis_key { REDIS_FENCE, REDIS_QUEUE, REDIS_SCORES, REDIS_MARKS, REDIS_KEYS };
+enum redis_key {
+    REDIS_FENCE,
+    REDIS_QUEUE,
+    REDIS_SCORES,
+    REDIS_MARKS,
+    REDIS_HOLDS, /* of a semaphore */
+    REDIS_ENDS,  /* Redisson's, of the same */
+    REDIS_KEYS
+};
 
 struct redis_name {
     struct rtext name;
@@ -91,6 +100,8 @@ struct redis_name {
     size_t field_count;   /* 0: no hash */
     uint64_t expires;     /* of the hash; 0: no TTL */
     enum redis_mode mode; /* of the hash; NONE: a plain lock, or no hash */
+    int64_t free;         /* permits that are free; INT64_MIN: no counter */
+    size_t out;           /* permits that are out, whoever has them */
     uint64_t fence_token; /* 0: no fence key */
     struct rtext fence_who;
     struct rtext *queue; /* redisson_lock_queue, the head first */

@@ -92,12 +92,72 @@ static uint64_t number_of(struct span text)
     return parse_u64(text, UINT64_MAX, &number) ? number : 0;
 }
 
+/* `<token> <permits> <instance><time>`: a hold counts while all its permits are there,
+ * for the 2 s less that it was given. */
+static void read_permits_of(struct redis_name *n, const struct key *ends,
+                            struct span field, struct span row)
+{
+    uint64_t token = number_of(span_next(&row, ' '));
+    int64_t count = (int64_t)number_of(span_next(&row, ' '));
+    int64_t alive = 0;
+    char head[16] = "latchd";
+
+    for (size_t i = 0; i < 8; i++) {
+        head[6 + i] = (char)(token >> (56 - 8 * i));
+    }
+    for (size_t i = 0; ends != NULL && i < ends->count; i++) {
+        struct span member = key_span(&ends->items[i].text);
+
+        alive += member.len == 16 && memcmp(member.ptr, head, 14) == 0 &&
+                 ends->items[i].score > (double)n->redis->now_ms + 2000;
+    }
+    if (alive < count) {
+        return;
+    }
+    if (n->field_count == REDIS_FIELDS_MAX) {
+        abort();
+    }
+    n->fields[n->field_count++] = (struct redis_hash_field){ .owner = rtext_of(field),
+                                                             .count = count,
+                                                             .token = token };
+}
+
+/* A semaphore: a counter, with holds beside it. */
+static bool read_permits(struct redis_name *n, const struct key *k)
+{
+    const struct key *holds = find(n, &n->keys[REDIS_HOLDS], KEY_HASH);
+    const struct key *ends = find(n, &n->keys[REDIS_ENDS], KEY_ZSET);
+
+    n->free = INT64_MIN;
+    n->out = ends == NULL ? 0 : ends->count;
+    if ((holds == NULL && ends == NULL) ||
+        (k != NULL &&
+         (k->type != KEY_STRING || !parse_i64(key_span(&k->string), &n->free)))) {
+        return false;
+    }
+    n->mode = MODE_PERMITS;
+    n->is_string = false;
+    n->expires = 0;
+    for (size_t i = 0; holds != NULL && i < holds->count; i++) {
+        struct span field = key_span(&holds->items[i].text);
+
+        if (!span_starts(field, SPAN(":"))) {
+            read_permits_of(n, ends, field, key_span(&holds->items[i].value));
+        }
+    }
+    return true;
+}
+
 static void read_hash(struct redis_name *n)
 {
     const struct key *k = keyspace_find(&n->redis->keys, rtext_span(&n->name));
     const struct key_text *mode = keyspace_field(k, SPAN("mode"));
 
     n->field_count = 0;
+    n->mode = MODE_NONE;
+    if (read_permits(n, k)) {
+        return;
+    }
     n->is_string = k != NULL && k->type != KEY_HASH;
     n->expires = k == NULL || n->is_string ? 0 : k->expires;
     n->mode = mode == NULL                             ? MODE_NONE
@@ -197,7 +257,7 @@ static void read_hold_key(struct redis_name *n, const struct key *k)
 static void read_hold_keys(struct redis_name *n)
 {
     n->hold_key_count = 0;
-    n->was_rw = n->was_rw || n->mode != MODE_NONE;
+    n->was_rw = n->was_rw || n->mode == MODE_READ || n->mode == MODE_WRITE;
     for (size_t i = 0; n->was_rw && i < KEYSPACE_BUCKETS; i++) {
         for (const struct key *k = n->redis->keys.buckets[i]; k != NULL; k = k->next) {
             read_hold_key(n, k);
@@ -255,6 +315,8 @@ struct redis_name *redis_find_name(struct sim_redis *r, struct span name)
     n->keys[REDIS_QUEUE] = redis_key(n, "redisson_lock_queue:", "");
     n->keys[REDIS_SCORES] = redis_key(n, "redisson_lock_timeout:", "");
     n->keys[REDIS_MARKS] = redis_key(n, "latchd:fair:", "");
+    n->keys[REDIS_HOLDS] = redis_key(n, "latchd:holds:", "");
+    n->keys[REDIS_ENDS] = redis_key(n, "", ":timeout");
     n->stale = true;
     return n;
 }
@@ -267,7 +329,7 @@ void redis_refresh(struct redis_name *n)
     if (keyspace_sweep(&r->keys)) {
         redis_read_all(r);
     }
-    if (n->stale) {
+    if (n->stale || n->mode == MODE_PERMITS) { /* permits end without a key's end */
         redis_read_name(n);
     }
 }
@@ -333,6 +395,12 @@ uint64_t redis_token_of(const struct redis_name *n, const struct rtext *field)
 {
     struct span rest = rtext_span(field);
     uint64_t token = 0;
+
+    for (size_t i = 0; n->mode == MODE_PERMITS && i < n->field_count; i++) {
+        if (rtext_is(&n->fields[i].owner, rest)) {
+            return n->fields[i].token;
+        }
+    }
 
     if (span_starts(rest, span_str(HEAD))) {
         rest = span_after(rest, sizeof(HEAD) - 1);

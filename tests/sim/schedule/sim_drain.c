@@ -28,7 +28,7 @@ static bool unlock_of(const struct redis_name *n, const struct rtext *field,
     size_t end = field->len;
 
     *a = (struct ask){ .kind = ASK_UNLOCK, .name = n->name };
-    if (n->mode != MODE_NONE) {
+    if (n->mode == MODE_READ || n->mode == MODE_WRITE) {
         a->lock_kind = KIND_READ;
     }
     if (end > 6 && strcmp(field->s + end - 6, ":write") == 0) {

@@ -38,6 +38,10 @@ void foreign_act_random(struct sim *s)
     bool waits = dice_chance(&s->dice, 600);
     struct sim_foreign *f;
 
+    if (s->profile.limit[name] != 0) {
+        return; /* of semaphores, Redisson has none here */
+    }
+
     if (s->now < s->redis_paused_until) {
         return;
     }

@@ -15,17 +15,29 @@ static struct redis_name *some_name(struct sim *s)
     return s->names[dice_below(&s->dice, s->profile.names)];
 }
 
+static void some_permits(struct sim *s, struct ask *a, uint32_t limit)
+{
+    a->lock_kind = KIND_PERMITS;
+    a->permits =
+        dice_chance(&s->dice, 700) ? 1 : 1 + (uint32_t)dice_below(&s->dice, limit);
+    a->limit = dice_chance(&s->dice, 900) ? limit : 0;
+}
+
 /* A name in one of the kinds of its family, or, where that is tried, of the other. */
 static void some_name_and_kind(struct sim *s, struct ask *a)
 {
     size_t i = dice_below(&s->dice, s->profile.names);
     bool rw = s->profile.rw[i];
+    bool is_lock = s->profile.limit[i] == 0;
 
     if (s->profile.mixed && dice_chance(&s->dice, 100)) {
-        rw = !rw;
+        /* A semaphore that lost its counter is a free name to who wants a lock. */
+        rw = is_lock ? !rw : rw;
     }
     a->name = s->names[i]->name;
-    if (rw) {
+    if (!is_lock && !rw) {
+        some_permits(s, a, s->profile.limit[i]);
+    } else if (rw) {
         a->lock_kind = dice_chance(&s->dice, 650) ? KIND_READ : KIND_WRITE;
     } else if (s->profile.fair && dice_chance(&s->dice, 500)) {
         a->lock_kind = KIND_FAIR;
@@ -66,7 +78,8 @@ static struct ask some_lock(struct sim *s)
 
     some_name_and_kind(s, &a);
     some_wait(s, &a);
-    if (s->profile.owners && dice_chance(&s->dice, 350)) {
+    if (s->profile.owners && dice_chance(&s->dice, 350) &&
+        a.lock_kind != KIND_PERMITS) {
         a.owner = some_owner(s);
     }
     if (s->profile.ids && dice_chance(&s->dice, 450)) {
@@ -105,7 +118,8 @@ static bool some_names(struct sim *s, struct ask *a)
         size_t k = (from + i * step) % s->profile.names;
         bool twice = step > 1 && s->profile.names % 2 == 0 && i > 0;
 
-        if (!twice && (!s->profile.rw[k] || s->profile.mixed)) {
+        if (!twice && s->profile.limit[k] == 0 &&
+            (!s->profile.rw[k] || s->profile.mixed)) {
             a->names[a->name_count++] = s->names[k]->name;
         }
     }
@@ -153,7 +167,8 @@ static struct record *some_record(struct sim *s, const struct sim_conn *c)
 static void name_hold(struct sim *s, struct ask *a, const struct record *r)
 {
     a->name = r->name->name;
-    if (r->kind != KIND_PLAIN && (r->owner.len > 0 || dice_chance(&s->dice, 300))) {
+    if (r->kind != KIND_PLAIN && r->kind != KIND_PERMITS &&
+        (r->owner.len > 0 || dice_chance(&s->dice, 300))) {
         a->lock_kind = r->kind;
     }
     if (r->value.len > 0 && dice_chance(&s->dice, 700)) {

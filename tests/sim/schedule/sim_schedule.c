@@ -101,6 +101,23 @@ static void some_local(struct sim *s, struct engine_config *config)
     }
 }
 
+/* Semaphores, in every fifth schedule without runs and loans, without a die as well. */
+static void some_semaphores(struct sim *s, unsigned kinds)
+{
+    struct sim_profile *p = &s->profile;
+
+    memset(p->limit, 0, sizeof(p->limit));
+    if (s->seed % 5 != 2 || p->runs || p->local || (kinds & KINDS_PERMITS) == 0) {
+        return;
+    }
+    for (size_t i = 0; i < REDIS_NAMES_MAX; i++) {
+        if (i == 0 || (s->seed >> i) % 2 == 0) {
+            p->limit[i] = 1 + (uint32_t)(s->seed / 5 + i) % 4;
+            p->rw[i] = false;
+        }
+    }
+}
+
 static void set_up(struct sim *s, const struct schedule_options *o)
 {
     static const char *const NAMES[] = { "job", "door", "tap" };
@@ -125,6 +142,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
     p->force = dice_chance(&s->dice, 200);
     some_runs(s);
     some_local(s, &config);
+    some_semaphores(s, o->kinds);
     s->daemon_count = dice_chance(&s->dice, 400) ? 2 : 1;
     for (size_t i = 0; i < p->names; i++) {
         s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));

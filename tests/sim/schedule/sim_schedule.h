@@ -13,7 +13,8 @@ enum {
     KINDS_RW = 1 << 1,
     KINDS_MANY = 1 << 2,
     KINDS_MIXED = 1 << 3, /* a name is asked for in the wrong family, too */
-    KINDS_ALL = (1 << 4) - 1,
+    KINDS_PERMITS = 1 << 4,
+    KINDS_ALL = (1 << 5) - 1,
     KINDS_USUAL = KINDS_ALL,
 };
 

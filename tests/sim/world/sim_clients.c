@@ -205,6 +205,8 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
         .value = rtext_span(&ask->value),
+        .permits = ask->permits,
+        .limit = ask->limit,
         .wait_ms = ask->wait_ms,
         .polls_since = ask->polls_for_ms == 0 ? 0 : c->asked_ms - ask->polls_for_ms,
         .lease_ms = ask->lease_ms,

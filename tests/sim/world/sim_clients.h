@@ -36,6 +36,7 @@ struct ask {
     struct rtext names[ASK_NAMES_MAX]; /* MLOCK; `name` is the first */
     size_t name_count;
     uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;
+    uint32_t permits, limit;
     unsigned has; /* LOCK_HAS_*; LEASE of RENEW is in lease_ms alone */
     bool any;
 };

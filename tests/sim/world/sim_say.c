@@ -16,6 +16,7 @@ static const char *const LOCK_WORDS[] = {
     [KIND_FAIR] = "FAIR",
     [KIND_READ] = "READ",
     [KIND_WRITE] = "WRITE",
+    [KIND_PERMITS] = "PERMITS",
 };
 
 enum { KINDS = sizeof(KIND_WORDS) / sizeof(KIND_WORDS[0]) };
@@ -36,6 +37,12 @@ const char *ask_text(const struct ask *ask)
     }
     if (ask->lock_kind != KIND_PLAIN) {
         ADD(" %s", LOCK_WORDS[ask->lock_kind]);
+    }
+    if (ask->permits != 0) {
+        ADD(" %" PRIu32, ask->permits);
+    }
+    if (ask->limit != 0) {
+        ADD(" OF %" PRIu32, ask->limit);
     }
     if ((ask->has & LOCK_HAS_WAIT) != 0) {
         ADD(" WAIT %" PRIu64, ask->wait_ms);
@@ -89,7 +96,7 @@ static uint64_t number(char **rest)
 
 static bool kind_option(struct ask *ask, const char *w)
 {
-    for (size_t i = KIND_FAIR; i <= KIND_WRITE; i++) {
+    for (size_t i = KIND_FAIR; i <= KIND_PERMITS; i++) {
         if (strcmp(w, LOCK_WORDS[i]) == 0) {
             ask->lock_kind = (enum lock_kind)i;
             return true;
@@ -101,6 +108,11 @@ static bool kind_option(struct ask *ask, const char *w)
 static void option(struct ask *ask, const char *w, char **rest)
 {
     if (kind_option(ask, w)) {
+        ask->permits = ask->lock_kind == KIND_PERMITS ? (uint32_t)number(rest) : 0;
+        return;
+    }
+    if (strcmp(w, "OF") == 0) {
+        ask->limit = (uint32_t)number(rest);
         return;
     }
     if (strcmp(w, "WAIT") == 0) {

@@ -6,14 +6,18 @@
 static const char *const OP_WORDS[] = {
     [OP_ACQUIRE] = "ACQUIRE", [OP_RELEASE] = "RELEASE", [OP_RENEW] = "RENEW",
     [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT", [OP_ACQUIRE_BATCH] = "MANY",
-    [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",     [OP_RESTORE] = "RESTORE",
+    [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",     [OP_LIMIT] = "LIMIT",
+    [OP_RESTORE] = "RESTORE",
 };
 
 static const char *const STATUS_WORDS[] = {
-    [OP_OK] = "OK",       [OP_BUSY] = "BUSY",           [OP_NOTHELD] = "NOTHELD",
-    [OP_ENDED] = "ENDED", [OP_OVER] = "OVER",           [OP_ELSEWHERE] = "ELSEWHERE",
-    [OP_LATE] = "LATE",   [OP_WRONGTYPE] = "WRONGTYPE", [OP_UNKNOWN] = "UNKNOWN",
-    [OP_ERROR] = "ERROR", [OP_UPGRADE] = "UPGRADE",     [OP_AMBIGUOUS] = "AMBIGUOUS",
+    [OP_OK] = "OK",           [OP_BUSY] = "BUSY",
+    [OP_NOTHELD] = "NOTHELD", [OP_ENDED] = "ENDED",
+    [OP_OVER] = "OVER",       [OP_ELSEWHERE] = "ELSEWHERE",
+    [OP_LATE] = "LATE",       [OP_WRONGTYPE] = "WRONGTYPE",
+    [OP_UNKNOWN] = "UNKNOWN", [OP_NOSEMAPHORE] = "NOSEMAPHORE",
+    [OP_BEYOND] = "BEYOND",   [OP_ERROR] = "ERROR",
+    [OP_UPGRADE] = "UPGRADE", [OP_AMBIGUOUS] = "AMBIGUOUS",
 };
 
 static const char *const RENEW_WORDS[] = {
@@ -24,7 +28,7 @@ static const char *const RENEW_WORDS[] = {
     [RENEW_WRONGTYPE] = "WRONGTYPE",
 };
 
-static const char KIND_LETTERS[] = "pfrw";
+static const char KIND_LETTERS[] = "pfrws";
 
 static void trace_claim(struct sim *s, const struct op *op, struct span name,
                         const struct claim *cl)
@@ -95,6 +99,7 @@ static void trace_asked(struct sim *s, const struct flight *f)
     case OP_ACQUIRE:
     case OP_RESTORE:
     case OP_INSPECT:
+    case OP_LIMIT:
         break;
     }
 }

@@ -122,9 +122,10 @@ struct sim_profile {
     bool unheeded;        /* but latchd does not care (to see a rule at work) */
     bool ids, owners, leases, force;
     bool fair, rw[REDIS_NAMES_MAX], mlock;
-    bool runs;         /* LOCKs that come together */
-    bool local;        /* plain LOCKs may be granted from loans */
-    bool mixed;        /* clients try the wrong family, too */
+    uint32_t limit[REDIS_NAMES_MAX]; /* of a semaphore; 0: the name is a lock */
+    bool runs;                       /* LOCKs that come together */
+    bool local;                      /* plain LOCKs may be granted from loans */
+    bool mixed;                      /* clients try the wrong family, too */
     bool foreign_dies; /* Redisson's processes end, and their clocks are off */
 };
 

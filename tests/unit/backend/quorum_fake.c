@@ -12,9 +12,10 @@ static void on_send(void *ctx, unsigned node, const struct op *op)
     bt.sent[bt.count].node = node;
     bt.sent[bt.count].op = *op;
     bt.sent[bt.count].answered = false;
-    (void)memcpy(bt.sent[bt.count].field,
-                 op->acquire.claim.field.ptr ? op->acquire.claim.field.ptr : "",
-                 op->acquire.claim.field.len);
+    if (op->kind == OP_ACQUIRE && op->acquire.claim.field.len > 0) {
+        (void)memcpy(bt.sent[bt.count].field, op->acquire.claim.field.ptr,
+                     op->acquire.claim.field.len);
+    }
     bt.count++;
 }
 

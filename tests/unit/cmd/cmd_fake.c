@@ -73,6 +73,19 @@ void engine_lock_info(struct engine *l, struct call_ref from, struct span name)
     fake.hold = (struct hold_req){ .from = from, .name = name };
 }
 
+void engine_semaphore_info(struct engine *l, struct call_ref from, struct span name)
+{
+    asked("semaphore info");
+    fake.hold = (struct hold_req){ .from = from, .name = name };
+}
+
+void engine_semaphore_limit(struct engine *l, struct call_ref from, struct span name,
+                            uint32_t limit)
+{
+    asked("semaphore limit");
+    fake.hold = (struct hold_req){ .from = from, .name = name, .token = limit };
+}
+
 size_t engine_cancel(struct engine *l, const struct hold_req *req, bool *ret_others)
 {
     asked("cancel");

@@ -127,7 +127,8 @@ START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
         { "ID", OPT_ID },       { "KEEP", OPT_KEEP },   { "GRACE", OPT_GRACE },
         { "TOKEN", OPT_TOKEN }, { "ANY", OPT_ANY },     { "CURSOR", OPT_CURSOR },
         { "MATCH", OPT_MATCH }, { "COUNT", OPT_COUNT }, { "TOP", OPT_TOP },
-        { "VALUE", OPT_VALUE }, { "LOCAL", OPT_LOCAL },
+        { "VALUE", OPT_VALUE }, { "LOCAL", OPT_LOCAL }, { "PERMITS", OPT_PERMITS },
+        { "OF", OPT_OF },
     };
     const struct command *c = command_find(span_str(SYNTAXES[_i].command));
     unsigned bits = 0;
@@ -153,6 +154,13 @@ static const struct {
       "*1 *8 $4 name $1 A $4 type $5 oneof $5 flags *1 +multiple $9 arguments *2 "
       "*6 $4 name $1 A $4 type $10 pure-token $5 token $1 A "
       "*6 $4 name $1 B $4 type $10 pure-token $5 token $1 B " },
+    { "[FAIR | PERMITS n [OF limit]]",
+      "*1 *8 $4 name $4 FAIR $4 type $5 oneof $5 flags *1 +optional $9 arguments *2 "
+      "*6 $4 name $4 FAIR $4 type $10 pure-token $5 token $4 FAIR "
+      "*6 $4 name $1 n $4 type $5 block $9 arguments *2 "
+      "*8 $4 name $1 n $4 type $7 integer $12 display_text $1 n $5 token $7 PERMITS "
+      "*10 $4 name $5 limit $4 type $7 integer $12 display_text $5 limit $5 token "
+      "$2 OF $5 flags *1 +optional " },
     { "AUTH username password",
       "*1 *8 $4 name $4 AUTH $4 type $5 block $5 token $4 AUTH $9 arguments *2 "
       "*6 $4 name $8 username $4 type $6 string $12 display_text $8 username "

@@ -86,7 +86,7 @@ START_TEST(mlock_asks_for_all_names)
 START_TEST(bad_words_never_reach_the_engine)
 {
     ck_assert_str_eq(fake_run(me, "LOCK job FAIR READ"),
-                     "-ERR only one of FAIR, READ or WRITE can be given\r\n");
+                     "-ERR only one of FAIR, READ, WRITE or PERMITS can be given\r\n");
     ck_assert_str_eq(fake.asked, "");
     ck_assert(!me->suspended && !me->awaited);
 }

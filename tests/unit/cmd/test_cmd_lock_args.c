@@ -73,9 +73,27 @@ static const struct {
     { &SYNTAX_LOCK, "a ID " ID16 " KEEP 30001", "KEEP must be 0..30000" },
     { &SYNTAX_LOCK, "a GRACE 0 LEASE 100", "GRACE and LEASE" },
     { &SYNTAX_LOCK, "a GRACE 86400001", "GRACE must be" },
-    { &SYNTAX_LOCK, "a READ WRITE", "only one of FAIR, READ or WRITE" },
-    { &SYNTAX_LOCK, "a FAIR WAIT 0 write", "only one of FAIR, READ or WRITE" },
+    { &SYNTAX_LOCK, "a READ WRITE", "only one of FAIR, READ, WRITE or PERMITS" },
+    { &SYNTAX_LOCK, "a FAIR WAIT 0 write", "only one of FAIR, READ, WRITE or PERMITS" },
     { &SYNTAX_LOCK, "a FAIR FAIR", "FAIR is given twice" },
+    { &SYNTAX_LOCK, "a READ PERMITS 1", "only one of FAIR, READ, WRITE or PERMITS" },
+    { &SYNTAX_LOCK, "a PERMITS 1 FAIR", "only one of FAIR, READ, WRITE or PERMITS" },
+    { &SYNTAX_LOCK, "a PERMITS 0", "PERMITS must be 1..1000" },
+    { &SYNTAX_LOCK, "a PERMITS 1001", "PERMITS must be 1..1000" },
+    { &SYNTAX_LOCK, "a PERMITS -1", "PERMITS must be 1..1000" },
+    { &SYNTAX_LOCK, "a PERMITS 1 OF 0", "OF must be 1..2147483647" },
+    { &SYNTAX_LOCK, "a PERMITS 1 OF 2147483648", "OF must be 1..2147483647" },
+    { &SYNTAX_LOCK, "a PERMITS 1 OF 4294967297", "OF must be 1..2147483647" },
+    { &SYNTAX_LOCK, "a PERMITS", "option PERMITS needs a value" },
+    { &SYNTAX_LOCK, "a PERMITS 1 OF", "option OF needs a value" },
+    { &SYNTAX_LOCK, "a PERMITS 1 PERMITS 1", "PERMITS is given twice" },
+    { &SYNTAX_LOCK, "a OF 3", "OF needs PERMITS" },
+    { &SYNTAX_LOCK, "a PERMITS 4 OF 3", "PERMITS must be at most OF" },
+    { &SYNTAX_LOCK, "a PERMITS 1 OWNER joe", "PERMITS does not go with OWNER" },
+    { &SYNTAX_LOCK, "a PERMITS 1 LOCAL", "LOCAL does not go with PERMITS" },
+    { &SYNTAX_UNLOCK, "a PERMITS 1", "'PERMITS'" },
+    { &SYNTAX_RENEW, "a PERMITS 1", "'PERMITS'" },
+    { &SYNTAX_MLOCK, "2 a b PERMITS 1", "'PERMITS'" },
     { &SYNTAX_LOCK, "a LOCAL FAIR", "LOCAL does not go with" },
     { &SYNTAX_LOCK, "a READ LOCAL", "LOCAL does not go with" },
     { &SYNTAX_LOCK, "a WRITE LOCAL", "LOCAL does not go with" },
@@ -176,6 +194,12 @@ static const struct {
     { &SYNTAX_LOCK, "a OWNER LOCAL", OPT_OWNER },
     { &SYNTAX_LOCK, "a WAIT 0 read", OPT_READ | OPT_WAIT },
     { &SYNTAX_LOCK, "a OWNER READ WRITE", OPT_OWNER | OPT_WRITE },
+    { &SYNTAX_LOCK, "a PERMITS 1", OPT_PERMITS },
+    { &SYNTAX_LOCK, "a PERMITS 1000 WAIT 0", OPT_PERMITS | OPT_WAIT },
+    { &SYNTAX_LOCK, "a of 3 permits 3", OPT_PERMITS | OPT_OF },
+    { &SYNTAX_LOCK, "a PERMITS 1 OF 2147483647", OPT_PERMITS | OPT_OF },
+    { &SYNTAX_LOCK, "a PERMITS 1 ID " ID16 " KEEP 9 GRACE 5",
+      OPT_PERMITS | OPT_ID | OPT_KEEP | OPT_GRACE },
     { &SYNTAX_UNLOCK, "a", 0 },
     { &SYNTAX_UNLOCK, "a READ TOKEN 5", OPT_READ | OPT_TOKEN },
     { &SYNTAX_RENEW, "a write", OPT_WRITE },
@@ -214,6 +238,8 @@ START_TEST(values_arrive)
 
     ck_assert(parse(&SYNTAX_LOCK, &LIMITS,
                     "job GRACE 7 keep 8 Id " ID16 " owner joe wait 9", &args, text));
+    ck_assert_uint_eq(args.permits, 0);
+    ck_assert_uint_eq(args.limit, 0);
     ck_assert(span_eq(args.name, SPAN("job")));
     ck_assert(span_eq(args.owner, SPAN("joe")));
     ck_assert(span_eq(args.id, SPAN(ID16)));
@@ -222,16 +248,17 @@ START_TEST(values_arrive)
     ck_assert_uint_eq(args.wait_ms, 9);
     ck_assert_uint_eq(args.lease_ms, 0);
     ck_assert_uint_eq(args.count, ARGS_COUNT_DEFAULT);
+    ck_assert(parse(&SYNTAX_LOCK, &LIMITS, "job PERMITS 3 OF 2147483647", &args, text));
+    ck_assert_uint_eq(args.permits, 3);
+    ck_assert_uint_eq(args.limit, LATCHD_LIMIT_MAX);
 }
 
 static const struct {
     const char *line;
     enum lock_kind kind;
 } KINDS[] = {
-    { "a", KIND_PLAIN },
-    { "a fair", KIND_FAIR },
-    { "a READ", KIND_READ },
-    { "a Write", KIND_WRITE },
+    { "a", KIND_PLAIN },       { "a fair", KIND_FAIR },         { "a READ", KIND_READ },
+    { "a Write", KIND_WRITE }, { "a Permits 2", KIND_PERMITS },
 };
 
 START_TEST(the_kind_arrives, TEST_ROWS(KINDS))

@@ -3,21 +3,32 @@
 --@key 1 lock
 --@key 2 fence_key
 --@key 3 queue
+--@key 4 ends        of a semaphore
+--@key 5 holds_key   of a semaphore
 --@arg 1 most        how many owners and members of the queue at most
 --@arg 2 hold_of     how hold keys begin: `{N}:`
 --@arg 3 writer_key
 --
 -- Returns OK pttl fence kind queue [owner count]...; of a read/write lock (kind r or w)
---       [owner count token]..., the token empty where nothing tells it
+--       [owner count token]..., the token empty where nothing tells it; of a semaphore (kind s)
+--       free limit before these, and the permits of each as its count
 --       | WRONGTYPE pttl [value]: other data; the value of a string that is not longer than a
 --       library's
 
 local call = redis.call
-local lock, most = KEYS[1], tonumber(ARGV[1])
+local lock, ends, holds_key, most = KEYS[1], KEYS[4], KEYS[5], tonumber(ARGV[1])
 local fields, kind = {}, 'p'
 local count = redis.pcall('HLEN', lock)
 if type(count) == 'table' then
     local left, size = call('PTTL', lock), redis.pcall('STRLEN', lock)
+    local free = type(size) == 'number' and size <= 11 and call('GET', lock) or ''
+    free = string.find(free, '^%-?%d+$') and tonumber(free)
+    if free and math.abs(free) <= 2147483647
+        and (left == -1 or call('EXISTS', ends, holds_key) > 0) then
+        local rows_max = most
+--@include include/part_sem_inspect.lua
+        return reply
+    end
     if type(size) == 'number' and size <= 512 then
         return { 'WRONGTYPE', left, call('GET', lock) or '' }
     end

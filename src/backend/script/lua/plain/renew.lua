@@ -133,8 +133,8 @@ end
 
 -- One name that has become something else must not fail the others.
 local failed
-local function try(...)
-    local ran, state = pcall(renew, ...)
+local function try(lock, helper_key, flags, lease, field, token, entry)
+    local ran, state = pcall(renew, lock, helper_key, flags, lease, field, token, entry)
     if ran then
         return state
     end
@@ -142,7 +142,9 @@ local function try(...)
     if not string.find(err, 'WRONGTYPE', 1, true) then
         failed = err
     end
-    return WRONGTYPE
+    -- Its owner may have ended this hold before.
+    local id = string.find(flags, 'n', 1, true) and entry or field
+    return has_tombstone(lock, id, token) and ENDED or WRONGTYPE
 end
 
 local reply = { 'OK' }

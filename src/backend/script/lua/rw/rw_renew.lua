@@ -122,7 +122,8 @@ for i = 1, #KEYS / 2 do
         if not string.find(err, 'WRONGTYPE', 1, true) then
             return redis.error_reply(err)
         end
-        state = WRONGTYPE
+        local id = string.find(ARGV[a], 'n', 1, true) and ARGV[a + 4] or ARGV[a + 2]
+        state = has_tombstone(KEYS[2 * i - 1], id, ARGV[a + 3]) and ENDED or WRONGTYPE
     end
     reply[i + 1] = state
 end

@@ -1,0 +1,35 @@
+-- Part: finds what the claim was granted before, and gives it its lease again: `own` is its token
+-- as text, or nil. This instance keeps it from then on; `attached` is 1 if another one did.
+-- `elsewhere`: another instance took over after this was asked. A hold that lacks permits, as
+-- somebody else released them, is over.
+--@needs call holds_key claim read_row kind instance asked deadline members ends now_ms lease
+--@needs MARGIN_MS helper_ttl fence_key raise taken lock free reclaimed
+--@sets free reclaimed
+--@leaves own elsewhere attached
+local own, elsewhere, attached = nil, false, 0
+do
+    local token, count, keeper = read_row(call('HGET', holds_key, claim))
+    if token then
+        local all, missing = members(token, count), 0
+        for i = 1, count do
+            missing = missing + (call('ZSCORE', ends, all[i]) and 0 or 1)
+        end
+--@include include/part_superseded.lua
+        if missing > 0 then
+            local field = claim
+--@include include/part_sem_remove.lua
+            reclaimed = reclaimed + removed
+        elseif not elsewhere then
+            local until_ms = now_ms + lease + MARGIN_MS
+            own, attached = token, kind == 'i' and 1 or 0
+            if tonumber(call('ZSCORE', ends, all[1])) < until_ms then
+                for i = 1, count do
+                    call('ZADD', ends, until_ms, all[i])
+                end
+            end
+            call('HSET', holds_key, claim, token .. ' ' .. count .. ' ' .. instance .. taken)
+            raise(holds_key, helper_ttl)
+            raise(fence_key, helper_ttl)
+        end
+    end
+end

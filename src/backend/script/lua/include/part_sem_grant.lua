@@ -1,0 +1,26 @@
+-- Part: gives the claim its permits under a new `token`; that many are free. `made`: the counter is
+-- to be written, as there was none.
+--@needs call fence_key now seen free permits made lock ends members now_ms lease MARGIN_MS
+--@needs holds_key claim instance taken helper_ttl raise
+--@sets free
+--@leaves token
+local last = tonumber(string.match(call('GET', fence_key) or '', '^(%d+) ') or 0)
+local token = math.max(last + 1, now, tonumber(seen) + 1)
+local token_text = string.format('%.0f', token)
+if made then
+    call('SET', lock, string.format('%.0f', free - permits))
+else
+    call('DECRBY', lock, permits)
+end
+free = free - permits
+for _, member in ipairs(members(token, permits)) do
+    call('ZADD', ends, now_ms + lease + MARGIN_MS, member)
+end
+local lives = call('PTTL', lock)
+if lives > 0 then
+    call('PEXPIRE', ends, lives) -- as Redisson does
+end
+call('HSET', holds_key, claim, token_text .. ' ' .. permits .. ' ' .. instance .. taken,
+    ':' .. token_text, claim)
+raise(holds_key, helper_ttl)
+call('SET', fence_key, token_text .. ' f' .. instance .. claim, 'PX', helper_ttl)

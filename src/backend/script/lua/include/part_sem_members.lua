@@ -1,0 +1,35 @@
+-- Part: the members of a hold in the zset, one for each permit: 16 bytes, as Redisson's are, which
+-- are `latchd`, the token (8 bytes, the highest first) and the number of the permit (2 bytes).
+-- `members()` makes those of a token; `token_of()` is the token of a member as text, nil if
+-- latchd did not make it. `read_row()` takes a row of `holds_key` apart: `<token> <permits>
+-- <instance><time>`.
+--@leaves members token_of read_row MARGIN_MS
+-- A client whose clock is ahead by this much takes nothing from anybody who is alive: members of
+-- latchd have scores that are later by this than their ends, and others' are free this much late.
+local MARGIN_MS = 2000
+local function members(token, count)
+    local bytes, rest, all = {}, tonumber(token), {}
+    for i = 8, 1, -1 do
+        bytes[i] = rest % 256
+        rest = math.floor(rest / 256)
+    end
+    local head = 'latchd' .. string.char(unpack(bytes))
+    for i = 1, count do
+        all[i] = head .. string.char(math.floor(i / 256), i % 256)
+    end
+    return all
+end
+local function token_of(member)
+    if #member ~= 16 or string.sub(member, 1, 6) ~= 'latchd' then
+        return nil
+    end
+    local token = 0
+    for i = 7, 14 do
+        token = token * 256 + string.byte(member, i)
+    end
+    return string.format('%.0f', token)
+end
+local function read_row(row)
+    local token, count, keeper = string.match(row or '', '^(%d+) (%d+) (.*)$')
+    return token, tonumber(count), keeper
+end

@@ -1,0 +1,39 @@
+-- Part: reads a semaphore and frees the permits whose lease is over. `free` is how many are free,
+-- nil if there is no semaphore; `foreign_data` is true if the name is none. Fails before anything
+-- is written if the name is of another type.
+-- An integer is a counter of permits if latchd or Redisson keeps holds beside it, or if it has no
+-- end: what has an end may be the lock of a library.
+--@needs call lock ends holds_key now token_of read_row MARGIN_MS
+--@leaves free foreign_data now_ms reclaimed
+local free, foreign_data = call('GET', lock), false
+if free then
+    local number = string.find(free, '^%-?%d+$') and tonumber(free)
+    foreign_data = not number or math.abs(number) > 2147483647
+        or call('PTTL', lock) > 0 and call('EXISTS', ends, holds_key) == 0
+    free = not foreign_data and number
+end
+local now_ms, reclaimed = math.floor(now / 1000), 0
+if not foreign_data then
+    local due = call('ZRANGEBYSCORE', ends, '-inf', now_ms + MARGIN_MS, 'WITHSCORES', 'LIMIT', 0,
+        1000)
+    local gone = {}
+    for i = 1, #due, 2 do
+        local token = token_of(due[i])
+        if token or tonumber(due[i + 1]) <= now_ms - MARGIN_MS then
+            gone[#gone + 1] = due[i]
+            local field = token and call('HGET', holds_key, ':' .. token)
+            if field then
+                call('HDEL', holds_key, ':' .. token)
+                if read_row(call('HGET', holds_key, field)) == token then
+                    call('HDEL', holds_key, field)
+                end
+            end
+        end
+    end
+    if #gone > 0 then
+        reclaimed = call('ZREM', ends, unpack(gone))
+        if free then
+            free = call('INCRBY', lock, reclaimed)
+        end
+    end
+end

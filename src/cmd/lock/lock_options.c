@@ -1,0 +1,249 @@
+#include "cmd/lock/lock_options.h"
+
+#include "cmd/cmd.h"
+#include "cmd/library/value_text.h"
+#include "latchd/protocol.h"
+#include "util/parse.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+bool lock_parse_reject(struct lock_parse *p, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(p->reterr, ARGS_ERROR_ROOM, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+/* --- values ----------------------------------------------------------- */
+
+static bool read_ms(struct lock_parse *p, const char *word, struct span text,
+                    uint64_t min, uint64_t max, uint64_t *ret)
+{
+    if (!parse_u64(text, max, ret) || *ret < min) {
+        return lock_parse_reject(p, "%s must be %" PRIu64 "..%" PRIu64 " milliseconds",
+                                 word, min, max);
+    }
+    return true;
+}
+
+static bool read_wait(struct lock_parse *p, struct span text)
+{
+    uint64_t max = p->limits->max_wait_ms;
+
+    return read_ms(p, "WAIT", text, 0, max == 0 ? ARGS_WAIT_MAX_MS : max,
+                   &p->args->wait_ms);
+}
+
+static bool read_lease(struct lock_parse *p, struct span text)
+{
+    return read_ms(p, "LEASE", text, LATCHD_LEASE_MIN_MS, p->limits->max_lease_ms,
+                   &p->args->lease_ms);
+}
+
+static bool read_keep(struct lock_parse *p, struct span text)
+{
+    return read_ms(p, "KEEP", text, 0, p->limits->max_keep_ms, &p->args->keep_ms);
+}
+
+static bool read_grace(struct lock_parse *p, struct span text)
+{
+    return read_ms(p, "GRACE", text, 0, p->limits->max_lease_ms, &p->args->grace_ms);
+}
+
+/* Printable ASCII without space, so that event payloads and logs stay readable. */
+static bool is_word(struct span s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] <= ' ' || s.ptr[i] > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_owner(struct lock_parse *p, struct span text)
+{
+    const struct span suffix = SPAN(LATCHD_RESERVED_OWNER_SUFFIX);
+
+    if (text.len < 1 || text.len > LATCHD_OWNER_MAX || !is_word(text)) {
+        return lock_parse_reject(p, "OWNER must be 1..%d printable bytes without space",
+                                 LATCHD_OWNER_MAX);
+    }
+    if (span_eq(text, SPAN(LATCHD_RESERVED_OWNER)) ||
+        span_starts(text, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) ||
+        (text.len >= suffix.len &&
+         span_eq(span_of(text.ptr + text.len - suffix.len, suffix.len), suffix))) {
+        return lock_parse_reject(p, "OWNER must not be '" LATCHD_RESERVED_OWNER
+                                    "', begin with '" LATCHD_RESERVED_OWNER_PREFIX
+                                    "' or end in '" LATCHD_RESERVED_OWNER_SUFFIX "'");
+    }
+    p->args->owner = text;
+    return true;
+}
+
+static bool read_id(struct lock_parse *p, struct span text)
+{
+    if (text.len < LATCHD_ID_MIN || text.len > LATCHD_ID_MAX || !is_word(text)) {
+        return lock_parse_reject(p, "ID must be %d..%d printable bytes without space",
+                                 LATCHD_ID_MIN, LATCHD_ID_MAX);
+    }
+    p->args->id = text;
+    return true;
+}
+
+static bool read_token(struct lock_parse *p, struct span text)
+{
+    if (!parse_u64(text, LATCHD_TOKEN_MAX, &p->args->token) || p->args->token == 0) {
+        return lock_parse_reject(p, "TOKEN must be 1..%" PRIu64,
+                                 (uint64_t)LATCHD_TOKEN_MAX);
+    }
+    return true;
+}
+
+static bool read_permits(struct lock_parse *p, struct span text)
+{
+    uint64_t permits;
+
+    if (!parse_u64(text, LATCHD_PERMITS_MAX, &permits) || permits == 0) {
+        return lock_parse_reject(p, "PERMITS must be 1..%d", LATCHD_PERMITS_MAX);
+    }
+    p->args->permits = (uint32_t)permits;
+    return true;
+}
+
+static bool read_limit(struct lock_parse *p, struct span text)
+{
+    uint64_t limit;
+
+    if (!parse_u64(text, LATCHD_LIMIT_MAX, &limit) || limit == 0) {
+        return lock_parse_reject(p, "OF must be 1..%d", LATCHD_LIMIT_MAX);
+    }
+    p->args->limit = (uint32_t)limit;
+    return true;
+}
+
+static bool read_value(struct lock_parse *p, struct span text)
+{
+    if (text.len > VALUE_MAX) {
+        return lock_parse_reject(p, "VALUE must be 0..%d bytes", VALUE_MAX);
+    }
+    p->args->value = text;
+    return true;
+}
+
+static bool read_cursor(struct lock_parse *p, struct span text)
+{
+    if (!parse_u64(text, UINT64_MAX, &p->args->cursor)) {
+        return lock_parse_reject(p, "CURSOR must be 0 or what the last LOCKS returned");
+    }
+    return true;
+}
+
+static bool read_match(struct lock_parse *p, struct span text)
+{
+    if (text.len > ARGS_PATTERN_MAX) {
+        return lock_parse_reject(p, "MATCH must be at most %d bytes", ARGS_PATTERN_MAX);
+    }
+    p->args->match = text;
+    return true;
+}
+
+static bool read_count(struct lock_parse *p, struct span text)
+{
+    if (!parse_u64(text, ARGS_COUNT_MAX, &p->args->count) || p->args->count == 0) {
+        return lock_parse_reject(p, "COUNT must be 1..%d", ARGS_COUNT_MAX);
+    }
+    return true;
+}
+
+static bool read_top(struct lock_parse *p, struct span text)
+{
+    if (!parse_u64(text, ARGS_TOP_MAX, &p->args->count) || p->args->count == 0) {
+        return lock_parse_reject(p, "TOP must be 1..%d", ARGS_TOP_MAX);
+    }
+    return true;
+}
+
+/* --- options ---------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    unsigned bit;
+    bool (*read)(struct lock_parse *p,
+                 struct span text); /* NULL: a word without value */
+} OPTIONS[] = {
+    { "FAIR", OPT_FAIR, NULL },         { "READ", OPT_READ, NULL },
+    { "WRITE", OPT_WRITE, NULL },       { "WAIT", OPT_WAIT, read_wait },
+    { "LEASE", OPT_LEASE, read_lease }, { "TOKEN", OPT_TOKEN, read_token },
+    { "OWNER", OPT_OWNER, read_owner }, { "ID", OPT_ID, read_id },
+    { "KEEP", OPT_KEEP, read_keep },    { "GRACE", OPT_GRACE, read_grace },
+    { "ANY", OPT_ANY, NULL },           { "CURSOR", OPT_CURSOR, read_cursor },
+    { "MATCH", OPT_MATCH, read_match }, { "COUNT", OPT_COUNT, read_count },
+    { "TOP", OPT_TOP, read_top },       { "VALUE", OPT_VALUE, read_value },
+    { "LOCAL", OPT_LOCAL, NULL },       { "PERMITS", OPT_PERMITS, read_permits },
+    { "OF", OPT_OF, read_limit },
+};
+
+enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
+
+void lock_options_list(unsigned bits, char *out, size_t room)
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < OPTION_COUNT && len < room; i++) {
+        if ((OPTIONS[i].bit & bits) != 0) {
+            const char *join = len == 0 ? "" : (bits & (bits - 1)) != 0 ? ", " : " or ";
+
+            len +=
+                (size_t)snprintf(out + len, room - len, "%s%s", join, OPTIONS[i].word);
+            bits &= ~OPTIONS[i].bit;
+        }
+    }
+}
+
+static bool refuse_word(struct lock_parse *p, struct span word)
+{
+    char allowed[128];
+    int quoted = word.len > QUOTED_MAX ? QUOTED_MAX : (int)word.len;
+
+    if (p->syntax->options == 0) {
+        return lock_parse_reject(p, "%s takes no options, but got '%.*s'",
+                                 p->syntax->command, quoted, word.ptr);
+    }
+    lock_options_list(p->syntax->options, allowed, sizeof(allowed));
+    return lock_parse_reject(p, "unknown option '%.*s' for %s, which takes %s", quoted,
+                             word.ptr, p->syntax->command, allowed);
+}
+
+bool lock_option_read(struct lock_parse *p, const struct span *argv, size_t argc,
+                      size_t at, size_t *ret_used)
+{
+    size_t i = 0;
+
+    while (i < OPTION_COUNT && ((OPTIONS[i].bit & p->syntax->options) == 0 ||
+                                !span_eq_nocase(argv[at], span_str(OPTIONS[i].word)))) {
+        i++;
+    }
+    if (i == OPTION_COUNT) {
+        return refuse_word(p, argv[at]);
+    }
+    if ((p->args->has & OPTIONS[i].bit) != 0) {
+        return lock_parse_reject(p, "option %s is given twice", OPTIONS[i].word);
+    }
+    p->args->has |= OPTIONS[i].bit;
+    *ret_used = 1;
+    if (OPTIONS[i].read == NULL) {
+        return true;
+    }
+    if (at + 1 == argc) {
+        return lock_parse_reject(p, "option %s needs a value", OPTIONS[i].word);
+    }
+    *ret_used = 2;
+    return OPTIONS[i].read(p, argv[at + 1]);
+}
