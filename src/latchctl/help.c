@@ -31,6 +31,8 @@ const char CTL_HELP[] =
     "      --no-wait       give up at once\n"
     "      --fair | --read | --write\n"
     "                      first come, first served; share it; write it alone\n"
+    "      --permits N [--of LIMIT]\n"
+    "                      N permits of a semaphore; LIMIT makes it, if there is none\n"
     "      --owner OWNER   who holds it: the same owner gets in again\n"
     "      --lease TIME    how long the lock outlives a machine that died (30s);\n"
     "                      renewed every third of it while COMMAND runs\n"

@@ -6,6 +6,7 @@
 #include "util/parse.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,6 +50,8 @@ static const struct option LONG[] = {
     { "fair", no_argument, NULL, OPT_FAIR },
     { "read", no_argument, NULL, OPT_READ },
     { "write", no_argument, NULL, OPT_WRITE },
+    { "permits", required_argument, NULL, OPT_PERMITS },
+    { "of", required_argument, NULL, OPT_OF },
     { "owner", required_argument, NULL, OPT_OWNER },
     { "kill-after", required_argument, NULL, 'k' },
     { "conflict-exit-code", required_argument, NULL, 'E' },
@@ -78,6 +81,7 @@ static const struct {
     { OPT_TOKEN, FORCE },   { OPT_ANY, FORCE },
     { OPT_MATCH, LS },      { OPT_COUNT, LS | TOP },
     { OPT_VERBOSE, RUN },   { OPT_OWNER, RUN | FORCE },
+    { OPT_PERMITS, RUN },   { OPT_OF, RUN },
 };
 
 static const char *const NAMES[] = {
@@ -126,10 +130,35 @@ static bool read_code(const char *option, const char *text, int *ret)
 static bool read_kind(struct options *o, const char *kind)
 {
     if (o->kind != NULL && o->kind != kind) {
-        return options_wrong(kind, "only one of --fair, --read and --write");
+        return options_wrong(kind, "only one of --fair, --read, --write and --permits");
     }
     o->kind = kind;
     return true;
+}
+
+static bool check_number(const char *option, const char *text, uint64_t max)
+{
+    char why[64];
+    uint64_t number;
+
+    if (!parse_u64(span_str(text), max, &number) || number == 0) {
+        (void)snprintf(why, sizeof(why), "a number from 1 to %" PRIu64, max);
+        return options_wrong(option, why);
+    }
+    return true;
+}
+
+static bool read_permits(struct options *o, const char *text)
+{
+    o->permits = text;
+    return check_number("--permits", text, LATCHD_PERMITS_MAX) &&
+           read_kind(o, "PERMITS");
+}
+
+static bool read_limit(struct options *o, const char *text)
+{
+    o->limit = text;
+    return check_number("--of", text, LATCHD_LIMIT_MAX);
 }
 
 static bool read_sort(struct options *o, const char *text)
@@ -161,6 +190,10 @@ static bool read_one(struct options *o, int option)
         return read_kind(o, "READ");
     case OPT_WRITE:
         return read_kind(o, "WRITE");
+    case OPT_PERMITS:
+        return read_permits(o, optarg);
+    case OPT_OF:
+        return read_limit(o, optarg);
     case OPT_OWNER:
         o->owner = optarg;
         return true;
@@ -190,8 +223,8 @@ static bool read_one(struct options *o, int option)
         o->match = optarg;
         return true;
     case OPT_COUNT:
-        return (parse_u64(span_str(optarg), COUNT_MAX, &o->count) && o->count > 0) ||
-               options_wrong("--count", "a number from 1 to 10000");
+        return check_number("--count", optarg, COUNT_MAX) &&
+               parse_u64(span_str(optarg), COUNT_MAX, &o->count);
     default:
         return options_read_target(o, option);
     }
@@ -281,6 +314,12 @@ static bool check_options(struct options *o, const struct words *w)
     }
     if (named && (*o->name == '\0' || strlen(o->name) > LATCHD_NAME_MAX)) {
         return options_wrong(NAMES[o->command], "a name has 1 to 512 bytes");
+    }
+    if (o->limit != NULL && o->permits == NULL) {
+        return options_wrong("--of", "how many of them? --permits is missing");
+    }
+    if (o->permits != NULL && o->owner != NULL) {
+        return options_wrong("--permits", "it does not go with --owner");
     }
     if (o->command == CTL_RUN && *o->words == NULL) {
         return options_wrong("run", "the COMMAND is missing");

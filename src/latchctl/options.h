@@ -38,7 +38,9 @@ struct options {
     uint64_t wait_ms; /* CTL_FOREVER: no limit */
     uint64_t lease_ms;
     uint64_t kill_after_ms;
-    const char *kind; /* FAIR, READ, WRITE; NULL: plain */
+    const char *kind;    /* FAIR, READ, WRITE, PERMITS; NULL: plain */
+    const char *permits; /* how many, with PERMITS */
+    const char *limit;   /* --of; NULL: not given */
     const char *owner;
     int conflict_code;
     int lost_code;

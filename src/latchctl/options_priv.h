@@ -21,6 +21,8 @@ enum {
     OPT_FAIR,
     OPT_READ,
     OPT_WRITE,
+    OPT_PERMITS,
+    OPT_OF,
     OPT_OWNER,
     OPT_KILL_AFTER,
     OPT_LOST_CODE,

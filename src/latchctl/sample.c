@@ -179,6 +179,7 @@ static void write_row(const redisReply *row, size_t columns, struct buf *out)
     uint64_t waiting = reply_number(reply_get(row, "waiting"));
     uint64_t holds = reply_number(reply_get(row, "holds"));
     struct span owner = reply_text(reply_get(holder, "owner"));
+    struct span kind = reply_text(reply_get(holder, "kind"));
     char text[CELL_MAX] = "";
 
     add_bytes_cell(out, reply_text(reply_get(row, "name")), name_width(columns));
@@ -192,7 +193,9 @@ static void write_row(const redisReply *row, size_t columns, struct buf *out)
     add_time_cell(out, reply_get(holder, "held"));
     add_time_cell(out, reply_get(holder, "left"));
     if (holds > 1) {
-        (void)snprintf(text, sizeof(text), "%" PRIu64 " readers", holds);
+        (void)snprintf(text, sizeof(text), "%" PRIu64 " %s", holds,
+                       span_eq(kind, SPAN("permits")) ? "holders of permits"
+                                                      : "readers");
         add_text_cell(out, text, OWNER_WIDTH, false);
     } else {
         add_bytes_cell(out, owner, OWNER_WIDTH);

@@ -43,6 +43,12 @@ static void add_time(struct buf *out, uint64_t us)
     }
 }
 
+/* Of LOCKINFO's reply, or one hold in it. */
+static bool is_semaphore(const redisReply *about)
+{
+    return is_word(reply_get(about, "kind"), "permits");
+}
+
 /* --- owners ----------------------------------------------------------- */
 
 /* Owners are fields of Redis's hash: the form of some shows where they come from. */
@@ -125,6 +131,10 @@ static void add_until(struct why *w, const redisReply *info, const redisReply *h
     const redisReply *left = reply_get(hold, "left");
     uint64_t ms = reply_number(reply_has_number(left) ? left : reply_get(info, "ttl"));
 
+    if (is_semaphore(hold) && !reply_has_number(left)) {
+        buf_add_str(&w->out, "    its lease is kept by another latchd, or Redisson\n");
+        return;
+    }
     buf_add_str(&w->out, "    its lease ends in ");
     show_ms(&w->out, ms);
     if (is_word(renewed, "watchdog")) {
@@ -152,7 +162,10 @@ static void add_holder(struct why *w, const redisReply *info, const redisReply *
         buf_add_str(&w->out, is_word(reply_get(hold, "kind"), "read") ? ", who reads"
                                                                       : ", who writes");
     }
-    if (count > 1) {
+    if (is_semaphore(hold)) {
+        buf_printf(&w->out, ", with %" PRIu64 " permit%s", count,
+                   count == 1 ? "" : "s");
+    } else if (count > 1) {
         buf_printf(&w->out, ", %" PRIu64 " times", count);
     }
     add_client(w, reply_get(hold, "client"));
@@ -162,6 +175,20 @@ static void add_holder(struct why *w, const redisReply *info, const redisReply *
     if (reply_number(reply_get(hold, "local")) == 1) {
         buf_add_str(&w->out, "    granted from memory: Redis has lent the name to this "
                              "latchd\n");
+    }
+}
+
+/* The first words about a semaphore. What is free is below 0 if the limit was made
+ * smaller than what is held. */
+static void add_semaphore(struct why *w, const redisReply *info)
+{
+    const redisReply *free = reply_get(info, "free");
+
+    buf_printf(&w->out, " is a semaphore of %" PRIu64 " permit%s",
+               reply_number(reply_get(info, "limit")),
+               reply_number(reply_get(info, "limit")) == 1 ? "" : "s");
+    if (free != NULL && free->type == REDIS_REPLY_INTEGER) {
+        buf_printf(&w->out, ", %lld of them free", free->integer);
     }
 }
 
@@ -183,13 +210,21 @@ static void add_holders(struct why *w, const redisReply *info)
     const redisReply *holds = reply_get(info, "holds");
 
     show_bytes(&w->out, span_str(w->options->name), 0);
-    if (reply_count(holds) == 0) {
+    if (is_semaphore(info) && reply_has_number(reply_get(info, "limit"))) {
+        add_semaphore(w, info);
+        buf_add_str(&w->out, reply_count(holds) == 0 ? ".\n"
+                             : is_word(reply_get(info, "state"), "uncertain")
+                                 ? ". Permits have, though Redis has not confirmed all "
+                                   "of them lately:\n"
+                                 : ". Permits have:\n");
+    } else if (reply_count(holds) == 0) {
         add_nobody(w, reply_get(info, "state"));
-        return;
+    } else {
+        buf_add_str(&w->out,
+                    is_word(reply_get(info, "state"), "uncertain")
+                        ? " is held, but Redis has not confirmed it lately, by\n"
+                        : " is held by\n");
     }
-    buf_add_str(&w->out, is_word(reply_get(info, "state"), "uncertain")
-                             ? " is held, but Redis has not confirmed it lately, by\n"
-                             : " is held by\n");
     for (size_t i = 0; i < reply_count(holds); i++) {
         add_holder(w, info, reply_at(holds, i));
     }
@@ -371,8 +406,11 @@ static void add_advice(struct why *w, const redisReply *info)
         return;
     }
     buf_add_str(&w->out,
-                "If the holder should not have it any more (it is told, and its "
-                "token is worth less than the next):\n  latchctl force ");
+                is_semaphore(hold)
+                    ? "If the first of them should not have them any more (it is "
+                      "told):\n  latchctl force "
+                    : "If the holder should not have it any more (it is told, and its "
+                      "token is worth less than the next):\n  latchctl force ");
     add_quoted(&w->out, w->options->name);
     if (token != 0) {
         buf_printf(&w->out, " --token %" PRIu64 "\n", token);

@@ -46,15 +46,23 @@ void hold_words_add(const char **words, const char *name, const char *value)
 void hold_words(const struct run *r, const char *verb, const char **words)
 {
     const struct options *o = r->options;
-    bool plain = o->kind == NULL || (strcmp(verb, "LOCK") != 0 && *o->kind == 'F');
+    bool takes = strcmp(verb, "LOCK") == 0;
+    /* the kinds that UNLOCK and RENEW can name, too */
+    bool read_write = o->kind != NULL && (*o->kind == 'R' || *o->kind == 'W');
     size_t count = 0;
 
     words[count++] = verb;
     words[count++] = o->name;
-    if (!plain) {
+    if (read_write || (takes && o->kind != NULL)) {
         words[count++] = o->kind;
     }
+    if (takes && o->permits != NULL) {
+        words[count++] = o->permits;
+    }
     words[count] = NULL;
+    if (takes && o->limit != NULL) {
+        hold_words_add(words, "OF", o->limit);
+    }
     hold_words_add(words, "ID", r->id);
     if (o->owner != NULL) {
         hold_words_add(words, "OWNER", o->owner);

@@ -221,6 +221,22 @@ def holder_vanishes(stand):
     result(ctl)
 
 
+def permits_of_the_dead(stand):
+    """They come back to a waiter when their lease is over, also after a kill of latchd."""
+    ctl = stand.start_beat("dead", *RUN, "--permits", "2", "--of", "2")
+    keeper = keeper_of(ctl)
+    os.kill(ctl.pid, signal.SIGSTOP)
+    os.kill(keeper, signal.SIGKILL)
+    ctl.kill()
+    result(ctl)
+    stand.kill_daemon()
+    stand.start_daemon()
+    expect(stand.run("run", "dead", "--permits", "1", "-n", "true").returncode == 1)
+    expect(stand.run("run", "dead", "--permits", "2", "true").returncode == 0)
+    expect(stand.redis_cli("GET", "dead") == "2")
+    expect(stand.redis_cli("EXISTS", "{dead}:timeout") == "0")
+
+
 def runs(pid):
     """Who was killed is there until somebody looks after it, but does nothing any more."""
     try:
@@ -261,6 +277,7 @@ PROCESSES = [
     ("a_stopped_keeper_does_not_keep_the_command", keeper_stopped),
     ("who_slept_beyond_the_lease_does_not_go_on", all_stopped),
     ("a_waiter_gets_in_when_the_holder_was_killed", holder_vanishes),
+    ("the_permits_of_the_dead_come_back", permits_of_the_dead),
 ]
 
 

@@ -103,6 +103,36 @@ def why_shared(stand):
         result(reader)
 
 
+def why_permits(stand):
+    holders = [stand.start_beat("permits", "--permits", n, "--of", "4") for n in "21"]
+    got = told(stand, "why", "permits")
+    expect(got.startswith("permits is a semaphore of 4 permits, 1 of them free. "
+                          "Permits have:\n  request "), got)
+    for wanted in [", with 2 permits, connection", ", with 1 permit, connection",
+                   "    its lease ends in ", "Nobody waits for it here.\n",
+                   "first of them should not have them"]:
+        expect(wanted in got, (wanted, got))
+    waiter = stand.start("run", "permits", "--permits", "2", "true")
+    until(lambda: stand.waiters("permits") == 1, "nobody waits")
+    expect(re.search(r"\n  1\. request .*, permits, for ", told(stand, "why", "permits")))
+    top = told(stand, "top", "--once")
+    expect(re.search(r"\npermits +1 .* 2 holders of permits", top), top)
+    for holder in holders:
+        holder.terminate()
+        result(holder)
+    expect(result(waiter)[0] == 0)
+    expect(told(stand, "why", "permits").startswith(
+        "permits is a semaphore of 4 permits, 4 of them free.\nNobody waits"))
+
+
+def why_permits_elsewhere(stand):
+    """Redisson's are 16 bytes; no daemon renews them."""
+    stand.redis_cli("SET", "permits-theirs", "1")
+    stand.redis_cli("ZADD", "{permits-theirs}:timeout", "922337203685477", "0123456789abcdef")
+    got = told(stand, "why", "permits-theirs")
+    expect(got.startswith("permits-theirs is a semaphore of 2 permits, 1 of them free."), got)
+
+
 def why_lost(stand):
     """Which hold, when, why and by whom."""
     holder = stand.start_beat("lost", "--owner", "ann")
@@ -220,6 +250,8 @@ CASES = [
     ("why_tells_of_redisson", why_redisson),
     ("why_tells_of_holds_from_memory", why_local),
     ("why_tells_all_readers", why_shared),
+    ("why_tells_who_has_permits_and_what_is_free", why_permits),
+    ("why_tells_of_permits_of_redisson", why_permits_elsewhere),
     ("why_tells_what_was_lost_and_by_whom", why_lost),
     ("odd_names_do_not_reach_the_terminal", odd_names),
     ("ls_lists_all_names", ls),

@@ -41,6 +41,12 @@ def mistakes(stand):
     for words in [(), ("walk",), ("run",), ("run", "x"), ("run", "", "true"),
                   ("run", "x", "--wait", "soon", "true"), ("run", "x", "--lease", "1ms", "true"),
                   ("run", "x", "--fair", "--read", "true"), ("run", "x", "--any", "true"),
+                  ("run", "x", "--permits", "0", "true"), ("run", "x", "--of", "3", "true"),
+                  ("run", "x", "--permits", "1001", "--of", "2000", "true"),
+                  ("run", "x", "--permits", "1", "--of", "2147483648", "true"),
+                  ("run", "x", "--permits", "2", "--of", "1", "true"),
+                  ("run", "x", "--permits", "1", "--write", "true"),
+                  ("run", "x", "--permits", "1", "--owner", "ann", "true"),
                   ("-p", "0", "run", "x", "true"), ("-u", "gopher://x", "run", "x", "true"),
                   ("run", "x", "-E", "256", "true"), ("run", "redisson_x", "true")]:
         got = stand.run(*words)
@@ -89,6 +95,45 @@ def readers(stand):
         reader.terminate()
         expect(result(reader)[0] == 143)
     expect(stand.run("run", "readers", "--write", "-n", "true").returncode == 0)
+
+
+def permits(stand):
+    got = stand.run("run", "permits", "--permits", "1", "true")
+    expect(got.returncode == 125 and "no such semaphore" in got.stderr, got)
+    two = stand.start_beat("permits", "--permits", "2", "--of", "3")
+    one = stand.start_beat("permits", "--permits", "1", "--lease", "1")
+    expect(stand.run("run", "permits", "--permits", "1", "-n", "true").returncode == 1)
+    got = stand.run("run", "permits", "--permits", "4", "-n", "true")
+    expect(got.returncode == 125 and "fewer permits" in got.stderr, got)
+    time.sleep(2.5)
+    one.beat.goes_on()
+    waiter = stand.start("run", "permits", "--permits", "1", "true")
+    until(lambda: stand.waiters("permits") == 1, "nobody waits")
+    two.terminate()
+    expect(result(two) == (143, "", ""))
+    expect(result(waiter) == (0, "", ""))
+    one.terminate()
+    expect(result(one) == (143, "", ""))
+    expect(stand.redis_cli("GET", "permits") == "3")
+
+
+def permits_lost(stand):
+    ctl = stand.start_beat("revoked", "--permits", "2", "--of", "2")
+    stand.ask("FORCEUNLOCK", "revoked", "ANY")
+    expect(result(ctl)[0] == 124)
+    ctl.beat.ends()
+    expect(stand.redis_cli("GET", "revoked") == "2")
+
+
+def at_most_three(stand):
+    inside = stand.folder / "inside"
+    inside.mkdir(exist_ok=True)
+    script = f"touch {inside}/$$; ls {inside} | wc -l; sleep 0.05; rm {inside}/$$"
+    runs = [stand.start("run", "three", "--permits", "1", "--of", "3", "sh", "-c", script)
+            for _ in range(9)]
+    for run in runs:
+        code, out, err = result(run)
+        expect(code == 0 and err == "" and 1 <= int(out) <= 3, (code, out, err))
 
 
 def owners(stand):
@@ -190,6 +235,9 @@ CASES = [
     ("who_does_not_get_it_ends_with_1_or_as_told", conflict),
     ("of_many_one_runs_at_a_time", exclusion),
     ("readers_run_together_and_keep_writers_out", readers),
+    ("permits_are_shared_out_renewed_and_given_back", permits),
+    ("a_command_whose_permits_are_lost_is_stopped", permits_lost),
+    ("no_more_run_than_the_semaphore_has_permits", at_most_three),
     ("the_same_owner_gets_in_again", owners),
     ("the_command_has_the_pipes_to_itself", pipes),
     ("odd_parents_are_no_trouble", odd_parents),
