@@ -11,6 +11,7 @@
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
+#include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -211,6 +212,19 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
     }
 }
 
+/* The hold has its lease, but the client that came back to it has gone again: another
+ * entry, or what is retained for KEEP, lasts as long as Redis says. */
+static void confirm_for_nobody(struct engine *eng, struct lock *lock,
+                               const struct inflight_op *w, const struct op_result *r)
+{
+    struct hold *h = lock_hold_of(lock, r->attach.field);
+
+    if (h != NULL && h->token == r->token && !w->exact) {
+        hold_confirm(eng, h, inflight_asked(w));
+        hold_schedule_renewal(eng, h);
+    }
+}
+
 void on_attach_reply(struct engine *eng, struct inflight_op *w,
                      const struct op_result *r)
 {
@@ -227,6 +241,9 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         lease_shortening_for_nobody(eng, lock, w, r);
     }
     if (c == NULL) {
+        if (r->status == OP_OK && !stale) {
+            confirm_for_nobody(eng, lock, w, r);
+        }
         inflight_free(eng, w); /* the client is gone: its lease ends the hold */
         return;
     }

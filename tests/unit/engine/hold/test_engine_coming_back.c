@@ -41,6 +41,30 @@ START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
 
+/* Redis has extended the lease, although whoever asked for that has gone again: the
+ * hold is given back when its grace is over, and so who released it elsewhere is heard
+ * of. */
+START_TEST(what_was_renewed_for_a_client_that_has_gone_is_given_back_and_not_lost)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_pass(&e, 9000);
+    fixture_renew(&e, 2, "job", (struct hold_req){ .id = ID_A });
+    fixture_take_op(&e, OP_ATTACH, &op);
+    engine_on_conn_closed(e.engine, 2);
+    fixture_answer(&e, &op, ATTACHED);
+    while (e.op_count == 0 || e.ops[0].op.kind == OP_RENEW) {
+        if (e.op_count > 0) {
+            fixture_renews(&e, RENEW_OK); /* a look */
+        }
+        fixture_pass(&e, 1000);
+    }
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.release.if_keeper);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_ENDED });
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+
 START_TEST(what_nobody_has_and_was_released_elsewhere_is_not_lost)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
