@@ -172,6 +172,16 @@ static bool is_entry_of(const struct sim *s, const struct vague *v, struct span 
     return false;
 }
 
+/* The daemon believes in a hold that was granted for a client which had gone, and which
+ * another daemon was asked for since. */
+static bool is_believed_in(struct sim *s, size_t daemon, const struct record *r)
+{
+    const struct belief *b = belief_get(s, daemon, r->name, r->token);
+
+    return r->daemon != daemon && b != NULL && b->told != TOLD_OVER &&
+           s->now < b->until;
+}
+
 /* Another daemon keeps it, and may have ended it since: the next renewal tells. */
 static bool is_kept_elsewhere(struct sim *s, const struct sim_conn *c)
 {
@@ -179,7 +189,8 @@ static bool is_kept_elsewhere(struct sim *s, const struct sim_conn *c)
         const struct record *r = &s->check.records[i];
 
         if (rtext_is(&r->owner, rtext_span(&c->ask.owner)) &&
-            (r->moved || r->passed || record_moved(s, r))) {
+            (r->moved || r->passed || record_moved(s, r) ||
+             is_believed_in(s, c->daemon, r))) {
             return true;
         }
     }

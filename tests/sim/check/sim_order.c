@@ -222,7 +222,7 @@ void check_queue_after(struct sim *s, const struct redis_name *n, struct flight 
     if (f != NULL) {
         f->minted = n->fence_token != s->check.seen.token;
     }
-    if (f != NULL && f->minted &&
+    if (f != NULL && (f->minted || f->reply.result.attached) &&
         (f->op.kind == OP_ACQUIRE
              ? f->op.acquire.enqueue
              : f->op.kind == OP_RELEASE && f->op.release.has_next)) {
