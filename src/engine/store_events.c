@@ -195,9 +195,12 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
     }
     /* Results of ops that were sent before this count no more. */
     lock_open_activity(eng, lock)->sub_op = eng->next_op;
+    /* Of a semaphore, that some permits came back says nothing of the others. */
     LIST_FOREACH(it, &lock->holds)
     {
-        hold_freed(eng, container_of(it, struct hold, in_lock));
+        if (lock_class != CLASS_SEMAPHORE) {
+            hold_freed(eng, container_of(it, struct hold, in_lock));
+        }
     }
     last_answer_over(eng, lock);
     loan_doubt(lock);

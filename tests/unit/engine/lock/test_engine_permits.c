@@ -185,6 +185,16 @@ START_TEST(a_hold_that_is_not_known_here_is_asked_for_as_permits_as_well)
     ck_assert(e.op_count == 1 && e.ops[0].op.lock_class == CLASS_SEMAPHORE);
 }
 
+/* Or each release would cost a look at each hold. */
+START_TEST(that_permits_came_back_says_nothing_of_those_that_are_held)
+{
+    grant_permits(1, 1, 100, 3);
+    grant_permits(2, 1, 101, 2);
+    engine_on_message(e.engine, SPAN("pool"), CLASS_SEMAPHORE);
+    fixture_pass(&e, 2000);
+    fixture_no_op(&e);
+}
+
 /* More are believed to be held here than are out: somebody has taken them away. */
 START_TEST(a_grant_that_leaves_too_few_out_makes_us_look_at_the_others_first)
 {
