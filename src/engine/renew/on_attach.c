@@ -17,6 +17,7 @@
 #include "engine/lock/lock_mode.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
+#include "engine/recovery/peers.h"
 #include "engine/request.h"
 #include "engine/user_check.h"
 #include "util/span.h"
@@ -225,6 +226,15 @@ static void confirm_for_nobody(struct engine *eng, struct lock *lock,
     }
 }
 
+/* Whether another daemon may be about to put back what a failover has lost: until then
+ * nobody is told that it is not there. */
+static bool may_come_back(const struct engine *eng, const struct pending_request *c,
+                          const struct op_result *r)
+{
+    return r->status == OP_NOTHELD && c->kind == PENDING_RENEW &&
+           pending_request_entry(c) == NULL && peers_may_restore(eng);
+}
+
 void on_attach_reply(struct engine *eng, struct inflight_op *w,
                      const struct op_result *r)
 {
@@ -251,6 +261,11 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         stale) {
         inflight_free(eng, w);
         pending_request_retry(eng, c, r->status);
+        return;
+    }
+    if (may_come_back(eng, c, r)) {
+        inflight_free(eng, w);
+        pending_request_retry(eng, c, OP_LATE);
         return;
     }
     if (r->status == OP_WRONGTYPE && c->guessed &&

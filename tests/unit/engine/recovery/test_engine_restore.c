@@ -330,3 +330,26 @@ START_TEST(what_told_nothing_is_asked_again)
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
     ck_assert_str_eq(e.notices, "uncertain:job certain:job");
 }
+
+/* Of another daemon that lives, and may be about to put back what the failover lost. */
+START_TEST(a_renewal_is_not_told_that_its_hold_is_gone_while_others_put_theirs_back)
+{
+    engine_announced(e.engine, SPAN("hello 00000000000000bb 1 0"));
+    fail_over();
+    fixture_renew(&e, 1, "job", (struct hold_req){ .owner = SPAN("o") });
+    fixture_gives(&e, OP_ATTACH, NOTHELD);
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 10);
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .attach = { .field = SPAN("o"),
+                                                  .entry = SPAN("00000000000000bb:1") },
+                                      .token = 100,
+                                      .ttl_ms = 30000 });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 100);
+    fixture_renew(&e, 2, "door", (struct hold_req){ .owner = SPAN("o") });
+    fixture_pass(&e, 2900);
+    fixture_gives(&e, OP_ATTACH, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+}
