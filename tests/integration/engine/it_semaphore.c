@@ -316,6 +316,29 @@ START_TEST(info_tells_what_a_semaphore_has)
     stand_down();
 }
 
+/* What Redisson's trySetPermits() leaves. Nothing tells an RAtomicLong or a latch from
+ * that. */
+START_TEST(an_integer_without_an_end_is_a_semaphore)
+{
+    struct client *c;
+
+    stand_up(NULL);
+    c = open_client();
+    freeReplyObject(redis_ask(stand.redis, "SET pool 5"));
+    ask_error(c, "WRONGTYPE", "LOCK pool WAIT 0");
+    ask_error(c, "WRONGTYPE", "LOCK pool READ WAIT 0");
+    ask_error(c, "NOTHELD", "UNLOCK pool TOKEN 5");
+    ck_assert_int_eq(ask_int(c, "FORCEUNLOCK pool ANY"), 0);
+    expect_free("5");
+    (void)ask_int(c, "LOCK pool PERMITS 2 OF 9 WAIT 0");
+    expect_free("3");
+    ck_assert_int_eq(ask_int(c, "UNLOCK pool"), 0);
+    freeReplyObject(redis_ask(stand.redis, "SET mine 5 PX 60000"));
+    ask_error(c, "WRONGTYPE", "LOCK mine PERMITS 1 OF 5 WAIT 0");
+    client_close(c);
+    stand_down();
+}
+
 START_TEST(lockinfo_tells_who_has_how_many)
 {
     const struct value *hold;
