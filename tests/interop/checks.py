@@ -12,9 +12,10 @@ import checks_many
 import checks_plain
 import checks_quorum
 import checks_rw
+import checks_semaphore
 
 PARTS = [checks_plain, checks_fair, checks_rw, checks_many, checks_library,
-         checks_local]
+         checks_local, checks_semaphore]
 
 BY_THEMSELVES = [
     *(("single", check) for part in PARTS for check in part.CHECKS),
