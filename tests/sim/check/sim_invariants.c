@@ -201,7 +201,7 @@ static void check_holds(struct sim *s, const struct sim_daemon *d)
 
 void check_all_uncertain(struct sim *s, struct sim_daemon *d, const char *why)
 {
-    for (size_t i = 0; i < s->check.record_count; i++) {
+    for (size_t i = 0; i < s->check.record_count && !check_tokens_may_repeat(s); i++) {
         const struct record *r = &s->check.records[i];
 
         if (r->daemon == d->index && record_believed(s, r)) {
