@@ -1,7 +1,8 @@
 """One client and one lock, of latchd or of Redisson: the same words for both.
 
-Kinds of both: plain, fair, read, write, many (several names, with commas between). Of
-Redisson also fenced and spin; of several masters, red and all.
+Kinds of both: plain, fair, read, write, many (several names, with commas between), and
+permits (of latchd's `how` says how many; for Redisson's see TheirPermits). Of Redisson also
+fenced and spin; of several masters, red and all.
 """
 import time
 
@@ -9,7 +10,8 @@ from expect import check, queued, subscribed
 from peers import Call, until
 
 WAIT_MS = 20_000
-WORDS = {"plain": [], "fair": ["FAIR"], "read": ["READ"], "write": ["WRITE"]}
+WORDS = {"plain": [], "fair": ["FAIR"], "read": ["READ"], "write": ["WRITE"], "permits": []}
+CHANNELS = {"read": "redisson_rwlock", "write": "redisson_rwlock", "permits": "redisson_sc"}
 
 
 class Ours:
@@ -115,20 +117,56 @@ class Theirs:
         return reply.began
 
 
+class TheirPermits(Theirs):
+    """Who has permits is known by their IDs. 0 ms: no lease, and nobody renews it."""
+
+    def __init__(self, jvm, thread, name, count=1, lease_ms=30_000):
+        super().__init__(jvm, thread, "permits", name, "acquire", count, lease_ms)
+        self.count, self.lease_ms = count, lease_ms
+        self.ids = None
+
+    def refused(self):
+        return self.ask("try", self.count, 0, self.lease_ms or -1) == "false"
+
+    def take(self):
+        self.ids = self.ask(*self.how)
+        check(self.has_all(), f"{self.name} not got: {self.ids}")
+
+    def got(self):
+        """When, in ns."""
+        reply = self.jvm.finish(self.line)
+        self.ids = reply.value
+        check(reply.ok and self.has_all(), f"{self.name}: {reply.value}")
+        return reply.ended
+
+    def has_all(self):
+        return [len(one) for one in self.ids.split(",")] == [32] * self.count
+
+    def leave(self):
+        """When it began to, in ns."""
+        reply = self.jvm.finish(
+            self.jvm.start(self.thread, "release", self.kind, self.name, self.ids))
+        check(reply.ok and reply.value == str(self.count), reply.value)
+        return reply.began
+
+
 def asleep(redis, waiter, queue=False):
     """It listens for what it waits for, or stands in the queue as the only one.
 
     A thread that waits to read or write must be asleep indeed: Redisson wakes as many as
-    it sees asleep when a writer leaves, and one on its way there waits for the TTL.
+    it sees asleep when a writer leaves, and one on its way there waits for the TTL. So must
+    one that waits for permits: a latchd that holds some listens to their channel as well.
     """
     if waiter.kind == "fair" or queue:
         queued(redis, waiter.name, 1)
         return
     names = waiter.name.split(",")
-    rw = waiter.kind in ("read", "write")
-    subscribed(redis, min(names) if waiter.kind == "many" else names[0], rw)
-    if rw:
+    name = min(names) if waiter.kind == "many" else names[0]
+    if waiter.kind in CHANNELS:
+        subscribed(redis, name, CHANNELS[waiter.kind])
         waiter.parked()
+    else:
+        subscribed(redis, name)
 
 
 def wake(redis, holder, waiter, queue=False):

@@ -15,6 +15,11 @@ from checks_rw import (a_writer_of_latchd_that_reads_on_wakes_readers,
                        an_unlock_of_latchd_wakes_readers_and_writers,
                        an_unlock_of_redisson_wakes_readers_and_writers,
                        readers_of_both_come_in_together, they_read_and_write)
+from checks_semaphore import (a_larger_limit_of_redisson_serves_latchd_at_once,
+                              a_release_of_latchd_wakes_a_semaphore_of_redisson,
+                              a_release_of_redisson_wakes_a_waiter_for_permits,
+                              never_more_are_inside_than_there_are_permits,
+                              permits_of_one_side_count_for_the_other)
 from expect import check
 
 LOCK_CHANNEL = "redisson_lock__channel:{%s}"
@@ -57,6 +62,11 @@ CHECKS = [
     a_writer_of_latchd_that_reads_on_wakes_readers,
     an_unlock_of_a_multi_lock_wakes_latchd,
     an_unlock_of_many_wakes_a_multi_lock,
+    permits_of_one_side_count_for_the_other,
+    a_release_of_redisson_wakes_a_waiter_for_permits,
+    a_release_of_latchd_wakes_a_semaphore_of_redisson,
+    never_more_are_inside_than_there_are_permits,
+    a_larger_limit_of_redisson_serves_latchd_at_once,
 ]
 
 WAITING = [

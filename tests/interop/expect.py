@@ -21,9 +21,9 @@ def refused(reply):
         return str(error)
 
 
-def subscribed(redis, name, rw=False):
-    """Somebody sleeps till the channel of that name says something."""
-    channel = ("redisson_rwlock:{%s}" if rw else "redisson_lock__channel:{%s}") % name
+def subscribed(redis, name, channel="redisson_lock__channel"):
+    """Somebody sleeps till that channel of the name says something."""
+    channel += ":{%s}" % name
     until(lambda: redis.ask("PUBSUB", "NUMSUB", channel)[1] > 0, f"a subscriber of {channel}")
 
 

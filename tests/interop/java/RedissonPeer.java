@@ -11,7 +11,6 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
-import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
@@ -98,7 +97,11 @@ public final class RedissonPeer {
             return new Contender(client, words).run();
         }
         if (words[3].equals("permits")) {
-            return permits(client.data().getPermitExpirableSemaphore(words[4]), words);
+            Permits permits = new Permits(client.data().getPermitExpirableSemaphore(words[4]));
+            String[] rest = Arrays.copyOfRange(words, 5, words.length);
+            return verb.equals("crowd")
+                    ? new Crowd(permits, client, rest).run()
+                    : permits.run(verb, rest);
         }
         RLock lock = client.names.lock(words[3], words[4]);
         switch (verb) {
@@ -131,28 +134,6 @@ public final class RedissonPeer {
                 return ((RFencedLock) lock).getToken() + "";
             default:
                 throw new IllegalArgumentException("unknown verb " + verb);
-        }
-    }
-
-    /** A permit goes by its ID; none: "none". */
-    private static String permits(RPermitExpirableSemaphore semaphore, String[] words)
-            throws InterruptedException {
-        switch (words[2]) {
-            case "set":
-                return semaphore.trySetPermits(Integer.parseInt(words[5])) + "";
-            case "try":
-                String id =
-                        semaphore.tryAcquire(
-                                Long.parseLong(words[5]),
-                                Long.parseLong(words[6]),
-                                TimeUnit.MILLISECONDS);
-                return id == null ? "none" : id;
-            case "release":
-                return semaphore.tryRelease(words[5]) + "";
-            case "available":
-                return semaphore.availablePermits() + "";
-            default:
-                throw new IllegalArgumentException("unknown verb " + words[2]);
         }
     }
 
