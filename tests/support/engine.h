@@ -26,7 +26,9 @@ struct seen_op {
     uint64_t waited_ms[ENGINE_WAITED_MAX];
     struct renew_item items[OP_RENEW_MAX];
     char item_names[OP_RENEW_MAX][64];
-    char batch[ENGINE_MANY_MAX][64]; /* the names */
+    char batch[ENGINE_MANY_MAX][64]; /* the names.. */
+    uint32_t
+        blocks_us[ENGINE_MANY_MAX]; /* ..and the blocks of tokens that they ask for */
 };
 
 struct said {

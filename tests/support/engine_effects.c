@@ -54,6 +54,7 @@ static void collect_batch(struct seen_op *s, const struct op_acquire_batch *b)
     ck_assert_uint_le(b->count, ENGINE_MANY_MAX);
     for (size_t i = 0; i < b->count; i++) {
         copy_text(s->batch[i], sizeof(s->batch[i]), b->items[i].name);
+        s->blocks_us[i] = b->items[i].claim.block_us;
         ck_assert_int_eq(b->items[i].claim.lock_kind, KIND_PLAIN);
     }
 }

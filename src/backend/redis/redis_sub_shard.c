@@ -115,7 +115,8 @@ bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channe
     }
     if (is_of(first, text, lock_class) &&
         container_of(first, struct sub_channel, in_shard)->shard_adds == added) {
-        ch = pop_channel(s);
+        ch = container_of(first, struct sub_channel, in_shard);
+        list_del(first);
         if (added && ch->want_member) {
             sub_on_member(s, channel); /* it may have been woken before */
         }

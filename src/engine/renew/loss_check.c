@@ -287,20 +287,30 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
 
 /* --- the answer ------------------------------------------------------------------- */
 
+/* No other hold tells what became of permits, as others stand beside them. */
+static void settle_permits(struct engine *eng, struct hold *h, enum renew_result result,
+                           struct asked asked)
+{
+    if (result == RENEW_GONE) {
+        hold_lost(eng, h);
+    } else if (result == RENEW_OK) {
+        hold_confirm(eng, h, asked);
+    }
+}
+
 static void settle_suspect(struct engine *eng, const struct lock *lock,
                            const struct suspect *s, enum renew_result result,
-                           uint64_t sent)
+                           struct asked asked)
 {
     struct hold *h = lock_hold_of(lock, s->field);
     struct entry *e =
         h == NULL || h->token != s->token ? NULL : hold_find_entry(h, s->entry);
 
-    if (e != NULL && result == RENEW_GONE && s->lock_kind == KIND_PERMITS) {
-        hold_lost(eng, h); /* no other hold tells so, as others stand beside it */
-        return;
+    if (e != NULL && s->lock_kind == KIND_PERMITS) {
+        settle_permits(eng, h, result, asked);
     }
     if (e == NULL || (result != RENEW_ENDED && result != RENEW_ELSEWHERE) ||
-        (result == RENEW_ELSEWHERE && entry_taken_since(eng, e, sent))) {
+        (result == RENEW_ELSEWHERE && entry_taken_since(eng, e, asked.at))) {
         return;
     }
     if (result == RENEW_ENDED) {
@@ -335,9 +345,13 @@ const struct op_result *on_loss_check_reply(struct engine *eng,
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
     for (size_t i = 0; i < v->count; i++) {
+        if (r->status == OP_NOREPLICAS && i < r->renew.count &&
+            r->renew.items[i] == RENEW_OK) {
+            continue; /* too few have it: nothing is confirmed */
+        }
         if (told && i < r->renew.count) {
             settle_suspect(eng, check->about->lock, &v->list[i], r->renew.items[i],
-                           check->sent);
+                           inflight_asked(check));
         } else {
             doubt_suspect(eng, check->about->lock, &v->list[i]);
         }

@@ -149,8 +149,8 @@ def interactive():
     term = Terminal()
     term.expect(rf"{PORT}> ")
     term.type("LOCK ")
-    term.expect(r"name \[FAIR\|READ\|WRITE\] \[WAIT ms\] \[LEASE ms\] \[OWNER owner\] "
-                r"\[ID request\]")
+    term.expect(r"name \[FAIR\|READ\|WRITE\|PERMITS n \[OF limit\]\] \[WAIT ms\] "
+                r"\[LEASE ms\] \[OWNER owner\] \[ID request\]")
     term.type("\x15ml\t 2 ")
     term.expect(r"MLOCK 2.* name \[name ...\] \[WAIT ms\] \[LEASE ms\]")
     term.type("\x15unlo\t job ")

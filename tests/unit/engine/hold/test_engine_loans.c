@@ -179,10 +179,8 @@ START_TEST(a_run_is_lent_if_all_of_its_names_are_asked_for_often)
         ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 2), 2);
         fixture_collect(&e);
         fixture_take_op(&e, OP_ACQUIRE_BATCH, &op);
-        ck_assert_uint_eq(op.op.batch.items[0].claim.block_us,
-                          times == 2 ? WINDOW_MS * 1000 : 0);
-        ck_assert_uint_eq(op.op.batch.items[1].claim.block_us,
-                          op.op.batch.items[0].claim.block_us);
+        ck_assert_uint_eq(op.blocks_us[0], times == 2 ? WINDOW_MS * 1000 : 0);
+        ck_assert_uint_eq(op.blocks_us[1], op.blocks_us[0]);
         fixture_answer(&e, &op, (struct op_result){ .status = OP_LATE });
         fixture_close(&e, 1);
     }
