@@ -49,6 +49,7 @@ void names_choose(struct lane *lane, enum names names)
     } else if (lane->name[0] == '\0' && names == NAMES_OWN) {
         (void)snprintf(lane->name, sizeof lane->name, "own:%u", lane->number);
     } else if (lane->name[0] == '\0') {
-        (void)snprintf(lane->name, sizeof lane->name, "one");
+        (void)snprintf(lane->name, sizeof lane->name, "%s",
+                       names == NAMES_SEMAPHORE ? "pool" : "one");
     }
 }

@@ -29,6 +29,7 @@ const struct row ROWS[] = {
     { ONE("one name, 100", 100, ), &WAY_REDISSON },
     { ONE("one name, 1,000", 1000, ), &WAY_DIRECT, &TRIP },
     { ONE("one name, 10,000", 10000, ), NULL },
+    { LOAD("semaphore of 10, 100", 110, 1, .names = NAMES_SEMAPHORE), &WAY_REDISSON },
     { LOAD("round trip, LOCAL", 1, 1, LENT), &WAY_DIRECT },
     { OWN("own names, LOCAL", LENT), &WAY_DIRECT },
     { LOAD("own names, LOCAL, depth 16", 64, 16, LENT), &WAY_DIRECT },

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define CHANNEL "redisson_lock__channel:{one}"
+#define POOL_CHANNEL "redisson_sc:{pool}"
 
 static const char DELETE_IF_MINE[] = "if redis.call('get', KEYS[1]) == ARGV[1] then "
                                      "return redis.call('del', KEYS[1]) end "
@@ -22,7 +23,40 @@ static const char GIVE[] =
     "redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') "
     "return 1";
 
-static char delete_sha[41], take_sha[41], give_sha[41];
+/* Of RPermitExpirableSemaphore; a message is `1` always, as its length is to be known.
+ */
+static const char TAKE_PERMIT[] =
+    "local dead = redis.call('zrangebyscore', '{pool}:timeout', 0, 1, 'LIMIT', 0, 1) "
+    "if #dead > 0 then redis.call('zrem', '{pool}:timeout', unpack(dead)) "
+    "redis.call('incrby', KEYS[1], #dead) end "
+    "local free = redis.call('get', KEYS[1]) "
+    "if free and tonumber(free) >= 1 then redis.call('decrby', KEYS[1], 1) "
+    "redis.call('zadd', '{pool}:timeout', 922337203685477, ARGV[1]) return nil end "
+    "return 30000";
+static const char GIVE_PERMIT[] =
+    "local had = redis.call('zscore', '{pool}:timeout', ARGV[1]) "
+    "if redis.call('zrem', '{pool}:timeout', ARGV[1]) == 0 then return 0 end "
+    "redis.call('incrby', KEYS[1], 1) redis.call('publish', KEYS[2], '1') "
+    "return had and 1";
+
+static char delete_sha[41];
+
+/* A lock of Redisson's, or its semaphore. */
+struct redisson {
+    const char *name, *take, *give, *channel, *message, *subscribed;
+    char take_sha[41], give_sha[41];
+};
+
+#define MESSAGES(channel, length, payload)                                             \
+    channel,                                                                           \
+        "*3\r\n$7\r\nmessage\r\n$" length "\r\n" channel "\r\n$1\r\n" payload "\r\n",  \
+        "*3\r\n$9\r\nsubscribe\r\n$" length "\r\n" channel "\r\n:1\r\n"
+
+static struct redisson lock_way = { "one", TAKE, GIVE, MESSAGES(CHANNEL, "28", "0"),
+                                    "",    "" };
+static struct redisson permit_way = { "pool",      TAKE_PERMIT,
+                                      GIVE_PERMIT, MESSAGES(POOL_CHANNEL, "18", "1"),
+                                      "",          "" };
 
 static const struct workload *workload_of(const struct lane *lane)
 {
@@ -56,7 +90,10 @@ static void ask_latchd(struct lane *lane)
     if (w->read_share != 0) {
         words = names_dice() % 100 < w->read_share ? "READ" : "WRITE";
     }
-    if (words == NULL) {
+    if (w->names == NAMES_SEMAPHORE) {
+        lane_send(lane, "*6\r\n$4\r\nLOCK\r\n$4\r\npool\r\n$7\r\nPERMITS\r\n$1\r\n1\r\n"
+                        "$2\r\nOF\r\n$2\r\n10\r\n");
+    } else if (words == NULL) {
         lane_send(lane, "*2\r\n$4\r\nLOCK\r\n$%zu\r\n%s\r\n", strlen(lane->name),
                   lane->name);
     } else {
@@ -170,24 +207,34 @@ const struct way WAY_DIRECT = { .name = "SET NX", .start = direct_start };
 
 enum { TRYING, SLEEPING, GIVING };
 
+static struct redisson *redisson_of(const struct workload *w)
+{
+    return w->names == NAMES_SEMAPHORE ? &permit_way : &lock_way;
+}
+
 static void send_take(struct lane *lane)
 {
+    const struct redisson *how = redisson_of(workload_of(lane));
+
     lane->step = TRYING;
     lane->again = false;
     lane_send(lane,
-              "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$3\r\none\r\n"
+              "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$%zu\r\n%s\r\n"
               "$12\r\nowner-%06u\r\n",
-              take_sha, lane->number);
+              how->take_sha, strlen(how->name), how->name, lane->number);
 }
 
 static void send_give(struct lane *lane)
 {
+    const struct redisson *how = redisson_of(workload_of(lane));
+
     lane->step = GIVING;
     lane_send(
         lane,
-        "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n2\r\n$3\r\none\r\n$%zu\r\n%s\r\n"
+        "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n"
         "$12\r\nowner-%06u\r\n",
-        give_sha, strlen(CHANNEL), CHANNEL, lane->number);
+        how->give_sha, strlen(how->name), how->name, strlen(how->channel), how->channel,
+        lane->number);
     freed(lane);
 }
 
@@ -220,16 +267,16 @@ static void redisson_on_message(struct peer *listener)
 
 static void redisson_start(struct load *l, unsigned i)
 {
-    static const char MESSAGE[] =
-        "*3\r\n$7\r\nmessage\r\n$28\r\n" CHANNEL "\r\n$1\r\n0\r\n";
+    const struct redisson *how = redisson_of(l->ctx);
+    char subscribe[64];
     int port = redis_port(stand.redis);
     struct peer *p = load_connect(l, port, 1, redisson_on_reply);
     struct peer *listener = load_connect(l, port, 0, NULL);
 
     listener->wakes = &p->lanes[0];
-    peer_ask(listener, "SUBSCRIBE " CHANNEL "\r\n",
-             "*3\r\n$9\r\nsubscribe\r\n$28\r\n" CHANNEL "\r\n:1\r\n");
-    listener->message_len = sizeof MESSAGE - 1;
+    (void)snprintf(subscribe, sizeof(subscribe), "SUBSCRIBE %s\r\n", how->channel);
+    peer_ask(listener, subscribe, how->subscribed);
+    listener->message_len = strlen(how->message);
     listener->on_message = redisson_on_message;
     begin_all(p, send_take);
 }
@@ -248,11 +295,18 @@ static void load_script(const char *text, char *ret_sha)
     freeReplyObject(r);
 }
 
+static void load_redisson(struct redisson *how)
+{
+    load_script(how->take, how->take_sha);
+    load_script(how->give, how->give_sha);
+}
+
 void ways_init(void)
 {
     load_script(DELETE_IF_MINE, delete_sha);
-    load_script(TAKE, take_sha);
-    load_script(GIVE, give_sha);
+    load_redisson(&lock_way);
+    load_redisson(&permit_way);
+    redis_expect(stand.redis, "OK", "SET pool %d", BENCH_PERMITS);
     /* It knows one loopback address only; load.c has many. */
     redis_expect(stand.redis, "OK", "CONFIG SET protected-mode no");
 }
@@ -261,7 +315,8 @@ void ways_start(struct load *l, const struct workload *w, const struct way *way)
 {
     load_init(l);
     l->ctx = w;
-    l->one_name = w->names == NAMES_ONE && w->read_share == 0;
+    l->one_name =
+        (w->names == NAMES_ONE || w->names == NAMES_SEMAPHORE) && w->read_share == 0;
     for (unsigned i = 0; i < w->idle; i++) {
         peer_ask(load_connect(l, daemon_port(stand.daemon), 0, NULL), "PING\r\n",
                  "+PONG\r\n");

@@ -6,7 +6,10 @@
 
 #include "load.h"
 
-enum names { NAMES_OWN, NAMES_ONE, NAMES_ZIPF };
+enum names { NAMES_OWN, NAMES_ONE, NAMES_ZIPF, NAMES_SEMAPHORE };
+
+/* What the one name of NAMES_SEMAPHORE has. */
+enum { BENCH_PERMITS = 10 };
 
 /* What a load does; `ctx` of struct load. */
 struct workload {
