@@ -1,7 +1,7 @@
 -- Part: finds what the claim was granted before, and gives it its lease again: `own` is its token
 -- as text, or nil. This instance keeps it from then on; `attached` is 1 if another one did.
 -- `elsewhere`: another instance took over after this was asked. A hold that lacks permits, as
--- somebody else released them, is over.
+-- somebody else released them, is over; a late copy of the question leaves it to the keeper.
 --@needs call holds_key claim read_row kind instance asked deadline members ends now_ms lease
 --@needs MARGIN_MS helper_ttl fence_key raise taken lock free reclaimed
 --@sets free reclaimed
@@ -15,7 +15,7 @@ do
             missing = missing + (call('ZSCORE', ends, all[i]) and 0 or 1)
         end
 --@include include/part_superseded.lua
-        if missing > 0 then
+        if not elsewhere and missing > 0 then
             local field = claim
 --@include include/part_sem_remove.lua
             reclaimed = reclaimed + removed

@@ -252,6 +252,18 @@ START_TEST(a_late_copy_takes_nothing_from_where_the_client_is_by_now)
     sem_expect("1", 2);
 }
 
+START_TEST(a_late_copy_does_not_end_a_hold_that_lacks_a_permit)
+{
+    struct op op = sem_acquire(sem_claim(SEM_ID, 2, 3));
+    uint64_t asked = redis_time_us() - 1000000, token;
+
+    token = run_times(INSTANCE_B, &op, asked_at(redis_time_us()))->token;
+    ck_assert_int_eq(sem_redisson_release(sem_member(token, 2)), 1);
+    ck_assert_int_eq(run_times(INSTANCE_A, &op, asked_at(asked))->status, OP_ELSEWHERE);
+    sem_expect_row(SEM_ID, token, 2, INSTANCE_B);
+    sem_expect("2", 1);
+}
+
 START_TEST(an_id_that_was_released_is_over)
 {
     struct op undo = sem_release(TARGET_ID, SEM_ID, "id:1");
