@@ -26,7 +26,7 @@ static const struct {
     { SPAN("BEYOND"), OP_BEYOND },
 };
 
-/* What a name is that is a lock of another class; WRONGTYPE alone is other data. */
+/* The class of lock that holds the name already; WRONGTYPE alone is other data. */
 static const struct {
     struct span word;
     enum lock_class lock_class;

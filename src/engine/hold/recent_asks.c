@@ -23,7 +23,7 @@ static struct recent_ask *find_slot(const struct engine *eng, const struct lock 
     return &eng->recent_asks[lock->in_names.key % RECENT_ASKS_MAX];
 }
 
-/* What is known of the name, or NULL. */
+/* The record of the name, or NULL. */
 static struct recent_ask *find_ask(const struct engine *eng, const struct lock *lock)
 {
     struct recent_ask *ask = find_slot(eng, lock);

@@ -254,8 +254,8 @@ static void step_release(struct engine *eng, struct lock *lock,
     }
 }
 
-/* What is put back leads back to lock_step(). Permits may be put back only after others
- * were released once more, as Redis has lost that, too. */
+/* The answer to a restore leads back to lock_step(). Permits may be put back only after
+ * others were released once more, as Redis has lost that, too. */
 static void step_restoring(struct engine *eng, struct lock *lock)
 {
     struct list *release = list_first(&lock->activity->releases);

@@ -142,7 +142,7 @@ local function try(lock, helper_key, flags, lease, field, token, entry)
     if not string.find(err, 'WRONGTYPE', 1, true) then
         failed = err
     end
-    -- Its owner may have ended this hold before.
+    -- The owner of this hold may have ended it before.
     local id = string.find(flags, 'n', 1, true) and entry or field
     return has_tombstone(lock, id, token) and ENDED or WRONGTYPE
 end
