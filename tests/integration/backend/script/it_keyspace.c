@@ -246,11 +246,18 @@ static void pick_word(char kind, char *out)
         "1e3",   "1700000000000",
         "-0.25", "1700000000000123",
     };
+    /* None so short that the key is over in one of the two first. */
     static const char *const TIMES[] = { "600000", "1200000", "3600000", "-1", "0" };
+    static const char *const NO_TIMES[] = { "",   "12.5", "007",
+                                            "+3", "1e3",  "9223372036854775807" };
     static const char *const INDEXES[] = { "0",  "1",  "2",  "3", "7",
                                            "-1", "-2", "-3", "-9" };
 
-    if (strchr("idxt", kind) != NULL && dice_chance(&dice, 30)) {
+    if (kind == 't' && dice_chance(&dice, 30)) {
+        (void)snprintf(out, WORD_MAX, "%s", ONE_OF(NO_TIMES));
+        return;
+    }
+    if (strchr("idx", kind) != NULL && dice_chance(&dice, 30)) {
         kind = 'v';
     }
     (void)snprintf(out, WORD_MAX, "%s",
