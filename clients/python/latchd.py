@@ -284,6 +284,7 @@ class _Hold:
         self.state, self.uncertain, self.given_up = _State.WAITING, False, False
         self.noticed = False  # latchd said something since the last renewal was sent
         self.tokens: dict[str, int] = {}
+        self.taker: Optional[asyncio.Task[Any]] = None  # runs acquire()
         self.until = self.due = self.end = self.since = -math.inf
 
     def commands(self, word: str, *more: Any) -> list[list[Any]]:
@@ -413,6 +414,9 @@ class _Core:
 
     async def acquire(self, hold: _Hold, wait: Optional[float]) -> bool:
         """False: the wait is over, and somebody else has the lock."""
+        if hold.given_up:
+            raise asyncio.CancelledError
+        hold.taker = asyncio.current_task()
         deadline = math.inf if wait is None else _now() + wait
         reached, pause, link = _now(), PAUSES_S[0], None
         try:
@@ -657,6 +661,8 @@ class _Core:
     def drop(self, hold: _Hold) -> None:
         """Its program was interrupted, and never saw what was granted."""
         hold.given_up = True
+        if hold.taker is not None:
+            hold.taker.cancel()
         if self._holds.pop(hold.request, None) is not None:
             hold.state = _State.RELEASED
             self._spawn(self._insist(hold))
@@ -826,9 +832,9 @@ class _Lock:
         core = self._client._core_of_process()
         return asyncio.run_coroutine_threadsafe(core.acquire(hold, wait), _Runner.loop())
 
-    def _drop(self, future: Any, hold: _Hold) -> None:
-        """After an interruption; the answer may have come in the same moment."""
-        future.cancel()
+    def _drop(self, hold: _Hold) -> None:
+        """After an interruption, which may come before `_acquiring` returns its future, or in the
+        same moment as the answer."""
         _Runner.loop().call_soon_threadsafe(self._client._core_of_process().drop, hold)
         self._busy.release()
 
@@ -869,11 +875,10 @@ class Lock(_Lock):
     def acquire(self, wait: Optional[float] = _DEFAULT) -> Optional[int]:
         """The token, or None if somebody else has the lock after `wait` seconds (None: no end)."""
         hold = self._begin()
-        future = self._acquiring(hold, self._wait if wait is _DEFAULT else wait)
         try:
-            granted = future.result()
+            granted = self._acquiring(hold, self._wait if wait is _DEFAULT else wait).result()
         except BaseException:
-            self._drop(future, hold)
+            self._drop(hold)
             raise
         return self._settle(hold, granted)
 
@@ -936,7 +941,7 @@ class AsyncLock(_Lock):
         try:
             granted = await asyncio.wrap_future(future)
         except BaseException:
-            self._drop(future, hold)
+            self._drop(hold)
             raise
         return self._settle(hold, granted)
 

@@ -61,6 +61,29 @@ def an_interrupted_wait_leaves_the_queue(stand, client):
         assert lock.token
 
 
+def an_interrupted_start_leaves_nothing(stand, client):
+    lock = client.lock("job")
+    start = latchd.asyncio.run_coroutine_threadsafe
+
+    def start_and_be_interrupted(*work):
+        start(*work)
+        raise Interrupted
+
+    latchd.asyncio.run_coroutine_threadsafe = start_and_be_interrupted
+    try:
+        lock.acquire()
+        raise AssertionError("it was granted")
+    except Interrupted:
+        pass
+    finally:
+        latchd.asyncio.run_coroutine_threadsafe = start
+    with Wire(stand.port) as other:
+        assert other.ask("LOCK", "job", "WAIT", 20000), "nobody gives it back"
+        other.ask("UNLOCK", "job")
+    with lock:
+        assert lock.token
+
+
 def a_child_has_none_of_its_parents_holds(stand, client):
     with client.lock("job") as lock:
         child = os.fork()
@@ -150,8 +173,9 @@ def it_comes_over_a_unix_socket(stand, client):
         assert client.lock("job").acquire(wait=0) is None
 
 
-CASES = [an_interrupted_wait_leaves_the_queue, a_child_has_none_of_its_parents_holds,
-         a_forgotten_hold_is_kept, a_loss_wakes_who_waits_for_it,
+CASES = [an_interrupted_wait_leaves_the_queue, an_interrupted_start_leaves_nothing,
+         a_child_has_none_of_its_parents_holds, a_forgotten_hold_is_kept,
+         a_loss_wakes_who_waits_for_it,
          the_clock_says_it_although_the_thread_stands_still, one_object_is_held_once,
          it_comes_over_a_unix_socket]
 
