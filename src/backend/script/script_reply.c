@@ -33,6 +33,7 @@ static const struct {
 } CLASS_WORDS[] = {
     { SPAN("WRONGTYPE-PLAIN"), CLASS_PLAIN },
     { SPAN("WRONGTYPE-RW"), CLASS_RW },
+    { SPAN("WRONGTYPE-SEMAPHORE"), CLASS_SEMAPHORE },
 };
 
 static bool is_wrong_class(struct span word, struct op_result *result)

@@ -224,6 +224,34 @@ START_TEST(another_daemon_gives_them_back_by_their_token)
     stand_down();
 }
 
+/* Only the holds beside a counter say then that the name is a semaphore. */
+START_TEST(another_daemon_finds_permits_whose_counter_is_gone)
+{
+    struct test_daemon *second;
+    struct client *c, *far;
+    char renew[64], unlock[64];
+    long long token;
+
+    stand_up(NULL);
+    second = stand_second();
+    c = open_client();
+    far = client_open(second);
+    token = (long long)ask_int(c, "LOCK pool PERMITS 3 OF 4");
+    (void)snprintf(renew, sizeof(renew), "RENEW pool TOKEN %lld", token);
+    (void)snprintf(unlock, sizeof(unlock), "UNLOCK pool TOKEN %lld", token);
+    ck_assert_int_eq(redis_ask_int(stand.redis, "DEL pool"), 1);
+    ck_assert_int_gt(ask_int(far, "%s", renew), 0);
+    ck_assert_int_le(redis_ask_int(stand.redis, "DEL pool"),
+                     1); /* a renewal makes it */
+    ck_assert_int_eq(ask_int(far, "%s", unlock), 0);
+    ck_assert_int_eq(redis_ask_int(stand.redis, "EXISTS {pool}:timeout"), 0);
+    ck_assert_int_gt(ask_int(c, "LOCK pool PERMITS 4 OF 4 WAIT 0"), 0);
+    client_close(c);
+    client_close(far);
+    daemon_stop(second);
+    stand_down();
+}
+
 START_TEST(by_force_all_permits_come_back)
 {
     struct client *c, *next;

@@ -189,10 +189,6 @@ static bool is_named(const struct sim *s, const struct sim_conn *c,
     if (!known && check_stands_in_loan(s, r)) {
         return false;
     }
-    if (!known && r->kind == KIND_PERMITS && r->name->free == INT64_MIN) {
-        return false; /* somebody deleted the counter: the next renewal makes it anew */
-    }
-
     return c->ask.id.len > 0 || (c->ask.token != 0 && (r->value.len == 0 || known));
 }
 

@@ -62,12 +62,15 @@ if not field then
         return nil
     end
     local over = t_tombstone and ended(t_tombstone) or what == 'id' and ended(t_entry)
-    if not over and not is_rw and string.find(flags, 'b', 1, true) then
+    -- Permits whose counter is gone do not show by the type of the name.
+    local other = is_rw and 'WRONGTYPE-RW'
+        or call('EXISTS', 'latchd:holds:' .. tag) == 1 and 'WRONGTYPE-SEMAPHORE'
+    if not over and not other and string.find(flags, 'b', 1, true) then
         local tombstone = '0 ' .. t_token
         local names = { t_entry, what == 'id' and t_field or nil }
 --@include include/part_tombstones.lua
     end
-    return over or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
+    return over or other or 'NOTHELD'
 end
 if is_rw then
     return 'WRONGTYPE-RW'
@@ -99,19 +102,12 @@ if own_accord then
 end
 
 local left = entry and not force and count > 1 and count - 1 or 0
-local move = left == 0 and kind and not force and not string.find(flags, 'y', 1, true)
-if move and string.find(flags, 'q', 1, true) then
-    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
-    move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
+local move = left == 0 and kind and not force
+local beginning, ending = claim, field
+if kind == 'n' then
+    beginning, ending = claim_entry, entry
 end
--- A request that ended elsewhere while it waited here may not begin again; nor may the
--- one that ends now.
-if move and kind == 'i' then
-    move = (own_accord or claim ~= field) and call('EXISTS', tombstone_of .. claim) == 0
-elseif move and kind == 'n' then
-    move = (own_accord or claim_entry ~= entry)
-        and call('EXISTS', tombstone_of .. claim_entry) == 0
-end
+--@include include/part_may_move.lua
 
 -- Mostly none of these is there. Fails if one is of another type, before anything else is
 -- written. If next is first in the queue, as it mostly is, next leaves it now.

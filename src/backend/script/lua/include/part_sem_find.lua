@@ -3,8 +3,8 @@
 -- `elsewhere`: another instance took over after this was asked. A hold that lacks permits, as
 -- somebody else released them, is over; a late copy of the question leaves it to the keeper.
 --@needs call holds_key claim read_row kind instance asked deadline members ends now_ms lease
---@needs MARGIN_MS helper_ttl fence_key raise taken lock free reclaimed
---@sets free reclaimed
+--@needs MARGIN_MS helper_ttl fence_key raise taken lock free reclaimed soonest
+--@sets free reclaimed soonest
 --@leaves own elsewhere attached
 local own, elsewhere, attached = nil, false, 0
 do
@@ -23,9 +23,8 @@ do
             local until_ms = now_ms + lease + MARGIN_MS
             own, attached = token, kind == 'i' and 1 or 0
             if tonumber(call('ZSCORE', ends, all[1])) < until_ms then
-                for i = 1, count do
-                    call('ZADD', ends, until_ms, all[i])
-                end
+--@include include/part_sem_score.lua
+                soonest = nil
             end
             call('HSET', holds_key, claim, token .. ' ' .. count .. ' ' .. instance .. taken)
             raise(holds_key, helper_ttl)

@@ -4,8 +4,8 @@
 -- hold is over, and `whole` is false.
 -- `until_ms` is the score that they have then.
 --@needs call members token count ends now_ms lease MARGIN_MS exact free lock holds_key field
---@needs channel
---@sets free
+--@needs channel soonest
+--@sets free soonest
 --@leaves whole until_ms
 local whole, until_ms = true, now_ms + lease + MARGIN_MS
 do
@@ -24,9 +24,8 @@ do
         whole = false
     end
     if whole then
-        for i = 1, count do
-            call('ZADD', ends, until_ms, all[i])
-        end
+--@include include/part_sem_score.lua
+        soonest = nil
     end
 end
 if not whole then

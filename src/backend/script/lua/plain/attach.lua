@@ -16,6 +16,7 @@
 --@arg 11 asked      when this was asked, us
 --
 -- Returns LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+--       | WRONGTYPE-SEMAPHORE
 --
 -- An attach that names an owner names no entry, so it does not ask for a tombstone.
 --@without tombstone_of
@@ -29,11 +30,14 @@ local asked, force = ARGV[11], false
 --@include include/part_fence.lua
 --@include include/part_target.lua
 --@include include/part_raise.lua
+--@include include/part_tagged.lua
 if is_rw or not field and call('HEXISTS', lock, 'mode') == 1 then
     return 'WRONGTYPE-RW'
 end
 if not field then
-    return 'NOTHELD'
+    -- Permits whose counter is gone do not show by the type of the name.
+    return call('EXISTS', tagged('latchd:holds:', lock)) == 1 and 'WRONGTYPE-SEMAPHORE'
+        or 'NOTHELD'
 end
 
 local keeper = value

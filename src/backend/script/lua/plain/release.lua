@@ -25,6 +25,7 @@
 --
 -- Returns LATE | FREED | the token of next | LENT first last | OK count token moved freed attached shared fair
 --       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+--       | WRONGTYPE-SEMAPHORE
 --
 -- Keeper keys and tombstones are composed here, as only here the field becomes known, and so are
 -- the keys of the queue, as there seldom is one. All share the hash tag of the lock.

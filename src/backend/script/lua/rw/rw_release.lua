@@ -119,20 +119,14 @@ if left == 0 and (writes or mode ~= 'write') then
     end
     freed = not others
 end
-local move = freed and kind and not force and not string.find(flags, 'y', 1, true)
-if move and string.find(flags, 'q', 1, true) then
-    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
-    move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
+local move = freed and kind and not force
+local beginning, ending = claim, field
+if kind == 'n' then
+    beginning, ending = claim_entry, entry
+elseif kind == 'i' and string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '') then
+    ending = claim -- one request, of whatever kind
 end
--- A request that ended elsewhere while it waited here may not begin again; nor may the
--- one that ends now.
-if move and kind == 'n' then
-    move = (own_accord or claim_entry ~= entry)
-        and call('EXISTS', tombstone_of .. claim_entry) == 0
-elseif move and kind == 'i' then
-    local same = string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '')
-    move = (own_accord or not same) and call('EXISTS', tombstone_of .. claim) == 0
-end
+--@include include/part_may_move.lua
 -- Fails if a key that goes, or begins anew, is of another type.
 local left_over = false
 if left == 0 and call('EXISTS', keeper_of .. field, entries_key) > 0 then

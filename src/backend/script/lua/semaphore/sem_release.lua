@@ -108,17 +108,11 @@ if leaves_tombstone then
     local lock, tombstone, names = holds_key, '0 ' .. token, { field, 'latchd:' .. token }
 --@include include/part_tombstones.lua
 end
-local move = kind and free and not force and not string.find(flags, 'y', 1, true)
-    and permits <= free
-if move and string.find(flags, 'q', 1, true) then
-    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
-    move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
-end
--- A request that ended elsewhere while it waited here may not begin again; nor may the one that
--- ends now.
-if move and kind == 'i' then
-    move = (own_accord or claim ~= field) and call('EXISTS', tombstone_of .. claim) == 0
-end
+-- What holds already, by an earlier question, is not granted more.
+local move = kind and free and not force and permits <= free
+    and call('HEXISTS', holds_key, claim) == 0
+local beginning, ending = claim, field
+--@include include/part_may_move.lua
 local moved_to = 0
 if move then
 --@include include/part_sem_grant.lua

@@ -67,9 +67,8 @@ else
     else
         call('DECRBY', lock, permits)
     end
-    for _, member in ipairs(members(token, permits)) do
-        call('ZADD', ends, now_ms + lease + MARGIN_MS, member)
-    end
+    local until_ms, all = now_ms + lease + MARGIN_MS, members(token, permits)
+--@include include/part_sem_score.lua
     restored, count = 1, permits
 end
 call('HSET', holds_key, field, token .. ' ' .. count .. ' ' .. instance .. since,

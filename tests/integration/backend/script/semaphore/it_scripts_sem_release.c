@@ -225,6 +225,49 @@ START_TEST(the_next_one_waits_on_if_too_few_are_free)
     redisFree(listener);
 }
 
+/* Two daemons ask for one ID, and the other one's question came first; or the answer to
+ * this one's own was lost. */
+START_TEST(the_next_one_is_not_granted_what_it_holds, 2)
+{
+    struct claim next = sem_claim(_i == 0 ? SEM_ID : SEM_FIELD_2, 1, 0);
+    struct claim c = hold(SEM_FIELD_1, 1, 2);
+    uint64_t token = sem_take(next);
+    const struct op_result *r = sem_run(release_to(c, next));
+
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert(!r->moved);
+    ck_assert(r->release.freed);
+    sem_expect("1", 1);
+    sem_expect_row(next.field.ptr, token, 1, INSTANCE_A);
+    ck_assert_uint_eq(sem_take(next), token);
+}
+
+/* Each of a few holds, whose leases differ, leaves; next gets another one. */
+START_TEST(a_release_tells_when_the_next_permits_are_free, 12)
+{
+    static const int64_t LEASES[] = { 5000, 10000, 20000 };
+    static const int64_t NEXT[] = { 0, 3000, 8000, 40000 };
+    static const char *const FIELDS[] = { SEM_FIELD_1, SEM_FIELD_2, SEM_FIELD_3 };
+    int leaves = _i % 3, next = _i / 3;
+    struct claim claims[3], after = sem_claim(SEM_ID, 1, 0);
+    int64_t soonest = next == 0 ? 40000 : NEXT[next];
+    const struct op_result *r;
+
+    for (int i = 0; i < 3; i++) {
+        claims[i] = sem_claim(FIELDS[i], i == 1 ? 2 : 1, 4);
+        claims[i].lease_ms = LEASES[i];
+        (void)sem_take(claims[i]);
+        if (i != leaves && LEASES[i] < soonest) {
+            soonest = LEASES[i];
+        }
+    }
+    after.lease_ms = NEXT[next];
+    r = sem_run(next == 0 ? sem_release_of(claims[leaves])
+                          : release_to(claims[leaves], after));
+    ck_assert(r->moved == (next != 0));
+    sem_about(r->ttl_ms, soonest);
+}
+
 START_TEST(permits_move_or_are_freed_as_yield_says, YIELD_CASES)
 {
     struct claim c = hold(SEM_FIELD_1, 2, 2);
