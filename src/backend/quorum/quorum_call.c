@@ -65,9 +65,7 @@ static void ask_nodes(struct quorum_coordinator *b, struct quorum_call *c)
     c->impatient = false;
     c->asked_at = b->now;
     if (acquires) {
-        c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
-        b->seen_token = c->propose; /* none is proposed twice */
-        c->unsent_from = c->unsent_from != 0 ? c->unsent_from : c->propose;
+        call_propose_token(b, c);
     }
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         struct quorum_vote *v = &c->votes[i];
@@ -240,6 +238,7 @@ static void on_split(struct quorum_coordinator *b, struct quorum_call *c)
 {
     coordinator_note_split(b, c->slot, true);
     deferred_op_undo(b, c);
+    c->keeps = 0;
     if (c->rounds < QUORUM_ROUNDS_MAX) {
         pause_call(b, c);
         return;
@@ -308,7 +307,7 @@ static void evaluate_votes(struct quorum_coordinator *b, struct quorum_call *c)
         finish_call(b, c);
         break;
     case TALLY_AGAIN:
-        c->level = true;
+        call_level_tokens(b, c);
         ask_again(b, c);
         break;
     case TALLY_TAKE:

@@ -67,6 +67,9 @@ struct quorum_call {
     uint64_t asked_at; /* this round */
     uint64_t propose;
     uint64_t unsent_from; /* the first token that it proposed */
+    /* ACQUIRE: an older token of this claim, which may have been told, is proposed
+     * instead; 0: none is */
+    uint64_t keeps;
     bool level;
     bool takes;     /* ACQUIRE: takes over what was found */
     bool is_probe;  /* a call of the coordinator, for partial holds */
@@ -192,7 +195,7 @@ void coordinator_saw_token(struct quorum_coordinator *b, uint64_t token);
 enum quorum_verdict {
     TALLY_OPEN,
     TALLY_DONE,
-    TALLY_AGAIN, /* ACQUIRE: again, with a token above all that were seen */
+    TALLY_AGAIN, /* ACQUIRE: again, with one token for all */
     TALLY_TAKE,  /* ACQUIRE: again, to take over what another instance has there */
     TALLY_SPLIT, /* ACQUIRE: *ret unless it is tried again */
     TALLY_LACK,  /* too few nodes could be asked: *ret, after a pause */
@@ -211,6 +214,13 @@ bool coordinator_tallies(enum op_kind kind);
 /* `items`: room for the items of a RENEW. */
 enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
                                       struct op_result *ret, enum renew_result *items);
+
+/* --- quorum_token.c --------------------------------------------------------------- */
+
+/* Chooses the token that the ACQUIRE proposes to the nodes in its next round. */
+void call_propose_token(struct quorum_coordinator *b, struct quorum_call *c);
+/* Too few nodes have the hold under one token: all get one in the next round. */
+void call_level_tokens(const struct quorum_coordinator *b, struct quorum_call *c);
 
 /* --- quorum_vote.c ---------------------------------------------------------------- */
 

@@ -156,6 +156,68 @@ START_TEST(tokens_that_differ_are_levelled)
     bt_end();
 }
 
+static void acquire_id(void)
+{
+    coordinator_submit(bt.ballot,
+                       &(struct op){ .kind = OP_ACQUIRE,
+                                     .id = 7,
+                                     .name = SPAN("job"),
+                                     .acquire.claim = { .kind = OWNER_ID,
+                                                        .field = SPAN("latchd:id:r"),
+                                                        .entry = SPAN("id:r"),
+                                                        .lease_ms = LEASE_MS } });
+}
+
+/* It was granted through another daemon, and one of the nodes that did it has died. */
+START_TEST(an_id_that_is_asked_again_keeps_its_token)
+{
+    static const struct op_result FOUND = { .status = OP_OK,
+                                            .token = 100,
+                                            .elsewhere = true };
+    const struct op_acquire *asked;
+
+    bt_begin(3);
+    acquire_id();
+    bt_answer(0, FOUND);
+    bt_obey(1);
+    coordinator_node_down(bt.ballot, 2);
+    ck_assert_uint_eq(bt.results, 0);
+    for (unsigned node = 0; node < 2; node++) {
+        asked = &bt.sent[bt_open_at(node)].op.acquire;
+        ck_assert(asked->raise_token);
+        ck_assert_uint_eq(asked->propose, 100);
+        ck_assert_uint_gt(asked->unsent_from, 100);
+        ck_assert(asked->leave_keeper == (node != 0));
+    }
+    bt_obey(0);
+    bt_obey(1);
+    ck_assert_int_eq(bt.result.status, OP_OK);
+    ck_assert_uint_eq(bt.result.token, 100);
+    bt_end();
+}
+
+START_TEST(a_token_that_a_node_is_ahead_of_is_not_kept, 2)
+{
+    bt_begin(3);
+    acquire_id();
+    bt_answer(0, (struct op_result){ .status = OP_OK, .token = 100 });
+    if (_i == 0) { /* or two of them are kept somewhere */
+        bt_obey(1);
+        coordinator_node_down(bt.ballot, 2);
+        bt_obey(0);
+        bt_answer(1, (struct op_result){ .status = OP_BEHIND, .token = 150 });
+    } else {
+        bt_answer(1, (struct op_result){ .status = OP_OK, .token = 200 });
+        coordinator_node_down(bt.ballot, 2);
+    }
+    ck_assert_uint_eq(bt.results, 0);
+    ck_assert_uint_gt(bt.sent[bt_open_at(0)].op.acquire.propose, 200);
+    bt_obey(0);
+    bt_obey(1);
+    ck_assert_uint_gt(bt.result.token, 200);
+    bt_end();
+}
+
 START_TEST(split_votes_are_undone_and_tried_again_after_a_pause)
 {
     bt_begin(3);

@@ -162,6 +162,44 @@ START_TEST(a_master_of_a_quorum_refuses_what_is_not_above_it)
     expect_counted(2001);
 }
 
+/* Of a quorum: other masters have the claim under an older one, which was told. */
+START_TEST(a_token_that_nobody_was_told_is_lowered_again, 2)
+{
+    struct op op = op_acquire("n", claim_id(RW_ID));
+
+    if (_i == 1) {
+        count_from(10);
+    }
+    op.acquire.propose = 1000;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
+    op.acquire.claim = claim_id(ID_2);
+    op.acquire.propose = op.acquire.unsent_from = 3000;
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->token, 3000);
+    op.acquire.raise_token = true;
+    op.acquire.propose = 900; /* the last one before was above it */
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BEHIND);
+    for (int i = 0; i < 2; i++) { /* it is lowered, and found */
+        op.acquire.propose = 2000;
+        ck_assert_uint_eq(run_as(INSTANCE_A, &op)->token, 2000);
+        redis_expect(peer_redis(),
+                     "2000 faaaaaaaaaaaaaaaalatchd:id:22222222-2222-4222-8222-"
+                     "222222222222 1000 faaaaaaaaaaaaaaaalatchd:id:11111111-1111-4111-"
+                     "8111-111111111111",
+                     "GET latchd:fence:{n}");
+    }
+    op.acquire.propose = op.acquire.unsent_from = 4000;
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->token, 4000);
+    op.acquire.raise_token = false;
+    ck_assert_uint_eq(run_as(INSTANCE_B, &op)->token, 4000); /* B keeps it now */
+    op.acquire.raise_token = true;
+    op.acquire.propose = 1500; /* it may have been told by now */
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BEHIND);
+    if (_i == 1) {
+        expect_counted(4000); /* Redisson may have gone on from there */
+    }
+}
+
 START_TEST(what_is_put_back_raises_the_counter_again)
 {
     static const struct restore_entry KEPT[] = { { .entry = SPAN(""),

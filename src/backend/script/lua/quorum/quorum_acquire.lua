@@ -25,7 +25,7 @@
 --
 -- A proposed token that is not above the last one is never given: tokens only grow, on each master.
 -- The last token is kept beside the new one, as a token that too few masters give is taken back
--- (release.lua).
+-- (release.lua); or the claim gets a lower one instead, under which other masters have it.
 
 --@include include/part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]
@@ -83,20 +83,29 @@ if own and keeper and string.sub(keeper, 1, 16) ~= instance
     and string.find(ARGV[11], 'k', 1, true) then
     return { 'OK', fits and last or 0, tonumber(own), 0, 0, 1 }
 end
+local has = fits and last == proposed
+-- Nobody was told the token that this instance gave here before: whoever is told the token of an ID
+-- keeps that ID at a majority of the masters, and one of these is among those that lower it.
+local lowers = kind == 'i' and who == 'f' .. instance .. claim and last == tonumber(ARGV[12])
+    and string.sub(keeper or instance, 1, 16) == instance and last > proposed
+    and tonumber(string.match(before, '^ (%d+) ') or last) < proposed
+local given = (not fits or level) and not has
 --@include include/part_counter.lua
-if (not fits or level) and math.max(last, counted or 0) >= proposed then
+if given and not lowers and math.max(last, counted or 0) >= proposed then
     return { 'BEHIND', math.max(last, counted or 0) }
 end
 if enters then
     own = call('HINCRBY', lock, claim, 1)
     call('HSET', entries_key, claim_entry, instance .. taken .. claim)
 end
-if not fits or level then
+if given then
     if not fits or last < tonumber(ARGV[12]) then
         before = string.format(' %.0f ', last) .. who
     end
-    local token = proposed
+    if not lowers then
+        local token = proposed
 --@include include/part_count.lua
+    end
     last, who = proposed, 'f' .. instance .. claim
     call('SET', fence_key, string.format('%.0f ', last) .. who .. before, 'PX', helper_ttl)
 end

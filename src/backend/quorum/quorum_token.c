@@ -1,0 +1,45 @@
+/* The token that an ACQUIRE proposes to the nodes. */
+#include "backend/quorum/quorum_coordinator_priv.h"
+
+void call_propose_token(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    if (c->keeps != 0) {
+        c->propose = c->keeps;
+        return;
+    }
+    c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
+    b->seen_token = c->propose; /* none is proposed twice */
+    c->unsent_from = c->unsent_from != 0 ? c->unsent_from : c->propose;
+}
+
+/* The one token under which nodes have had the hold since before this call; 0: there is
+ * none, or more than one. */
+static uint64_t find_older_token(const struct quorum_coordinator *b,
+                                 const struct quorum_call *c)
+{
+    uint64_t token = 0;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct op_result *r = &c->votes[i].r;
+
+        if (c->votes[i].state != VOTE_IN || r->status != OP_OK || r->token == 0 ||
+            r->token >= c->unsent_from || r->token == token) {
+            continue;
+        }
+        if (token != 0) {
+            return 0;
+        }
+        token = r->token;
+    }
+    return token;
+}
+
+/* An ID that is sent again keeps the token that its client was told, if that is
+ * possible; or else all nodes give a new one. */
+void call_level_tokens(const struct quorum_coordinator *b, struct quorum_call *c)
+{
+    bool is_id = c->op->kind == OP_ACQUIRE && c->op->acquire.claim.kind == OWNER_ID;
+
+    c->keeps = is_id && !c->level ? find_older_token(b, c) : 0;
+    c->level = true;
+}
