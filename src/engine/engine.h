@@ -298,6 +298,7 @@ struct engine_stats {
      * with a LEASE; retained for a client that is not connected. The others are on the
      * watchdog. */
     uint64_t entries, fixed_entries, retained_entries;
+    uint64_t permits; /* of semaphores, that these holds have */
     /* of the waiters: places retained for clients that come back */
     uint64_t retained_waiters;
     uint64_t oldest_wait_ms;

@@ -14,6 +14,7 @@ void info_locks(struct cmd *c, struct buf *out)
     buf_printf(out, "uncertain:%" PRIu64 "\r\n", s.uncertain);
     buf_printf(out, "entries:%" PRIu64 "\r\nkept_entries:%" PRIu64 "\r\n", s.entries,
                s.retained_entries);
+    buf_printf(out, "permits:%" PRIu64 "\r\n", s.permits);
     buf_printf(out, "waiters:%" PRIu64 "\r\nkept_waiters:%" PRIu64 "\r\n", s.waiters,
                s.retained_waiters);
     buf_printf(out, "oldest_wait_ms:%" PRIu64 "\r\n", s.oldest_wait_ms);

@@ -28,6 +28,8 @@ static void add_lock_counts(const struct engine_stats *n, struct buf *out)
     prom_gauge(out, "latchd_entries_kept",
                "Entries that were granted and wait for their client to come back.",
                n->retained_entries);
+    prom_gauge(out, "latchd_permits",
+               "Permits of semaphores that clients of this daemon have.", n->permits);
     prom_gauge(out, "latchd_waiters", "LOCKs that wait, kept places included.",
                n->waiters);
     prom_gauge(out, "latchd_waiters_kept",

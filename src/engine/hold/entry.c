@@ -257,6 +257,7 @@ void entry_free(struct engine *eng, struct entry *e)
     entry_set_lease(eng, e, LEASE_WATCHDOG);
     eng->stats.entries--;
     e->hold->lock->permits_here -= e->spec->permits;
+    eng->stats.permits -= e->spec->permits;
     while (*at != e) {
         at = &(*at)->next;
     }

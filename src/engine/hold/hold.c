@@ -56,6 +56,7 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     e->next = h->entries;
     h->entries = e;
     h->lock->permits_here += spec->permits;
+    eng->stats.permits += spec->permits;
     if (e->lease == LEASE_FIXED) {
         e->until = lease_valid_until(h->confirmed, spec->lease_ms);
         if (h->kind == OWNER_NAMED) {

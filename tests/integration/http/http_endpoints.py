@@ -112,6 +112,22 @@ def metrics_are_as_prometheus_wants_them():
         assert abs(value(found, "process_start_time_seconds") - time.time()) < 600
 
 
+def permits_are_counted():
+    with HttpStand(BINARY) as stand, stand.client() as client:
+        def permits():
+            time.sleep(0.11)  # what was made before is given for a tenth of a second
+            return value(parse(stand.get("/metrics")), "latchd_permits")
+
+        stand.tell(client, "LOCK", "pool", "PERMITS", 3, "OF", 10)
+        token = int(stand.tell(client, "LOCK", "pool", "PERMITS", 2)[1:])
+        stand.tell(client, "LOCK", "job")
+        assert permits() == 5
+        stand.tell(client, "UNLOCK", "pool", "TOKEN", token)
+        assert permits() == 3
+        stand.tell(client, "FORCEUNLOCK", "pool", "ANY")
+        assert permits() == 0
+
+
 def loans_are_counted_and_how_they_end():
     with HttpStand(BINARY, "--local-window", "100ms") as stand, stand.client() as client:
 
@@ -448,6 +464,7 @@ CASES = [
     the_page_is_one_document_that_loads_nothing,
     only_our_own_names_are_answered,
     metrics_are_as_prometheus_wants_them,
+    permits_are_counted,
     loans_are_counted_and_how_they_end,
     health_follows_redis,
     the_status_tells_who_holds_and_who_waits_and_why,
