@@ -16,6 +16,8 @@ import dataclasses
 import itertools
 
 MS = 1_000_000
+PERMITS = "permits"  # the kind of a hold of a semaphore
+SHARED = "read", PERMITS  # kinds of which several may hold a name at once
 
 # What clients may count on: latchd-protocol(7) has the tick, lease_valid_until() the margin.
 TICK_MS = 10  # one scheduling tick
@@ -47,6 +49,8 @@ class Ask:
     answered: int | None = None
     value: object = None
     closed: int | None = None  # the connection ended first
+    permits: int = 0  # of a semaphore that has so many in all
+    limit: int = 0
 
 
 @dataclasses.dataclass(slots=True)
@@ -93,6 +97,8 @@ class Hold:
     request: str | None
     lease_end: int | None  # None: renewed by the daemon
     confirmed: int  # when the last word for it was read
+    permits: int = 0
+    limit: int = 0
     since: int | None = None  # believed in since; None: in doubt, or over
     doubted: int | None = None
     spans: list = dataclasses.field(default_factory=list)
@@ -212,7 +218,7 @@ def follow(ask, phase, live, done):
             done.append(hold)
         live[key] = Hold(ask.who, ask.daemon, ask.name, ask.kind, ask.value, ask.sent,
                          ask.answered, ask.request, lease_end(ask), ask.answered,
-                         ask.answered)
+                         ask.permits, ask.limit, since=ask.answered)
     elif ask.verb == "RENEW" and hold is not None:
         if isinstance(ask.value, int):
             hold.renewed(ask)
@@ -267,7 +273,7 @@ def excuse_of(excuses, old, new, at):
 
 
 def may_share(one, other):
-    return one is other or one.kind == other.kind == "read"
+    return one is other or (one.kind == other.kind and one.kind in SHARED)
 
 
 def tolerated(span):
@@ -296,6 +302,35 @@ def overlaps(holds, excuses=()):
     return list(found.values())
 
 
+@dataclasses.dataclass
+class Crush:
+    """More permits were believed in at once than the semaphore has."""
+
+    name: str
+    holds: list
+    start: int
+
+    def __str__(self):
+        inside = ", ".join(f"{h} has {h.permits}" for h in self.holds)
+        return f"{self.name}, of {self.holds[-1].limit}: {inside}"
+
+
+def crushes(holds):
+    """Every time at which too many permits of a semaphore were valid at once."""
+    found = []
+    spans = sorted(((h, s) for h in holds if h.kind == PERMITS for s in h.spans),
+                   key=lambda pair: (pair[0].name, pair[1].start))
+    for name, group in itertools.groupby(spans, lambda pair: pair[0].name):
+        valid = []
+        for hold, span in group:
+            valid = [(h, s) for h, s in valid
+                     if h is not hold and s.end - tolerated(s) > span.start]
+            valid.append((hold, span))
+            if sum(h.permits for h, _ in valid) > hold.limit:
+                found.append(Crush(name, [h for h, _ in valid], span.start))
+    return found
+
+
 # --- tokens, deadlines, service ------------------------------------------------------------
 
 
@@ -311,7 +346,7 @@ def tokens_that_do_not_grow(holds, excuses=()):
         best = list(itertools.accumulate(group, lambda a, b: a if a.token >= b.token else b))
         for at, hold in enumerate(group):
             sure = hold.asked
-            if hold.kind != "read":
+            if hold.kind not in SHARED:
                 sure = max(sure, hold.answered - LATE_MS * MS)
             before = bisect.bisect_left(times, sure, hi=at)
             old = best[before - 1] if before else None

@@ -208,6 +208,31 @@ def a_request_granted_twice_is_found():
     same(found(story), [])
 
 
+def inside(*many, limit=3):
+    """One after the other comes in with so many permits, and stays."""
+    story = Story()
+    for i, permits in enumerate(many):
+        story.lock(f"c{i}", 10 * i, 10 * i + 1, i + 1, kind="permits", permits=permits,
+                   limit=limit)
+    return story
+
+
+def too_many_permits_are_found():
+    same(found(inside(1, 2)), [])
+    same(found(inside(1, 1, 1)), [])
+    same(found(inside(1, 1, 1, 1)), ["too many permits"])
+    same(found(inside(2, 2)), ["too many permits"])
+    same(found(inside(2, 2, limit=4)), [])
+    left = inside(2).unlock("c0", 8).lock("d", 9, 10, 2, kind="permits", permits=3, limit=3)
+    same(found(left), [])
+    lost = inside(2, 2).fault("flushall", 10, 11)
+    same((found(lost), allowed(lost)), ([], ["too many permits: flushall"]))
+
+
+def a_lock_beside_permits_is_found():
+    same(found(inside(1).lock("d", 20, 21, 9)), ["two holders"])
+
+
 def an_entry_too_many_is_found():
     same(found(Story().lock("c", 0, 5, 1, request="r").unlock("c", 9, 1)), ["entries"])
 
@@ -269,6 +294,9 @@ def nothing_is_granted_for_a_while_after_a_failover():
     same(found(story("kill master", 5000)), [])
     same(found(story("kill master", 5400)), ["slept"])
     same(found(story("kill redis", 5000)), ["slept"])
+    lost = Error("BACKEND Redis may have lost locks: no new grants for a while")
+    same(found(story("kill redis", 5000).lock("e", 300, 400, lost)), [])
+    same(found(story("kill redis", 5400).lock("e", 300, 400, lost)), ["slept"])
 
 
 def an_entry_that_is_left_too_early_is_found():
@@ -385,7 +413,7 @@ def main():
     cases = [(name, case) for name, case in globals().items()
              if getattr(case, "__module__", None) == __name__ and callable(case)
              and name not in ("Story", "found", "allowed", "same", "main", "tap",
-                              "two_in_turn", "lent")]
+                              "two_in_turn", "lent", "inside")]
     sys.exit(1 if tap(cases) else 0)
 
 

@@ -1,6 +1,7 @@
 """What is wrong with a record: violations, each of a kind, and what is allowed.
 
-Checked are: that two never had a name at once while each was vouched for; that tokens
+Checked are: that two never had a name at once while each was vouched for, nor so many a
+semaphore that they had more permits than it has; that tokens
 grow with real time and none is given twice; that what was written under a lock was
 written in the order of the tokens and that no update got lost; the order of fair
 waiters; one grant and one entry for each request ID; answers in time; that nothing is
@@ -16,7 +17,7 @@ import collections
 import dataclasses
 import itertools
 
-from history import (MS, STALLED, TOLD_LATE_MS, late_answers, overlaps,
+from history import (MS, STALLED, TOLD_LATE_MS, crushes, late_answers, overlaps,
                      tokens_that_do_not_grow)
 from local_rules import Young
 
@@ -38,6 +39,10 @@ ORPHANS = FORGETS | {"kill latchd", "restart latchd"}
 LOSES = {"kill master", "stop master", "lag", "partition with the master",
          "partition of a master"}  # what was not sent on
 LOSSES = LOSES | {"flushall", "lost file"}
+# Where Redis may have lost the last writes, daemons say so and withhold names from each other
+# for so long: latchd-promises(7), "Data loss in Redis is noticed".
+WITHHELD_MS, WITHHELD = 3000, "BACKEND Redis may have lost locks"
+WITHHOLDS = {"kill redis", "flushall", "evict", "lost file"}
 SWITCHES = LOSES | {"failover", "partition with the acknowledging master"}
 CUTS_OFF = {"stop latchd": "a daemon stood still for longer than a lease",
             "partition with the master": "a daemon was cut off together with its master"}
@@ -102,6 +107,8 @@ class Checker:
         self.record, self.settings = record, record.settings
         self.allowed = allowances(record)
         self.outages = self.merged()
+        self.withheld = self.merged([
+            a.answered for a in record.asks if str(a.value).startswith(WITHHELD)])
         self.holds = record.holds()
         self.again = self.repeated()
         self.young = Young(record)
@@ -115,7 +122,7 @@ class Checker:
             times.sort()
 
     def run(self):
-        for check in (self.overlaps, self.tokens, self.writes, self.fair, self.requests,
+        for check in (self.overlaps, self.crushes, self.tokens, self.writes, self.fair, self.requests,
                       self.deadlines, self.slept, self.left, self.lost, self.sent_again):
             check()
         counts, record = self.verdict.counts, self.record
@@ -125,15 +132,18 @@ class Checker:
         counts.update(f"fault: {fault.kind}" for fault in record.faults)
         return self.verdict
 
-    def merged(self):
+    def merged(self, withheld=()):
         """Times in which renewals may have failed, or nothing be granted as there was a
-        failover: (start, end), in order."""
+        failover, or names were withheld, as was said then: (start, end), in order."""
         found = []
         for fault in sorted(self.record.faults, key=lambda f: f.start):
             start, end = fault.start, fault.end or self.record.ended
             end += RECOVERY_MS * MS
             if fault.kind in SWITCHES:
                 end += self.settings.quarantine_ms * MS
+            elif fault.kind in WITHHOLDS and any(
+                    start <= at <= end + WITHHELD_MS * MS for at in withheld):
+                end += WITHHELD_MS * MS
             if found and start <= found[-1][1]:
                 found[-1][1] = max(end, found[-1][1])
             else:
@@ -168,6 +178,12 @@ class Checker:
         for overlap in overlaps(self.holds, self.allowed):
             self.judge("two holders", str(overlap), overlap.excuse,
                        (overlap.name, overlap.start))
+
+    def crushes(self):
+        for crush in crushes(self.holds):
+            daemons = [h.daemon for h in crush.holds]
+            self.judge("too many permits", str(crush), self.excuse(daemons, crush.start),
+                       (crush.name, crush.start))
 
     def tokens(self):
         for old, new in tokens_that_do_not_grow(self.holds):
@@ -347,7 +363,7 @@ class Checker:
     def overslept(self, ask, start, end):
         late = sum(late for at, late in self.record.stalls if start <= at <= end)
         if end - start > SLEEP_MS * MS + STALLED * late and not any(
-                first <= end and start <= last for first, last in self.outages):
+                first <= end and start <= last for first, last in self.withheld):
             self.judge("slept", f"{ask.name}: {ask.who} at {ask.daemon} waited for "
                        f"{(end - start) / MS:.0f} ms, and nobody had it", None,
                        (ask.name, end))

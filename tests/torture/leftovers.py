@@ -9,8 +9,9 @@ SLACK_MS = 10_000  # for a busy machine
 SCAN, LOOK_S = 1000, 0.1
 
 
-def leftovers(stage, place, names):
-    """Locks that are still held when each lease is over, and keys that never end."""
+def leftovers(stage, place, names, pools):
+    """Locks that are still held when each lease is over, semaphores (`pools`: name -> limit)
+    that have not all their permits then, and keys that never end."""
     limit_ms = 2 * place.watchdog_ms + FAIR_WAIT_MS + SLACK_MS
     started, waiting, found = time.monotonic(), sorted(names), []
     daemon = next(iter(stage.daemons.values()))
@@ -18,6 +19,10 @@ def leftovers(stage, place, names):
         waited_ms = int((time.monotonic() - started) * 1000)
         states = look(daemon, waiting)
         waiting = [name for name in waiting if states.get(name) != "free"]
+        for name, limit in pools.items():
+            if name not in waiting and name in states:
+                states[name] = permits(daemon, name)
+                waiting += [name] if states[name] != (limit, limit) else []
         if waited_ms >= limit_ms:
             break
         time.sleep(LOOK_S)
@@ -40,14 +45,25 @@ def look(daemon, names):
     return states
 
 
+def permits(daemon, name):
+    """(how many are free, how many there are) of a semaphore."""
+    try:
+        with daemon.wire() as wire:
+            said = wire.ask("SEMAPHORE", "INFO", name)
+        told = dict(zip(said[::2], said[1::2]))
+        return told["free"], told["limit"]
+    except (OSError, Error):
+        return None
+
+
 def endless(server):
-    """Keys without a time to live."""
+    """Keys without a time to live; a semaphore's counter, and what is out of it, have none."""
     with server.wire() as wire:
         cursor = "0"
         while True:
             cursor, keys = wire.ask("SCAN", cursor, "COUNT", SCAN)
             for key in keys:
-                if wire.ask("PTTL", key) == -1:
+                if "pool" not in key and wire.ask("PTTL", key) == -1:
                     yield key
             if cursor == "0":
                 return

@@ -170,6 +170,18 @@ MUTATIONS = [
              "            lock_touch(eng, lock);\n        }\n        release_log_replay"),
         ], topology="sentinel", faults="lag"),
     Mutation(
+        "one_more", "a semaphore gives one permit more than it has", [
+            ("backend/script/lua/semaphore/sem_acquire.lua",
+             "if only_reenter or permits > free then",
+             "if only_reenter or permits > free + 1 then"),
+        ]),
+    Mutation(
+        "one_less", "of several permits one does not come back", [
+            ("backend/script/lua/include/part_sem_remove.lua",
+             "free = call('INCRBY', lock, removed)",
+             "free = call('INCRBY', lock, math.max(1, removed - 1))"),
+        ]),
+    Mutation(
         "no_end", "a lock is written without a lease", [
             ("backend/script/lua/include/part_give.lua",
              "local set = redis.pcall('PEXPIRE', lock, lease)",

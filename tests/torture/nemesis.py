@@ -9,6 +9,7 @@ import time
 from children import until
 from places import TINY
 from record import Fault
+from resp import Error
 from sentinels import REDIS_FROM
 from servers import READY_S
 
@@ -34,6 +35,7 @@ class Nemesis:
         if kinds:
             self.kinds = [k for k in self.kinds if k in kinds]
         self.order, self.long_part = [], LONG_PART
+        self.pools = {}  # the semaphores of the round, name -> limit
 
     def possible(self, kind):
         if not kind.startswith("clock"):
@@ -201,6 +203,14 @@ class Nemesis:
                        TINY)
             self.last()
             server.ask("CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction")
+            self.mend_semaphores()
+
+    def mend_semaphores(self):
+        """As an operator does it: permits that were out may be gone, and the counter there."""
+        for name, limit in self.pools.items():
+            with self.daemon().wire() as wire:
+                until(lambda w=wire, n=name, of=limit: not isinstance(
+                    w.ask("SEMAPHORE", "LIMIT", n, of), Error), "the limit is set", READY_S)
 
     def clock(self):
         """It jumps ahead, and some time later back."""

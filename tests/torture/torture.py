@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
-from checks import ORPHANS, Checker, Verdict  # noqa: E402
+from checks import CALM, ORPHANS, Checker, Verdict  # noqa: E402
 from leftovers import leftovers  # noqa: E402
 from nemesis import Nemesis  # noqa: E402
 from places import PLACES  # noqa: E402
@@ -42,6 +42,7 @@ from workers import crowded  # noqa: E402
 DAEMONS = "ab"
 BUILT_CLOCK = "tests/torture/clock.so"  # in a build directory
 ROUND_S, FINISH_S = 30, 90
+POOLS = {f"{CALM}pool": 1, "pool-two": 2, "pool-five": 5}  # semaphores, and their permits
 TOLD = 20  # violations that are printed
 SHORT_AT_ONCE, SHORT_LIMIT_S, SHORT_SEED = 5, 150, 1
 SHORT_FAULTS = {
@@ -85,9 +86,11 @@ class Torture:
         sockets = {name: d.ready().socket for name, d in self.stage.daemons.items()}
         self.rounds += 1
         hoards = [f"hoard-{self.rounds}-{i}" for i in range(2)] if place.hoards else []
+        pools = None if place.plain_only else {
+            f"{pool}-{self.rounds}": limit for pool, limit in POOLS.items()}
+        nemesis.pools = pools or {}
         crowd = crowded(record, sockets, f"{self.options.seed} {self.rounds}",
-                        kinds=not place.plain_only, busy=not self.options.short,
-                        hoards=hoards)
+                        pools=pools, busy=not self.options.short, hoards=hoards)
         crowd.start()
         try:
             crowd.granted(50)
@@ -99,7 +102,7 @@ class Torture:
             crowd.finish(FINISH_S)
             if not any(f.kind in ORPHANS for f in record.faults):
                 crowd.names.update(hoards)
-            record.left = leftovers(self.stage, place, crowd.names)
+            record.left = leftovers(self.stage, place, crowd.names, pools or {})
         except Exception:
             record.ended = record.ended or time.monotonic_ns()
             self.stage.explain()

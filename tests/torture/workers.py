@@ -10,6 +10,7 @@ import uuid
 
 import load
 import local_workers
+import permit_workers
 from checks import CALM
 from history import Ask
 from load import PAUSE_MS, Connection, Gone, believe, is_error, lock, unlock, work
@@ -267,9 +268,10 @@ def add_local(crowd, shared, busy):
     crowd.add(1, rude, ["local-0"], "LOCAL")
 
 
-def crowded(book, daemons, seed, kinds=True, busy=True, hoards=()):
-    """kinds: not only plain locks. busy: as much as there can be, and not a little of
-    each. hoards: names for hoarders, of which none may be served in the end."""
+def crowded(book, daemons, seed, pools=None, busy=True, hoards=()):
+    """pools: semaphores, name -> limit; None: there are only plain locks. busy: as much as
+    there can be, and not a little of each. hoards: names for hoarders, of which none may be
+    served in the end."""
     crowd = Crowd(book, daemons, seed)
     if hoards:
         crowd.add(3, hoarder, hoards)
@@ -290,7 +292,8 @@ def crowded(book, daemons, seed, kinds=True, busy=True, hoards=()):
     crowd.add(2, worker, ["leased-0", "leased-1"], 4, 20)
     for i in range(3):
         crowd.add(2, holder, f"kept-{i}", HOLD_MS)
-    if kinds:
+    if pools is not None:
+        permit_workers.add_permits(crowd, pools, busy, rude)
         crowd.add(3, owner, few)
         crowd.add(1, nester, few)
         crowd.add(4, worker, ["rw"], 8, 10 if busy else 40, "read")
