@@ -170,6 +170,10 @@ void results_judge(FILE *file)
           times("own names", "Redisson"), '>', 3);
     judge(file, "one name, 100 waiters, against Redisson itself", "x",
           times("one name, 100", "Redisson"), '>', 10);
+    judge(file, "semaphore of 10, 100 waiters, against Redisson itself", "x",
+          times("semaphore of 10, 100", "Redisson"), '>', 10);
+    judge(file, "script calls for a hand-over of permits", "",
+          figure("semaphore of 10, 100", "latchd", FIGURE_SCRIPTS), '<', 1.05);
     judge_local(file);
     (void)fflush(file);
 }

@@ -82,8 +82,14 @@ static void compare(FILE *file, const struct row *row, size_t rounds, double sec
 static bool is_wanted(const char *name)
 {
     const char *only = getenv("BENCH_ONLY");
+    char parts[256], *rest = parts, *part;
+    bool wanted = only == NULL;
 
-    return only == NULL || strstr(name, only) != NULL;
+    (void)snprintf(parts, sizeof parts, "%s", wanted ? "" : only);
+    while (!wanted && (part = strsep(&rest, "|")) != NULL) {
+        wanted = strstr(name, part) != NULL;
+    }
+    return wanted;
 }
 
 static void all_rows(FILE *file, size_t rounds, double seconds)

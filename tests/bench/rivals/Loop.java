@@ -2,7 +2,7 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A closed loop: threads that take and free a lock, each one of its own, or all the same.
+ * A closed loop: threads that take and free a lock, each one of its own ("own"), or all the same.
  *
  * <p>Prints pairs in a second, and of the time to a grant (one lock: from the last freeing) the
  * median, the 99th and 99.9th percentile and the longest, in us; and how many pairs there were.
@@ -61,7 +61,7 @@ public final class Loop {
     }
 
     static void measure(Rival rival, String[] args) throws Exception {
-        boolean one = args[1].equals("one");
+        boolean one = !args[1].equals("own");
         int peers = Integer.parseInt(args[2]);
         long ms = (long) (Double.parseDouble(args[3]) * 1000);
         Loop[] loops = new Loop[peers];

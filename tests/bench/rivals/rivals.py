@@ -24,6 +24,7 @@ import maven  # noqa: E402
 
 REDISSON = "4.7.0"
 ROWS = (("own names", "own", 64), ("one name, 100", "one", 101))
+PERMITS = (("semaphore of 10, 100", "permits", 110),)
 READY_S = 30
 RUN_S = 120
 WARM_S = 2  # as Loop.java has it
@@ -117,7 +118,7 @@ def run(way, jars, source, target, seconds, classes):
     address, pid = target
     subprocess.run(["javac", "-cp", jars, "-d", classes, HERE / "Loop.java",
                     HERE / f"{source}.java"], check=True)
-    for workload, names, peers in ROWS:
+    for workload, names, peers in ROWS + (PERMITS if source == "RedissonRival" else ()):
         before, mine = processor_us(pid), children_us()
         done = subprocess.run(["java", "-cp", f"{classes}:{jars}", source, address, names,
                                str(peers), str(seconds)], capture_output=True, text=True,
