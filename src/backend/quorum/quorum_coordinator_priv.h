@@ -67,7 +67,7 @@ struct quorum_call {
     uint64_t asked_at; /* this round */
     uint64_t propose;
     uint64_t unsent_from; /* the first token that it proposed */
-    /* ACQUIRE: an older token of this claim, which may have been told, is proposed
+    /* ACQUIRE: the token under which some nodes have the hold already is proposed
      * instead; 0: none is */
     uint64_t keeps;
     bool level;

@@ -12,24 +12,30 @@ void call_propose_token(struct quorum_coordinator *b, struct quorum_call *c)
     c->unsent_from = c->unsent_from != 0 ? c->unsent_from : c->propose;
 }
 
-/* The one token under which nodes have had the hold since before this call; 0: there is
- * none, or more than one. */
-static uint64_t find_older_token(const struct quorum_coordinator *b,
+/* Whether the node has the hold by another call, whose client may have been told. */
+static bool has_it_already(const struct quorum_call *c, const struct quorum_vote *v)
+{
+    return v->state == VOTE_IN && v->r.status == OP_OK && v->r.token != 0 &&
+           (v->found || v->r.token < c->unsent_from);
+}
+
+/* The one token under which nodes had the hold already; 0: there is none, or more than
+ * one. */
+static uint64_t find_given_token(const struct quorum_coordinator *b,
                                  const struct quorum_call *c)
 {
     uint64_t token = 0;
 
     for (unsigned i = 0; i < b->setup.node_count; i++) {
-        const struct op_result *r = &c->votes[i].r;
+        const struct quorum_vote *v = &c->votes[i];
 
-        if (c->votes[i].state != VOTE_IN || r->status != OP_OK || r->token == 0 ||
-            r->token >= c->unsent_from || r->token == token) {
+        if (!has_it_already(c, v) || v->r.token == token) {
             continue;
         }
         if (token != 0) {
             return 0;
         }
-        token = r->token;
+        token = v->r.token;
     }
     return token;
 }
@@ -40,6 +46,6 @@ void call_level_tokens(const struct quorum_coordinator *b, struct quorum_call *c
 {
     bool is_id = c->op->kind == OP_ACQUIRE && c->op->acquire.claim.kind == OWNER_ID;
 
-    c->keeps = is_id && !c->level ? find_older_token(b, c) : 0;
+    c->keeps = is_id && !c->level ? find_given_token(b, c) : 0;
     c->level = true;
 }

@@ -160,6 +160,25 @@ START_TEST(a_grant_that_too_few_masters_gave_is_taken_back)
                  "GET latchd:fence:{n}");
 }
 
+/* Another daemon granted it, and this one took it over before its own call failed. */
+START_TEST(what_was_there_before_is_not_taken_back)
+{
+    struct op op = op_acquire("n", claim_id(RW_ID));
+    struct op undo = op_release("n", TARGET_FIELD, RW_ID, NULL);
+
+    op.acquire.propose = op.acquire.unsent_from = 1000;
+    ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_OK);
+    op.acquire.propose = op.acquire.unsent_from = 2000;
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->token, 1000);
+    undo.release.if_keeper = true;
+    undo.release.unsent_from = 2000;
+    undo.release.leave_tombstone = false;
+    ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 1);
+    undo.release.unsent_from = 1000;
+    ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_OK);
+}
+
 START_TEST(what_never_began_is_over_for_a_late_copy)
 {
     struct op op = op_release("n", TARGET_ID, RW_ID, "id:1");

@@ -97,6 +97,10 @@ if own_accord then
         return 'ELSEWHERE'
     end
     untold = tonumber(string.match(flags, 'u(%d+)'))
+    -- An undo of what was found, and taken over, ends nothing: somebody may have been told of it.
+    if untold and untold > last and fits and not entry then
+        return 'ELSEWHERE'
+    end
     untold = untold and untold <= last and fits and not entry
         and string.find(before, '^ %d+ ')
 end

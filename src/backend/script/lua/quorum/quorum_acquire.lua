@@ -84,9 +84,9 @@ if own and keeper and string.sub(keeper, 1, 16) ~= instance
     return { 'OK', fits and last or 0, tonumber(own), 0, 0, 1 }
 end
 local has = fits and last == proposed
--- Nobody was told the token that this instance gave here before: whoever is told the token of an ID
+-- Nobody was told what this instance gave here by the same call: whoever is told the token of an ID
 -- keeps that ID at a majority of the masters, and one of these is among those that lower it.
-local lowers = kind == 'i' and who == 'f' .. instance .. claim and last == tonumber(ARGV[12])
+local lowers = kind == 'i' and who == 'f' .. instance .. claim and last >= tonumber(ARGV[12])
     and string.sub(keeper or instance, 1, 16) == instance and last > proposed
     and tonumber(string.match(before, '^ (%d+) ') or last) < proposed
 local given = (not fits or level) and not has
