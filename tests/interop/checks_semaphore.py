@@ -9,6 +9,7 @@ from peers import until
 
 MARGIN_MS = 2000  # between a lease's end as one side counts it, and the other side's taking it
 LIMIT = 5
+LISTS_SINCE = (3, 41)  # a list of IDs is released as a whole, or not at all
 SEVERAL_SINCE = (3, 51)  # who waits for several permits is woken in time
 
 
@@ -147,6 +148,27 @@ def what_redisson_releases_of_latchd_and_takes_is_lost(world):
         thief.leave()
         check(state_of(redis, name) == (3, 0), f"{state_of(redis, name)}")
         check(listener.ask("PING")[0] == "pong", "told twice")
+
+
+def a_list_of_ids_of_which_one_is_over_releases_nothing(world):
+    """Since Redisson 3.41; before, it releases the others. latchd's own permit goes on."""
+    name = "listed"
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        make(world, name, 3)
+        theirs = TheirPermits(world.jvm, "lister", name, 2)
+        theirs.take()
+        token = latchd.ask("LOCK", name, "PERMITS", 1, "WAIT", 0)
+        first, second = theirs.ids.split(",")
+        ids = f"{first},{member_of(token + 1, 1)}"
+        whole = world.version >= LISTS_SINCE
+        check(world.jvm.ask("lister", "release", "permits", name, ids) == ("0" if whole else "1"),
+              "it released otherwise")
+        check(state_of(redis, name) == ((0, 3) if whole else (1, 2)), f"{state_of(redis, name)}")
+        check(latchd.ask("RENEW", name, "TOKEN", token) > 0, "the hold is not there")
+        for left in [first, second] if whole else [second]:
+            check(world.jvm.ask("lister", "release", "permits", name, left) == "1", "not released")
+        check(latchd.ask("UNLOCK", name, "TOKEN", token) == 0, "not released")
+        check(state_of(redis, name) == (3, 0), f"{state_of(redis, name)}")
 
 
 def resize(world, redis, waiter, verb, value):
@@ -323,6 +345,7 @@ CHECKS = [
     a_lone_permit_changes_sides,
     what_redisson_releases_of_latchd_is_taken_back_where_one_is_free,
     what_redisson_releases_of_latchd_and_takes_is_lost,
+    a_list_of_ids_of_which_one_is_over_releases_nothing,
     a_larger_limit_of_redisson_serves_latchd_at_once,
     a_smaller_limit_of_redisson_takes_nothing_away_and_lets_nobody_in,
     a_semaphore_of_latchd_is_not_made_again,
