@@ -48,6 +48,24 @@ def takes_the_options_of_lock(stage):
     agent.unlock(key, "error", "NOTHELD")
 
 
+def takes_permits(stage):
+    daemon = stage.latchd()
+    one, two = stage.agent(daemon), stage.agent(daemon)
+    first, token = one.lock("pool", 0, "permits=2")
+    second, later = two.lock("pool", 0, "permits=1")
+    assert later > token, "the token did not grow"
+    waits = two.tell("lock", "pool", "-", "permits=2")
+    waiting(daemon, "pool", 1)
+    two.unlock(second)
+    daemon.kill()
+    daemon.restart()
+    time.sleep(1.5 * LEASE_S)
+    assert not daemon.ask("LOCK", "pool", "PERMITS", 2, "WAIT", 0), "it is not renewed"
+    one.unlock(first)
+    two.expect(waits, "token")
+    two.unlock(waits)
+
+
 def takes_all_names_or_none(stage):
     daemon = stage.latchd()
     one, two = stage.agent(daemon), stage.agent(daemon)
@@ -372,8 +390,8 @@ def one_object_serves_many_threads(stage):
     assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == 0
 
 
-CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_all_names_or_none, has_typed_errors,
-         who_gives_up_leaves_the_queue_at_once,
+CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, takes_all_names_or_none,
+         has_typed_errors, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
          is_told_at_once_what_latchd_learns, goes_on_through_the_next_address, leaves_a_latchd_that_stands_still,

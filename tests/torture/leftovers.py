@@ -26,8 +26,8 @@ def leftovers(stage, place, names, pools):
         if waited_ms >= limit_ms:
             break
         time.sleep(LOOK_S)
-    found += [Left(name, f"it is {states.get(name)}", waited_ms, limit_ms)
-              for name in waiting]
+    found += [Left(name, f"it is {states.get(name)} ({describe(daemon, name)})", waited_ms,
+                   limit_ms) for name in waiting]
     for server in place.wires():
         found += [Left(key, "it has no end", 0, 0) for key in endless(server)]
     return found
@@ -43,6 +43,15 @@ def look(daemon, names):
     except (OSError, Error):
         pass  # it is asked again
     return states
+
+
+def describe(daemon, name):
+    """All that is known of it."""
+    try:
+        with daemon.wire() as wire:
+            return wire.ask("LOCKINFO", name)
+    except (OSError, Error) as why:
+        return why
 
 
 def permits(daemon, name):

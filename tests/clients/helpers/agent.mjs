@@ -27,6 +27,7 @@ const orders = {
       const [word, value = true] = option.split('=');
       return [word, ['lease', 'grace', 'keep'].includes(word) ? Number(value) : value];
     }));
+    if (more.permits) Object.assign(more, { permits: Number(more.permits), of: 3 });
     quits.set(key, new AbortController());
     const lock = await latchd.lock(name.split(','), {
       wait: wait === '-' ? undefined : Number(wait), signal: quits.get(key).signal,

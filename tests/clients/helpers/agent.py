@@ -27,6 +27,8 @@ def arguments(words):
         if key in ("lease", "grace", "keep"):
             value = int(value) / 1000
         more[key] = value or True
+    if "permits" in more:
+        more["of"] = 3
     return names.split(","), None if wait == "-" else int(wait) / 1000, more
 
 

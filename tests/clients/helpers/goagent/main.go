@@ -66,6 +66,9 @@ func options(key, wait string, words []string) []latchd.Option {
 			all = append(all, latchd.Read())
 		case "write":
 			all = append(all, latchd.Write())
+		case "permits":
+			permits, _ := strconv.Atoi(value)
+			all = append(all, latchd.Permits(permits, 3))
 		case "owner":
 			all = append(all, latchd.Owner(value))
 		case "lease":

@@ -108,6 +108,32 @@ START_TEST(D9_D10_a_dead_holders_permits_come_back_all_at_once)
     sem_expect("2", 1);
 }
 
+/* So a look tells the truth, too, and changes nothing. */
+START_TEST(D10_permits_that_are_over_are_shown_as_free)
+{
+    struct op look = { .kind = OP_INSPECT, .name = SPAN("s") };
+    struct claim ours = sem_claim(SEM_FIELD_1, 2, 4);
+    uint64_t token = sem_take(ours);
+    const struct op_result *r;
+
+    sem_redisson_take(X, LEASE);
+    r = sem_run(look);
+    ck_assert_int_eq(r->permits.free, 1);
+    ck_assert_uint_eq(r->permits.limit, 4);
+    ck_assert_uint_eq(r->inspect.field_count, 2);
+    end_at(sem_member(token, 1), SEM_MARGIN);
+    end_at(sem_member(token, 2), SEM_MARGIN);
+    r = sem_run(look);
+    ck_assert_int_eq(r->permits.free, 3);
+    ck_assert_uint_eq(r->inspect.field_count, 1);
+    end_at(X, -SEM_MARGIN);
+    r = sem_run(look);
+    ck_assert_int_eq(r->permits.free, 4);
+    ck_assert_uint_eq(r->permits.limit, 4);
+    ck_assert_uint_eq(r->inspect.field_count, 0);
+    sem_expect("1", 3);
+}
+
 START_TEST(D12_a_repeated_call_counts_once)
 {
     struct claim c = sem_claim(SEM_ID, 1, 2);
