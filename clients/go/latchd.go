@@ -152,6 +152,9 @@ func Read() Option { return kind("READ") }
 // Write excludes readers and writers.
 func Write() Option { return kind("WRITE") }
 
+// Permits takes n permits of a semaphore; of is the limit with which it is made if there is none.
+func Permits(n, of int) Option { return option("PERMITS", n, "OF", of) }
+
 // Owner names an owner, who can enter again.
 func Owner(name string) Option { return option("OWNER", name) }
 

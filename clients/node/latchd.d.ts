@@ -30,6 +30,9 @@ export interface LockOptions {
   fair?: boolean;
   read?: boolean;
   write?: boolean;
+  /** So many permits of a semaphore; `of`: the limit with which it is made if there is none. */
+  permits?: number;
+  of?: number;
   owner?: string;
   /** The hold ends by itself after this time, and is not renewed. */
   lease?: number;

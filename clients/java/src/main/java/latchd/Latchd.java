@@ -1006,6 +1006,11 @@ public final class Latchd implements AutoCloseable {
             return option(kind);
         }
 
+        /** So many permits of a semaphore; {@code of}: the limit with which it is made if there is none. */
+        public Lock permits(int permits, int of) {
+            return option("PERMITS", Integer.toString(permits), "OF", Integer.toString(of));
+        }
+
         /** Names an owner, who can enter again. */
         public Lock owner(String owner) {
             return option("OWNER", owner);
