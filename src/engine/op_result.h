@@ -61,7 +61,8 @@ struct op_result {
      */
     uint64_t token;
     /* ACQUIRE, RELEASE, OK: the name is lent: `token` begins a block of tokens that
-     * ends below this one, in whose field the holder stands; 0: it is not lent */
+     * ends below this one, in whose field the holder stands; ATTACH: the name was lent
+     * when the hold began; 0: it is, or was, not lent */
     uint64_t loan_token;
     /* PTTL: -1 no TTL, -2 not there; INSPECT, WRONGTYPE: of the other data */
     int64_t ttl_ms;

@@ -112,6 +112,28 @@ static void read_released(struct reply_reader *r, struct op_result *result)
     r->bad = r->bad || (result->moved && result->token == 0);
 }
 
+/* What a hold has that is no plain one, or was granted from a loan. */
+static void read_attached_kind(struct reply_reader *r, struct op_result *result)
+{
+    static const enum lock_kind KINDS[] = { KIND_READ, KIND_WRITE, KIND_PERMITS,
+                                            KIND_PLAIN };
+    uint64_t kind = (uint64_t)reply_int(r);
+
+    if (kind >= sizeof(KINDS) / sizeof(KINDS[0])) {
+        r->bad = true;
+        return;
+    }
+    result->lock_kind = KINDS[kind];
+    if (result->lock_kind == KIND_PERMITS) {
+        result->attach.permits = (uint32_t)reply_int(r);
+        r->bad = r->bad || result->attach.permits > LATCHD_PERMITS_MAX;
+    } else if (result->lock_kind == KIND_PLAIN) {
+        uint64_t loan = reply_known_token(r);
+
+        result->loan_token = loan - result->token < OP_BLOCK_MAX ? loan : 0;
+    }
+}
+
 static void read_attached(struct reply_reader *r, struct op_result *result)
 {
     result->token = reply_token(r);
@@ -121,14 +143,7 @@ static void read_attached(struct reply_reader *r, struct op_result *result)
     r->bad = r->bad || result->attach.field.len > OP_TEXT_MAX ||
              result->attach.entry.len > OP_TEXT_MAX;
     if (r->at < (size_t)r->array->elements) {
-        int64_t kind = reply_int(r);
-
-        result->lock_kind = kind == 2   ? KIND_PERMITS
-                            : kind == 1 ? KIND_WRITE
-                                        : KIND_READ;
-        result->attach.permits =
-            result->lock_kind == KIND_PERMITS ? (uint32_t)reply_int(r) : 0;
-        r->bad = r->bad || result->attach.permits > LATCHD_PERMITS_MAX;
+        read_attached_kind(r, result);
     }
 }
 

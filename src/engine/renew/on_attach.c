@@ -37,6 +37,9 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     }
     h->user = h->user == 0 ? w->call->user : h->user;
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
+    if (r->loan_token != 0) {
+        h->loan_distance = (uint32_t)(r->loan_token - r->token);
+    }
     hold_confirm(eng, h, inflight_asked(w));
     e = hold_find_entry(h, r->attach.entry);
     if (e == NULL) {

@@ -81,6 +81,32 @@ START_TEST(asking_again_finds_the_same_grant)
     redis_expect(peer_redis(), "2", "HGET o o");
 }
 
+/* Another daemon granted it from its memory, and has settled it. */
+START_TEST(who_comes_back_is_told_of_the_loan)
+{
+    struct op lend = op_acquire("n", claim_anonymous("q:1"));
+    struct op attach = op_attach("n", TARGET_TOKEN, NULL, NULL);
+    const struct op_result *r;
+    uint64_t first, last;
+
+    (void)take("n", claim_anonymous("q:0"));
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
+    lend.acquire.claim.block_us = 1000;
+    r = run_as(INSTANCE_A, &lend);
+    first = r->token;
+    last = r->loan_token;
+    ck_assert_uint_gt(last, first);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HDEL n latchd:%" PRIu64, last), 1);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HSET n latchd:%" PRIu64 " 1", first),
+                     1);
+    attach.attach.target.token = first;
+    attach.attach.lease_ms = LEASE;
+    r = run_as(INSTANCE_B, &attach);
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert_uint_eq(r->token, first);
+    ck_assert_uint_eq(r->loan_token, last);
+}
+
 START_TEST(busy_tells_the_time_that_is_left)
 {
     struct op op = op_acquire("n", claim_anonymous("q:2"));

@@ -213,6 +213,26 @@ START_TEST(another_server_is_told_of_the_holder_and_of_the_loan)
     fixture_hears_nothing(&e); /* it may have a field of its own there */
 }
 
+/* Its tokens were never given to anybody, so the hold may stand below them. */
+START_TEST(a_hold_from_another_daemons_loan_is_put_back_like_any_other)
+{
+    fixture_renew(&e, 1, "job", (struct hold_req){ .token = FIRST });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = FIRST,
+                                      .loan_token = LAST,
+                                      .ttl_ms = 30000,
+                                      .attach.field = SPAN("latchd:1000") });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    engine_on_store_down(e.engine);
+    engine_on_failover(e.engine, NULL, NULL);
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_RESTORE, &op);
+    ck_assert_uint_eq(op.op.restore.token, FIRST);
+    ck_assert_uint_eq(op.op.restore.loan_token, LAST);
+}
+
 /* Somebody deleted the lock: the undo of a grant that came too late moves it anew. */
 START_TEST(another_loan_may_come_while_one_goes_back)
 {

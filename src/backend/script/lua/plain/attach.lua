@@ -15,7 +15,7 @@
 --@arg 10 exact      '1': exactly this lease, if nobody shares the hold
 --@arg 11 asked      when this was asked, us
 --
--- Returns LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+-- Returns LATE | OK token pttl field entry [3 loan_token] | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --       | WRONGTYPE-SEMAPHORE
 --
 -- An attach that names an owner names no entry, so it does not ask for a tombstone.
@@ -68,4 +68,9 @@ else
 end
 raise(fence_key, helper_ttl)
 --@include include/part_target_token.lua
-return { 'OK', tonumber(held_token), call('PTTL', lock), field, entry or '' }
+local reply = { 'OK', tonumber(held_token), call('PTTL', lock), field, entry or '' }
+-- It was granted from a loan, and no token up to the loan's was given to anybody since.
+if field == 'latchd:' .. held_token and last > reply[2] then
+    reply[6], reply[7] = 3, last
+end
+return reply
