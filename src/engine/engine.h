@@ -352,6 +352,7 @@ struct waiter_info {
     uint64_t left_ms; /* UINT64_MAX: no end */
     uint64_t conn;    /* 0: retained, no connection waits */
     bool local;       /* may be granted from memory */
+    uint32_t permits; /* of a semaphore, that it wants; 0: a lock */
 };
 
 /* Calls `fn` for the waiters of a name, in order, at most `count`. */

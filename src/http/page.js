@@ -270,6 +270,10 @@
     return row.from === null ? 'no connection' : `client ${row.client}, ${row.from}`;
   }
 
+  function kindOf(row) {
+    return row.kind === 'permits' ? count(row.permits, 'permit', 'permits') : row.kind;
+  }
+
   function holder(row, s) {
     const parts = [];
 
@@ -280,7 +284,7 @@
         [s.redis.up ? 'Redisson, or another latchd' : s.health, '', 'small']];
     }
     parts.push(...owner(row.owner));
-    if (row.kind !== 'plain') parts.push([row.kind, 'mark']);
+    if (row.kind !== 'plain') parts.push([kindOf(row), 'mark']);
     if (row.local) parts.push(['local', 'mark']);
     if (row.uncertain) parts.push(['uncertain', 'mark bad']);
     if (row.holds > 1) parts.push([`and ${count(row.holds - 1, 'more', 'more')}`, '', 'small']);
@@ -321,7 +325,7 @@
   function waiter(row) {
     const parts = owner(row.owner);
 
-    if (row.kind !== 'plain') parts.push([row.kind, 'mark']);
+    if (row.kind !== 'plain') parts.push([kindOf(row), 'mark']);
     if (row.local) parts.push(['local', 'mark']);
     parts.push([row.from === null ? 'its place is kept' : from(row), '', 'small']);
     return parts;

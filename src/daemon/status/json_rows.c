@@ -38,6 +38,7 @@ static void write_holder(struct row_writer *w, const struct hold_view *v)
     json_bool(w->j, "endless", v->lease == LEASE_ENDLESS);
     json_bool(w->j, "uncertain", v->uncertain);
     json_bool(w->j, "local", v->local);
+    json_uint(w->j, "permits", v->permits);
     write_client(w, v->conn);
 }
 
@@ -69,6 +70,7 @@ void write_wait_row(void *ctx, const struct wait_view *v)
     json_uint(w->j, "ahead", v->ahead);
     json_bool(w->j, "lent", v->lent);
     json_bool(w->j, "local", v->waiter.local);
+    json_uint(w->j, "permits", v->waiter.permits);
     write_client(w, v->waiter.conn);
     json_close(w->j, '}');
 }

@@ -23,6 +23,11 @@ bool hold_has_one_entry(const struct hold *h)
     return h->entries != NULL && h->entries->next == NULL;
 }
 
+uint32_t hold_permits(const struct hold *h)
+{
+    return h->entries == NULL ? 0 : h->entries->spec->permits;
+}
+
 static struct entry *find_target(const struct hold *h, const struct target *t)
 {
     bool named = h->kind == OWNER_NAMED;

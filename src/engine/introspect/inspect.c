@@ -255,10 +255,9 @@ static int64_t count_in_hold(const struct hold *h)
 {
     int64_t count = 0;
 
-    if (h->lock_kind == KIND_PERMITS && h->entries != NULL) {
-        return h->entries->spec->permits;
+    if (hold_permits(h) > 0) {
+        return hold_permits(h);
     }
-
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         count++;
     }

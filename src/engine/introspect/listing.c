@@ -70,6 +70,7 @@ struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter 
                                              : 0,
         .conn = w->session == NULL ? 0 : w->session->conn.key,
         .local = w->spec->local,
+        .permits = w->spec->permits,
     };
 }
 

@@ -24,6 +24,7 @@ static struct hold_view view_of(const struct engine *eng, const struct hold *h)
         .lease = hold_lease_kind(h),
         .uncertain = !hold_is_certain(eng, h),
         .local = hold_loan(h) != NULL,
+        .permits = hold_permits(h),
     };
 }
 

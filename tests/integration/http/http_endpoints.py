@@ -122,6 +122,11 @@ def permits_are_counted():
         token = int(stand.tell(client, "LOCK", "pool", "PERMITS", 2)[1:])
         stand.tell(client, "LOCK", "job")
         assert permits() == 5
+        pool = json.loads(stand.get("/name.json?name=pool"))
+        assert [(h["kind"], h["permits"]) for h in pool["holders"]] == [("permits", 2),
+                                                                       ("permits", 3)]
+        job = json.loads(stand.get("/name.json?name=job"))
+        assert [(h["kind"], h["permits"]) for h in job["holders"]] == [("plain", 0)]
         stand.tell(client, "UNLOCK", "pool", "TOKEN", token)
         assert permits() == 3
         stand.tell(client, "FORCEUNLOCK", "pool", "ANY")

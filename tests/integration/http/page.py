@@ -117,6 +117,19 @@ def the_page_shows_names_as_they_are_and_nothing_else():
         take_pictures(stand)
 
 
+def the_page_says_how_many_permits_somebody_has_and_wants():
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c:
+        stand.tell(a, "LOCK", "pool", "PERMITS", 3, "OF", 4)
+        stand.tell(b, "LOCK", "pool", "PERMITS", 1)
+        c.sendall(words("LOCK", "pool", "PERMITS", 2))
+        wait_for(lambda: stand.status()["now"]["waiting"] == 1, "nobody waits")
+        page = look(stand)
+        assert [who.split("client")[0] for who in page.cells["holds", "Held by"]] == [
+            "anonymous3 permits", "anonymous1 permit"], page.cells["holds", "Held by"]
+        assert page.cells["waits", "Who"][0].startswith("anonymous2 permits"), page.cells
+
+
 def the_page_says_what_is_wrong():
     with HttpStand(BINARY, "--redis-timeout", "300ms") as stand, stand.client() as client:
         stand.tell(client, "LOCK", "job")
@@ -288,6 +301,7 @@ def pause_stops_the_asking():
 
 CASES = [
     the_page_shows_names_as_they_are_and_nothing_else,
+    the_page_says_how_many_permits_somebody_has_and_wants,
     the_page_says_what_is_wrong,
     the_page_says_what_was_lost_and_why,
     the_view_of_a_name_is_reached_by_keys_and_is_exact,
