@@ -83,6 +83,10 @@ struct info_hold {
     bool local;       /* granted from memory, and in the field of a loan */
 };
 
+/* What was asked for: LOCKINFO, or SEMAPHORE INFO, for which a name that is no
+ * semaphore is an error. */
+enum info_scope { INFO_OF_NAME, INFO_OF_SEMAPHORE };
+
 struct lock_info {
     struct span name;
     enum lock_kind kind;
@@ -90,7 +94,7 @@ struct lock_info {
     int64_t ttl_ms; /* as PTTL */
     int64_t free;   /* PERMITS: how many are free.. */
     uint32_t limit; /* ..of how many */
-    bool brief;     /* only what a semaphore has is to be told */
+    enum info_scope scope;
     size_t waiting; /* waiters at this daemon */
     const struct info_hold *holds;
     size_t hold_count;

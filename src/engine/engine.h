@@ -183,7 +183,7 @@ void engine_unlock(struct engine *eng, const struct hold_req *req);
 void engine_renew(struct engine *eng, const struct hold_req *req);
 void engine_force_unlock(struct engine *eng, const struct hold_req *req);
 void engine_lock_info(struct engine *eng, struct call_ref from, struct span name);
-/* The same of a semaphore, whose info is `brief`; an error if the name is none. */
+/* The same of a semaphore; an error if the name is none. */
 void engine_semaphore_info(struct engine *eng, struct call_ref from, struct span name);
 /* Sets the limit of a semaphore, which is made if there is none, and answers 1. 0:
  * deletes it instead; answers 0 if there is none. */

@@ -438,6 +438,6 @@ void engine_lock_info(struct engine *eng, struct call_ref from, struct span name
 {
     struct hold_req req = { .from = from, .name = name };
 
-    request_info(eng, &req, false);
+    request_info(eng, &req, INFO_OF_NAME);
     engine_settle(eng);
 }

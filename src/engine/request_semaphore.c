@@ -12,7 +12,7 @@ void engine_semaphore_info(struct engine *eng, struct call_ref from, struct span
     if (eng->quorum) {
         emit_error(eng, from, LOCK_ERR, TEXT_QUORUM);
     } else {
-        request_info(eng, &req, true);
+        request_info(eng, &req, INFO_OF_SEMAPHORE);
     }
     engine_settle(eng);
 }

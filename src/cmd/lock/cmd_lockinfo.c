@@ -161,7 +161,7 @@ static void write_waiting(struct lockinfo_reply *r, const struct lock_info *info
 }
 
 /* SEMAPHORE INFO */
-static void write_brief(struct lockinfo_reply *r, const struct lock_info *info)
+static void write_semaphore(struct lockinfo_reply *r, const struct lock_info *info)
 {
     resp_map(r->out, r->proto, 5);
     write_permits(r, info);
@@ -181,8 +181,8 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
     };
     struct lockinfo_reply r = { c, out, client->proto, client_overrides(c, client) };
 
-    if (info->brief) {
-        write_brief(&r, info);
+    if (info->scope == INFO_OF_SEMAPHORE) {
+        write_semaphore(&r, info);
         return;
     }
     resp_map(out, r.proto, info->kind == KIND_PERMITS ? 10 : 8);

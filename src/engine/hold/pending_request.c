@@ -148,12 +148,12 @@ void pending_info_hurry(struct engine *eng)
     }
 }
 
-void request_info(struct engine *eng, const struct hold_req *req, bool of_semaphore)
+void request_info(struct engine *eng, const struct hold_req *req, enum info_scope scope)
 {
     struct pending_request *c =
         pending_request_new(eng, PENDING_INFO, lock_get(eng, req->name), req);
 
-    c->of_semaphore = of_semaphore;
+    c->scope = scope;
     list_append(&eng->infos, &c->in_infos);
     hurry_info(eng, c);
     pending_request_queue(eng, c);

@@ -52,10 +52,10 @@ struct pending_request {
     uint32_t user;
     bool overrides;
     bool tells_token;
-    bool endless;      /* as hold_req's */
-    uint64_t lease_ms; /* 0: watchdog */
-    uint32_t limit;    /* LIMIT: see op_limit */
-    bool of_semaphore; /* INFO: whatever is none is an error */
+    bool endless;          /* as hold_req's */
+    uint64_t lease_ms;     /* 0: watchdog */
+    uint32_t limit;        /* LIMIT: see op_limit */
+    enum info_scope scope; /* INFO */
     char data[];
 };
 
@@ -71,7 +71,8 @@ void pending_request_free(struct engine *eng, struct pending_request *c);
 /* Whether a client is coming back to that entry, so that nothing may end it meanwhile.
  */
 bool pending_request_renews(const struct entry *e);
-void request_info(struct engine *eng, const struct hold_req *req, bool of_semaphore);
+void request_info(struct engine *eng, const struct hold_req *req,
+                  enum info_scope scope);
 void request_limit(struct engine *eng, const struct hold_req *req, uint32_t limit);
 /* Makes the LOCKINFOs of uncertain holds hurry: little time is left for Redis's
  * answer. */

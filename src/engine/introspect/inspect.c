@@ -226,7 +226,8 @@ static enum lock_state state_of(const struct engine *eng, const struct lock *loc
 }
 
 static const struct lock_info *make_info(struct engine *eng, const struct lock *lock,
-                                         const struct op_result *r, bool brief)
+                                         const struct op_result *r,
+                                         enum info_scope scope)
 {
     struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
     struct told_holds told = make_holds(eng, lock, r);
@@ -240,7 +241,7 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
         .ttl_ms = r->ttl_ms,
         .free = r->permits.free,
         .limit = r->permits.limit,
-        .brief = brief,
+        .scope = scope,
         .waiting = lock->activity->waiting,
         .holds = told.list,
         .hold_count = told.count,
@@ -307,7 +308,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
         .state = LOCK_STATE_UNCERTAIN,
         .ttl_ms = (int64_t)(until - eng->now),
         .limit = lock->limit,
-        .brief = c->of_semaphore,
+        .scope = c->scope,
         .waiting = lock->activity->waiting,
         .holds = holds,
         .hold_count = count,
@@ -330,13 +331,14 @@ void on_inspect_reply(struct engine *eng, struct inflight_op *w,
         pending_request_retry(eng, c, r->status);
         return;
     }
-    if (r->status == OP_OK && c->of_semaphore && r->lock_kind != KIND_PERMITS) {
+    if (r->status == OP_OK && c->scope == INFO_OF_SEMAPHORE &&
+        r->lock_kind != KIND_PERMITS) {
         bool is_free = r->inspect.field_count == 0;
 
         emit_error(eng, c->ref, is_free ? LOCK_ERR : LOCK_WRONGTYPE,
                    is_free ? TEXT_NO_SEMAPHORE : TEXT_WRONGTYPE);
     } else if (r->status == OP_OK) {
-        emit_info(eng, c->ref, make_info(eng, lock, r, c->of_semaphore));
+        emit_info(eng, c->ref, make_info(eng, lock, r, c->scope));
     } else if (r->status == OP_WRONGTYPE) {
         emit_other_data(eng, c->ref, r->ttl_ms,
                         r->inspect.is_string ? r->text : SPAN_NONE);

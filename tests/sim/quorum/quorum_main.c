@@ -1,6 +1,6 @@
 /* Random schedules of engines on a quorum of servers.
  *
- *   sim_quorum [--schedules N] [--seed S] [--steps K] [--calm] [--plant]
+ *   sim_quorum [--schedules N] [--seed S|random] [--steps K] [--calm] [--plant]
  *              [--verbose] [--keep-going] [--met]
  *
  * --met: first those seeds that once found something.
@@ -16,9 +16,9 @@
 /* A daemon that lost a re-entry's other entry, or what it released, at one server; and
  * clients of one owner that take each other's entries; and what a minority had renewed.
  */
-static const uint64_t MET[] = { 5039473,   4065681,   5034218,  8003365, 3034611,
-                                4081960,   5026557,   3012984,  5052715, 5053608,
-                                900589220, 900701929, 920003744 };
+static const uint64_t MET[] = { 5039473,   4065681,   5034218,   8003365, 3034611,
+                                4081960,   5026557,   3012984,   5052715, 5053608,
+                                900589220, 900701929, 920003744, 70002349 };
 
 struct options {
     struct quorum_options run;
@@ -47,7 +47,8 @@ static struct options read_options(int argc, char **argv)
             o.schedules = strtoull(value, NULL, 10);
             i++;
         } else if (strcmp(argv[i], "--seed") == 0) {
-            o.seed = strtoull(value, NULL, 10);
+            o.seed = strcmp(value, "random") == 0 ? clock_wall_us() * 1000
+                                                  : strtoull(value, NULL, 10);
             i++;
         } else if (strcmp(argv[i], "--steps") == 0) {
             o.run.steps = (unsigned)strtoul(value, NULL, 10);
