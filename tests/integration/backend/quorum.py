@@ -326,6 +326,25 @@ def a_client_goes_on_at_another_daemon(latchd):
             free(q, "job")
 
 
+def an_id_keeps_its_token_where_its_majority_is_gone(latchd):
+    """Of the three that had it one is left, one lost it, one has died, and so has its daemon."""
+    words = "LOCK", "job", "ID", "0123456789abcdef", "LEASE", 60_000, "WAIT", 5000
+    with quorum(latchd, daemons=2) as q:
+        with q.daemons[0].wire() as a:
+            token = a.ask(*words)
+            until(lambda: all(h == q.holders("job")[0] != [] for h in q.holders("job")),
+                  "all three have it", SOON_S)
+        q.daemons[0].kill()
+        q.servers[1].ask("DEL", *q.servers[1].ask("KEYS", "*job*"))
+        q.servers[2].kill()
+        with q.daemons[1].wire() as b:
+            same(b.ask(*words), token)
+            held = q.holders("job")
+            same((held[0] == held[1] != [], held[2]), (True, None))
+            same(b.ask("UNLOCK", "job", "TOKEN", token), 0)
+            free(q, "job")
+
+
 def renewed(wire, token):
     try:
         wire.ask("RENEW", "job", "TOKEN", token)
@@ -394,6 +413,7 @@ CASES = [every_server_has_what_is_held, a_release_wakes_who_waits_elsewhere,
          names_that_are_withheld_are_not_said_to_be_held,
          what_a_minority_granted_is_undone, a_stopped_minority_costs_nothing,
          without_a_majority_nothing_is_granted, a_client_goes_on_at_another_daemon,
+         an_id_keeps_its_token_where_its_majority_is_gone,
          a_server_with_two_addresses_has_one_vote, many_daemons_ask_for_one_name]
 
 
