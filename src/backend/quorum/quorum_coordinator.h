@@ -12,8 +12,8 @@
  *
  *   ACQUIRE   M granted it, under one token: OK. If tokens differ, or a node has given
  *             a higher one (BEHIND), all are asked once more: for the token under which
- *             an ID was found, if there is just one, as its client may have been told
- *             that; else, or if a node is ahead of it, for a higher one. If no majority
+ *             an ID was found, the highest one, as its client may have been told that;
+ *             else, or if a node is ahead of it, for a higher one. If no majority
  *             is possible, the claim is undone wherever it may have been granted, and
  *             the result is the first of these that fits
  *               OVER, ELSEWHERE   one node says so

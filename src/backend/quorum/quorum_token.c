@@ -19,8 +19,8 @@ static bool has_it_already(const struct quorum_call *c, const struct quorum_vote
            (v->found || v->r.token < c->unsent_from);
 }
 
-/* The one token under which nodes had the hold already; 0: there is none, or more than
- * one. */
+/* The highest token under which nodes had the hold already; 0: there is none. A lower
+ * one is what an earlier call left where it could not be undone yet. */
 static uint64_t find_given_token(const struct quorum_coordinator *b,
                                  const struct quorum_call *c)
 {
@@ -29,13 +29,9 @@ static uint64_t find_given_token(const struct quorum_coordinator *b,
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         const struct quorum_vote *v = &c->votes[i];
 
-        if (!has_it_already(c, v) || v->r.token == token) {
-            continue;
+        if (has_it_already(c, v) && v->r.token > token) {
+            token = v->r.token;
         }
-        if (token != 0) {
-            return 0;
-        }
-        token = v->r.token;
     }
     return token;
 }

@@ -98,7 +98,9 @@ if own_accord then
     end
     untold = tonumber(string.match(flags, 'u(%d+)'))
     -- An undo of what was found, and taken over, ends nothing: somebody may have been told of it.
-    if untold and untold > last and fits and not entry then
+    -- The fence key tells who granted it; tokens alone do not, as clocks differ.
+    if untold and fits and not entry
+        and (untold > last or string.sub(who, 2, 17) ~= instance) then
         return 'ELSEWHERE'
     end
     untold = untold and untold <= last and fits and not entry
