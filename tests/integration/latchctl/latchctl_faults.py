@@ -15,7 +15,7 @@ from latchctl_stand import CtlStand, expect, keeper_of, now, result, until
 from stand import tap
 
 LEASE = 2
-RELEASE_S, RELEASE_TURNS = 3, 5  # for so long latchctl tries to release
+RELEASE_TURNS = 5
 RUN = ("--lease", str(LEASE))
 BEAT_S = 0.1  # its last beat is that much before its end, at most
 
@@ -100,8 +100,8 @@ def daemon_back(stand):
 
 
 def released_late(stand):
-    """The command ends while latchd is away; once more where the machine needs longer to start it
-    than latchctl tries to release."""
+    """The command ends while latchd is away; once more where the machine is too busy for latchd to
+    answer within the 3 s that latchctl tries to release."""
     for turn in range(RELEASE_TURNS):
         name, gate = f"late-{turn}", stand.folder / f"late-{turn}"
         ctl = stand.start("run", name, "sh", "-c",
@@ -109,14 +109,13 @@ def released_late(stand):
         expect(ctl.stdout.readline() == "in\n", "it did not begin")
         stand.kill_daemon()
         gate.touch()
-        began = now()
         stand.start_daemon()
-        away, ended = now() - began, result(ctl)
-        if away < RELEASE_S / 2:
-            expect(ended == (0, "", ""), (ended, away))
+        ended = result(ctl)
+        if "cannot release the lock" not in ended[2]:
+            expect(ended == (0, "", ""), ended)
             expect(stand.is_free(name), stand.ask("LOCKINFO", name))
             return
-    raise AssertionError(f"latchd needs {away} s to start")
+    raise AssertionError(f"it was never released: {ended}")
 
 
 def daemon_stops(stand):
