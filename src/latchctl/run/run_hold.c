@@ -304,6 +304,8 @@ bool hold_release(struct hold *h)
     bool again = false;
 
     for (;;) {
+        /* A renewal that a connection has not sent yet goes with that connection. */
+        h->asked = h->asked && h->link.state == LINK_OPEN;
         if (h->link.state == LINK_OPEN ||
             link_connect(&h->link, &h->run->options->target, ANSWER_MIN_MS)) {
             if (send_unlock(h, again, &freed)) {
@@ -314,7 +316,6 @@ bool hold_release(struct hold *h)
         if (clock_boot_ms() >= end) {
             break;
         }
-        h->asked = h->asked && h->link.state == LINK_OPEN;
         (void)poll(NULL, 0, PAUSE_MIN_MS * 5);
     }
     print_message("cannot release the lock: %s; it ends with its lease", h->link.error);

@@ -15,7 +15,7 @@ from latchctl_stand import CtlStand, expect, keeper_of, now, result, until
 from stand import tap
 
 LEASE = 2
-RELEASE_TURNS = 5
+RELEASE_TURNS = 10
 RUN = ("--lease", str(LEASE))
 BEAT_S = 0.1  # its last beat is that much before its end, at most
 
@@ -100,8 +100,8 @@ def daemon_back(stand):
 
 
 def released_late(stand):
-    """The command ends while latchd is away; once more where the machine is too busy for latchd to
-    answer within the 3 s that latchctl tries to release."""
+    """The command ends while latchd is away; in some of the turns just when latchctl has asked for
+    a renewal over a connection that is not open yet."""
     for turn in range(RELEASE_TURNS):
         name, gate = f"late-{turn}", stand.folder / f"late-{turn}"
         ctl = stand.start("run", name, "sh", "-c",
@@ -111,11 +111,8 @@ def released_late(stand):
         gate.touch()
         stand.start_daemon()
         ended = result(ctl)
-        if "cannot release the lock" not in ended[2]:
-            expect(ended == (0, "", ""), ended)
-            expect(stand.is_free(name), stand.ask("LOCKINFO", name))
-            return
-    raise AssertionError(f"it was never released: {ended}")
+        expect(ended == (0, "", ""), ended)
+        expect(stand.is_free(name), stand.ask("LOCKINFO", name))
 
 
 def daemon_stops(stand):
