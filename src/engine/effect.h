@@ -83,7 +83,7 @@ struct info_hold {
     bool local;       /* granted from memory, and in the field of a loan */
 };
 
-/* What was asked for: LOCKINFO, or SEMAPHORE INFO, for which a name that is no
+/* Which command asks: LOCKINFO, or SEMAPHORE INFO, for which a name that is no
  * semaphore is an error. */
 enum info_scope { INFO_OF_NAME, INFO_OF_SEMAPHORE };
 

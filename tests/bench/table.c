@@ -9,8 +9,9 @@
  *
  * Clients use TCP; Redis keeps nothing on disk. The generator shares the machine with
  * what it measures. BENCH_SECONDS (0.5) and BENCH_ROUNDS (3) for each row; BENCH_ONLY:
- * only workloads whose name has that in it, or `rivals`, `holds`, `bytes`; BENCH_FILE:
- * the table with tabs (bench.tsv); BENCH_FULL: for minutes, and a million holds. */
+ * only workloads whose name has that in it, or `rivals`, `holds`, `bytes`, several of
+ * them with `|` between; BENCH_FILE: the table with tabs (bench.tsv); BENCH_FULL: for
+ * minutes, and a million holds. */
 #include "figures.h"
 #include "footprint.h"
 #include "results.h"

@@ -1,12 +1,11 @@
 """What is wrong with a record: violations, each of a kind, and what is allowed.
 
 Checked are: that two never had a name at once while each was vouched for, nor so many a
-semaphore that they had more permits than it has; that tokens
-grow with real time and none is given twice; that what was written under a lock was
-written in the order of the tokens and that no update got lost; the order of fair
-waiters; one grant and one entry for each request ID; answers in time; that nothing is
-left behind; that nothing acknowledged is lost; that an UNLOCK which is sent again has the
-same answer. Each in O(n log n).
+semaphore that they had more permits than it has; that tokens grow with real time and none is given
+twice; that what was written under a lock was written in the order of the tokens and that no update
+got lost; the order of fair waiters; one grant and one entry for each request ID; answers in time;
+that nothing is left behind; that nothing acknowledged is lost; that an UNLOCK which is sent again
+has the same answer. Each in O(n log n).
 
 What a topology does not promise (docs/backends.md; latchd-protocol(7),
 "Failover") is an Allowance: it is counted by its name and is no violation. So is what LOCAL
@@ -122,8 +121,9 @@ class Checker:
             times.sort()
 
     def run(self):
-        for check in (self.overlaps, self.crushes, self.tokens, self.writes, self.fair, self.requests,
-                      self.deadlines, self.slept, self.left, self.lost, self.sent_again):
+        for check in (self.overlaps, self.crushes, self.tokens, self.writes, self.fair,
+                      self.requests, self.deadlines, self.slept, self.left, self.lost,
+                      self.sent_again):
             check()
         counts, record = self.verdict.counts, self.record
         counts.update(requests=len(record.asks), holds=len(self.holds),

@@ -112,7 +112,7 @@ static void read_released(struct reply_reader *r, struct op_result *result)
     r->bad = r->bad || (result->moved && result->token == 0);
 }
 
-/* What a hold has that is no plain one, or was granted from a loan. */
+/* Reads what only a hold has that is not plain, or was granted from a loan. */
 static void read_attached_kind(struct reply_reader *r, struct op_result *result)
 {
     static const enum lock_kind KINDS[] = { KIND_READ, KIND_WRITE, KIND_PERMITS,

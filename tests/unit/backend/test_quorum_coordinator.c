@@ -196,11 +196,17 @@ START_TEST(an_id_that_is_asked_again_keeps_its_token, 2)
     bt_end();
 }
 
-START_TEST(a_token_that_a_node_is_ahead_of_is_not_kept)
+/* An ID is asked for at three nodes, and the first one gives this token. */
+static void acquire_id_with(uint64_t token)
 {
     bt_begin(3);
     acquire_id();
-    bt_answer(0, (struct op_result){ .status = OP_OK, .token = 100 });
+    bt_answer(0, (struct op_result){ .status = OP_OK, .token = token });
+}
+
+START_TEST(a_token_that_a_node_is_ahead_of_is_not_kept)
+{
+    acquire_id_with(100);
     bt_obey(1);
     coordinator_node_down(bt.ballot, 2);
     bt_obey(0);
@@ -216,9 +222,7 @@ START_TEST(a_token_that_a_node_is_ahead_of_is_not_kept)
 /* A node still has what an earlier call for the same ID could not undo there. */
 START_TEST(of_several_tokens_the_highest_is_kept)
 {
-    bt_begin(3);
-    acquire_id();
-    bt_answer(0, (struct op_result){ .status = OP_OK, .token = 100 });
+    acquire_id_with(100);
     bt_answer(1, (struct op_result){ .status = OP_OK, .token = 200 });
     coordinator_node_down(bt.ballot, 2);
     ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.acquire.propose, 200);

@@ -198,10 +198,8 @@ START_TEST(tokens_grow_although_the_loan_went_back_and_redis_knows_none)
     ck_assert_uint_eq(op.op.seen_token, FIRST + 1);
 }
 
-START_TEST(another_server_is_told_of_the_holder_and_of_the_loan)
+static void fail_over_and_restore(void)
 {
-    borrow();
-    lock_local(2);
     engine_on_store_down(e.engine);
     engine_on_failover(e.engine, NULL, NULL);
     engine_on_store_up(e.engine, false);
@@ -209,6 +207,13 @@ START_TEST(another_server_is_told_of_the_holder_and_of_the_loan)
     fixture_take_op(&e, OP_RESTORE, &op);
     ck_assert_uint_eq(op.op.restore.token, FIRST);
     ck_assert_uint_eq(op.op.restore.loan_token, LAST);
+}
+
+START_TEST(another_server_is_told_of_the_holder_and_of_the_loan)
+{
+    borrow();
+    lock_local(2);
+    fail_over_and_restore();
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = FIRST });
     fixture_hears_nothing(&e); /* it may have a field of its own there */
 }
@@ -224,13 +229,7 @@ START_TEST(a_hold_from_another_daemons_loan_is_put_back_like_any_other)
                                       .ttl_ms = 30000,
                                       .attach.field = SPAN("latchd:1000") });
     (void)fixture_hears(&e, 1, REPLY_INT);
-    engine_on_store_down(e.engine);
-    engine_on_failover(e.engine, NULL, NULL);
-    engine_on_store_up(e.engine, false);
-    fixture_collect(&e);
-    fixture_take_op(&e, OP_RESTORE, &op);
-    ck_assert_uint_eq(op.op.restore.token, FIRST);
-    ck_assert_uint_eq(op.op.restore.loan_token, LAST);
+    fail_over_and_restore();
 }
 
 /* Somebody deleted the lock: the undo of a grant that came too late moves it anew. */

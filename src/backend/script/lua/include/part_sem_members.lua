@@ -1,8 +1,8 @@
 -- Part: the members of a hold in the zset, one for each permit: 16 bytes, as Redisson's are, which
 -- are `latchd`, the token (8 bytes, the highest first) and the number of the permit (2 bytes).
--- `members()` makes those of a token; `is_ours()` tells them from others'; `token_of()` is the token of a member as text, nil if
--- latchd did not make it. `read_row()` takes a row of `holds_key` apart: `<token> <permits>
--- <instance><time>`.
+-- `members()` makes those of a token; `is_ours()` tells them from others'; `token_of()` is the token of
+-- a member as text, nil if latchd did not make it. `read_row()` takes a row of `holds_key` apart:
+-- `<token> <permits> <instance><time>`.
 --@leaves members is_ours token_of read_row MARGIN_MS
 -- A client whose clock is ahead by this much takes nothing from anybody who is alive: members of
 -- latchd have scores that are later by this than their ends, and others' are free this much late.

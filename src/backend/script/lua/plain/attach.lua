@@ -69,7 +69,7 @@ end
 raise(fence_key, helper_ttl)
 --@include include/part_target_token.lua
 local reply = { 'OK', tonumber(held_token), call('PTTL', lock), field, entry or '' }
--- It was granted from a loan, and no token up to the loan's was given to anybody since.
+-- The hold was granted from a loan, and no token up to the loan's was given to anybody since.
 if field == 'latchd:' .. held_token and last > reply[2] then
     reply[6], reply[7] = 3, last
 end

@@ -108,7 +108,7 @@ if leaves_tombstone then
     local lock, tombstone, names = holds_key, '0 ' .. token, { field, 'latchd:' .. token }
 --@include include/part_tombstones.lua
 end
--- What holds already, by an earlier question, is not granted more.
+-- A request that holds already, by an earlier question, is not granted more.
 local move = kind and free and not force and permits <= free
     and call('HEXISTS', holds_key, claim) == 0
 local beginning, ending = claim, field
