@@ -6,6 +6,7 @@
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/restore_mark.h"
+#include "engine/renew/loss_check.h"
 
 /* Whether this daemon took the hold back because its client's time was over. */
 static bool ran_out(const struct engine *eng, const struct hold *h)
@@ -21,6 +22,9 @@ static bool ran_out(const struct engine *eng, const struct hold *h)
 
 void hold_on_timer(struct engine *eng, struct hold *h)
 {
+    if (eng->now >= h->until && loss_check_renewed_until(eng, h) > eng->now) {
+        h->until = loss_check_renewed_until(eng, h); /* its client will hear of it */
+    }
     if (eng->now >= h->until) {
         if (!hold_is_ending(h) || ran_out(eng, h)) {
             hold_expired(eng, h);
