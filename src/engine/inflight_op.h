@@ -59,7 +59,9 @@ struct inflight_op {
     struct hold *hold;             /* RESTORE; NULL: gone */
     struct renewal_item *renewing; /* RENEW */
     size_t hold_count;
-    bool exact;                 /* ATTACH: the op may shorten the lease */
+    bool exact; /* ATTACH: the op may shorten the lease */
+    /* ATTACH: of the hold that Redis has renewed, in a result that waits for `check` */
+    uint64_t renewed_token;
     bool cut;                   /* ATTACH: a later one has shortened it, for nobody */
     struct inflight_op **parts; /* BATCH: one op in flight for each name, of kind ASK */
     size_t part_count;

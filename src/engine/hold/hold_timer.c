@@ -1,12 +1,22 @@
 /* What falls due for a hold: a check, a renewal, doubt, or its end. */
+#include "engine/acquire_spec.h"
 #include "engine/emit.h"
 #include "engine/engine_limits.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/lease_shortening.h"
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/hold/restore_mark.h"
-#include "engine/renew/loss_check.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+
+static uint64_t later_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* Whether this daemon took the hold back because its client's time was over. */
 static bool ran_out(const struct engine *eng, const struct hold *h)
@@ -20,10 +30,31 @@ static bool ran_out(const struct engine *eng, const struct hold *h)
     return false;
 }
 
+/* Until when the hold lasts by an answer to RENEW that is here, and waits for the check
+ * of another hold; 0: there is none. */
+static uint64_t renewed_until(const struct engine *eng, const struct hold *h)
+{
+    uint64_t until = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &h->lock->activity->renews)
+    {
+        const struct inflight_op *w =
+            container_of(it, struct pending_request, in_lock)->in_flight;
+
+        if (w != NULL && w->renewed_token == h->token && !w->cut &&
+            !asked_before(eng, h->lock, w->op.key) &&
+            !lock_shortened_since(eng, h->lock, hold_field(h), w->op.key)) {
+            until = later_of(until, lease_valid_until(w->sent, w->lease_ms));
+        }
+    }
+    return until;
+}
+
 void hold_on_timer(struct engine *eng, struct hold *h)
 {
-    if (eng->now >= h->until && loss_check_renewed_until(eng, h) > eng->now) {
-        h->until = loss_check_renewed_until(eng, h); /* its client will hear of it */
+    if (eng->now >= h->until) {
+        h->until = later_of(h->until, renewed_until(eng, h));
     }
     if (eng->now >= h->until) {
         if (!hold_is_ending(h) || ran_out(eng, h)) {

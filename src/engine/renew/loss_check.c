@@ -11,14 +11,12 @@
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
-#include "engine/hold/lease_shortening.h"
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
 #include "util/alloc.h"
@@ -279,6 +277,7 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
         return false;
     }
     w->checked = true;
+    w->renewed_token = w->kind == INFLIGHT_ATTACH && r->status == OP_OK ? r->token : 0;
     w->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
     w->check->lease_ms = CHECK_LEASE_MS;
     w->check->about = w;
@@ -359,29 +358,4 @@ const struct op_result *on_loss_check_reply(struct engine *eng,
         }
     }
     return &v->result;
-}
-
-uint64_t loss_check_renewed_until(const struct engine *eng, const struct hold *h)
-{
-    uint64_t until = 0;
-    struct list *it;
-
-    LIST_FOREACH(it, &h->lock->activity->renews)
-    {
-        const struct inflight_op *w =
-            container_of(it, struct pending_request, in_lock)->in_flight;
-        const struct op_result *r =
-            w == NULL || w->check == NULL ? NULL : &w->check->loss_check->result;
-        uint64_t valid;
-
-        if (r == NULL || r->status != OP_OK || r->token != h->token || w->cut ||
-            !span_eq(r->attach.field, hold_field(h)) ||
-            asked_before(eng, h->lock, w->op.key) ||
-            lock_shortened_since(eng, h->lock, hold_field(h), w->op.key)) {
-            continue;
-        }
-        valid = lease_valid_until(w->sent, w->lease_ms);
-        until = valid > until ? valid : until;
-    }
-    return until;
 }

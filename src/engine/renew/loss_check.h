@@ -4,10 +4,8 @@
 #define LATCHD_ENGINE_RENEW_LOSS_CHECK_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct engine;
-struct hold;
 struct inflight_op;
 struct op_result;
 
@@ -22,8 +20,4 @@ void loss_check_send(struct engine *eng, struct inflight_op *check);
 const struct op_result *on_loss_check_reply(struct engine *eng,
                                             struct inflight_op *check,
                                             const struct op_result *r);
-/* Until when the hold lasts by an answer to RENEW that waits for its loss check; 0: there
- * is none. */
-uint64_t loss_check_renewed_until(const struct engine *eng, const struct hold *h);
-
 #endif
