@@ -35,6 +35,8 @@
 #define LATCHD_ID_MAX 64
 #define LATCHD_LEASE_MIN_MS 100
 #define LATCHD_KEEP_DEFAULT_MS 2000
+#define LATCHD_HEARTBEAT_MIN_MS 200
+#define LATCHD_HEARTBEAT_MAX_MS 60000     /* of 16 bits */
 #define LATCHD_MLOCK_MAX 1000             /* names of one MLOCK */
 #define LATCHD_PERMITS_MAX 1000           /* permits of one LOCK */
 #define LATCHD_LIMIT_MAX 2147483647       /* permits of one semaphore */

@@ -116,6 +116,13 @@ bool cmd_is_busy(void *ctx, struct conn *conn)
     return engine_conn_busy(c->env.engine, conn_id(conn));
 }
 
+uint32_t cmd_heartbeat(void *ctx, struct conn *conn)
+{
+    struct cmd *c = ctx;
+
+    return engine_conn_heartbeat(c->env.engine, conn_id(conn));
+}
+
 /* Grants whose replies are still effects of this turn will not reach the connection. */
 static void take_back_unwritten(struct cmd *c, uint64_t conn)
 {

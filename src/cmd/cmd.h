@@ -23,6 +23,7 @@ struct cmd_limits {
     bool one_tag;            /* Redis Cluster: a name has no brace, or one {tag} */
     uint64_t max_lease_ms;
     uint64_t max_keep_ms;
+    uint64_t watchdog_ms; /* a HEARTBEAT is at most that long */
     uint64_t max_wait_ms; /* 0: no limit */
     int64_t slowlog_us;   /* commands that take this long are logged; -1: none */
     uint64_t slowlog_len; /* entries of the slow log */
@@ -149,6 +150,7 @@ void cmd_on_again(void *ctx, struct conn *conn);
 void cmd_on_ran(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
 bool cmd_is_busy(void *ctx, struct conn *conn);
+uint32_t cmd_heartbeat(void *ctx, struct conn *conn);
 bool cmd_is_unauthenticated(void *ctx, struct conn *conn);
 size_t cmd_keeps(void *ctx, struct conn *conn);
 

@@ -58,6 +58,9 @@ static void do_effect(struct server *s, const struct effect *fx)
             store_unsubscribe(s->store, fx->channel.name, fx->channel.lock_class);
         }
         break;
+    case EFFECT_HEARTBEAT:
+        net_set_heartbeat(s->net, fx->heartbeat.conn, fx->heartbeat.every_ms);
+        break;
     case EFFECT_ANNOUNCE:
         store_announce(s->store, fx->announcement);
         break;
@@ -139,6 +142,7 @@ static void on_timer(uv_timer_t *timer)
         histogram_add(&s->loop_lag, s->now_ms > due ? (s->now_ms - due) * 1000 : 0);
     }
     if (s->phase < SERVER_CLOSING) {
+        net_sweep_heartbeats(s->net, s->now_ms);
         each_second(s);
         web_tick(s);
     }
@@ -155,6 +159,7 @@ static void arm_timer(struct server *s)
     uint64_t now;
 
     at = earlier_of(at, cmd_next_deadline(s->cmd));
+    at = earlier_of(at, net_next_sweep(s->net));
     at = earlier_of(at, web_next_ms(s));
     if (s->notify.watchdog_ms != 0) {
         at = earlier_of(at, s->next_alive_ms);

@@ -325,6 +325,7 @@ static void make_clients_side(struct server *s)
                                 .on_ran = cmd_on_ran,
                                 .on_close = cmd_on_close,
                                 .is_busy = cmd_is_busy,
+                                .heartbeat = cmd_heartbeat,
                                 .is_unauthenticated = cmd_is_unauthenticated,
                                 .keeps = cmd_keeps,
                             });

@@ -193,6 +193,7 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
                req->kind == KIND_PLAIN && w->lease == LEASE_WATCHDOG && !eng->quorum;
     w->grace_ms =
         req->has & LOCK_HAS_GRACE ? (int64_t)req->grace_ms : eng->cfg.grace_ms;
+    w->heartbeat_ms = (uint16_t)req->heartbeat_ms;
     return w;
 }
 

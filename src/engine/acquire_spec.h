@@ -35,8 +35,9 @@ struct acquire_spec {
     uint8_t member_len;
     struct spec_text {
         uint16_t at, len;
-    } field, entry, id; /* see spec_field() and the like */
-    char data[];        /* the texts; the fair queue member first */
+    } field, entry, id;    /* see spec_field() and the like */
+    uint16_t heartbeat_ms; /* 0: none */
+    char data[];           /* the texts; the fair queue member first */
 };
 
 #define ID_FIELD_PREFIX LATCHD_RESERVED_OWNER_PREFIX "id:"

@@ -142,6 +142,7 @@ enum effect_kind {
     EFFECT_WAITED,      /* waited */
     EFFECT_SUBSCRIBE,   /* channel: listen on it, report engine_on_subscribed() */
     EFFECT_UNSUBSCRIBE, /* channel */
+    EFFECT_HEARTBEAT,   /* heartbeat: see engine_conn_heartbeat() */
     EFFECT_ANNOUNCE,    /* announcement: for engine_announced() at the other daemons */
 };
 
@@ -190,6 +191,12 @@ struct effect_channel {
     struct span member;
 };
 
+/* A connection got a hold for which it has to say something that often. */
+struct effect_heartbeat {
+    uint64_t conn;
+    uint32_t every_ms;
+};
+
 struct effect {
     enum effect_kind kind;
     union {
@@ -198,6 +205,7 @@ struct effect {
         struct effect_notice notice;
         struct effect_waited waited;
         struct effect_channel channel;
+        struct effect_heartbeat heartbeat;
         struct span announcement;
     };
 };

@@ -106,6 +106,14 @@ void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a)
     r->grant = a->grant;
 }
 
+void emit_heartbeat(struct engine *eng, const struct attach *a)
+{
+    struct effect *f = effects_add(&eng->fx, EFFECT_HEARTBEAT);
+
+    f->heartbeat.conn = a->session->conn.key;
+    f->heartbeat.every_ms = a->entry->spec->heartbeat_ms;
+}
+
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
                  size_t count, uint64_t grant)
 {

@@ -45,6 +45,7 @@ void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
 void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
                      struct span data);
 void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a);
+void emit_heartbeat(struct engine *eng, const struct attach *a);
 /* `tokens` must live as long as the effects. */
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
                  size_t count, uint64_t grant);

@@ -122,6 +122,7 @@ struct lock_req {
     uint64_t lease_ms;
     uint64_t keep_ms;
     uint64_t grace_ms;
+    uint32_t heartbeat_ms; /* how often its connection has to say something; 0: never */
     /* LOCK_*; without WAIT: waits for ever, without LEASE: watchdog */
     unsigned has;
     uint32_t user; /* the user of the connection; see below */
@@ -215,6 +216,10 @@ enum grant_state engine_grant_state(const struct engine *eng, uint64_t conn,
 
 /* Whether the connection holds or waits, and so must not be closed as idle. */
 bool engine_conn_busy(const struct engine *eng, uint64_t conn);
+
+/* How often the connection has to say something, in ms: the least of its holds'
+ * heartbeats; 0: never. EFFECT_HEARTBEAT tells when it got one. */
+uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn);
 
 /* Ends the wait of that LOCK now, as if its time were over. Does nothing if none waits.
  */

@@ -1,4 +1,5 @@
 /* Requests about a connection: the end of it, of its wait, and of a grant. */
+#include "engine/acquire_spec.h"
 #include "engine/effect.h"
 #include "engine/emit.h"
 #include "engine/engine.h"
@@ -95,6 +96,27 @@ bool engine_conn_busy(const struct engine *eng, uint64_t conn)
 
     return s != NULL && !(list_empty(&s->waiters) && list_empty(&s->attaches) &&
                           list_empty(&s->pending_requests) && list_empty(&s->mlocks));
+}
+
+uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn)
+{
+    const struct session *s = session_find(eng, conn);
+    uint32_t least = 0;
+    struct list *it;
+
+    if (s == NULL) {
+        return 0;
+    }
+    LIST_FOREACH(it, &s->attaches)
+    {
+        const struct entry *e = container_of(it, struct attach, in_session)->entry;
+        uint32_t every_ms = entry_is_ending(e) ? 0 : e->spec->heartbeat_ms;
+
+        if (every_ms != 0 && (least == 0 || every_ms < least)) {
+            least = every_ms;
+        }
+    }
+    return least;
 }
 
 void engine_end_wait(struct engine *eng, struct call_ref from)

@@ -103,6 +103,7 @@ static void close_conn(struct conn *c, bool unread)
         return;
     }
     c->state = CONN_CLOSED;
+    conn_end_heartbeat(c);
     list_del(&c->work);
     list_del(&c->dirty);
     list_del(&c->all);
@@ -358,6 +359,7 @@ const char *conn_end_text(const struct conn *c)
         [END_LOGIN] = "failed to log in too often",
         [END_UNAUTHENTICATED] = "did not log in within auth-timeout",
         [END_EVICTED] = "had most when all had more than maxmemory-clients",
+        [END_HEARTBEAT] = "was silent for longer than its HEARTBEAT",
         [END_UNAUTH_EVICTED] = "had not logged in, and others came to maxclients",
     };
 

@@ -44,6 +44,7 @@ enum conn_end {
     END_UNAUTHENTICATED, /* did not log in within auth-timeout */
     END_UNAUTH_EVICTED,  /* made room for another connection before it logged in */
     END_EVICTED,         /* the largest client while maxmemory-clients was exceeded */
+    END_HEARTBEAT, /* was silent for longer than it may, see net_set_heartbeat() */
     END_COUNT
 };
 
@@ -71,6 +72,9 @@ struct conn_handler {
     /* True: the conn still has to log in. False: it is trusted from now on. Not called
      * again once conn_set_trusted() has said so. May be NULL: every conn is trusted. */
     bool (*is_unauthenticated)(void *ctx, struct conn *c);
+    /* How often the conn has to say something, in ms, by what it holds now; 0: never.
+     * Called when it was silent for too long. Needed with net_set_heartbeat() only. */
+    uint32_t (*heartbeat)(void *ctx, struct conn *c);
     /* Bytes that the handler keeps for the conn. Must be cheap. May be NULL: none. */
     size_t (*keeps)(void *ctx, struct conn *c);
 };
@@ -91,6 +95,7 @@ struct net_stats {
     uint64_t late;                    /* closed: not logged in in time */
     uint64_t evicted;                 /* closed: largest client over `memory` */
     uint64_t evicted_unauthenticated; /* closed to make room before they logged in */
+    uint64_t silent;                  /* closed: missed their heartbeat */
 };
 
 /* Creates a net. It owns a uv handle until net_close(), which keeps the loop turning
@@ -122,6 +127,16 @@ void net_close(struct net *n);
 void net_tick(struct net *n, uint64_t now_ms);
 
 struct conn *net_find(struct net *n, uint64_t id);
+
+/* From now on the conn has to say something at least every so many ms, if it need not
+ * do so more often already; otherwise it is closed, up to 100 ms later. Its time stands
+ * still while one of its requests waits, and begins anew after this process stood
+ * still. Does nothing if the conn is gone. */
+void net_set_heartbeat(struct net *n, uint64_t conn, uint32_t every_ms);
+/* When net_sweep_heartbeats() is needed next; UINT64_MAX: not at all. */
+uint64_t net_next_sweep(const struct net *n);
+void net_sweep_heartbeats(struct net *n, uint64_t now_ms);
+
 typedef void conn_fn(void *ctx, struct conn *c);
 /* Calls `fn` for each conn: first those that have logged in, then the others, each
  * oldest first. `fn` may close its conn, and no other. */

@@ -70,6 +70,7 @@ void net_free(struct net *n)
     net_close(n);
     free_dead(n);
     table_fini(&n->table);
+    table_fini(&n->heartbeats);
     tls_unref(n->tls);
     resp_parser_free(n->parser);
     pool_fini(&n->pool);

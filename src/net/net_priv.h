@@ -64,7 +64,7 @@ struct conn {
     uint32_t counted; /* its part of net->memory */
     unsigned ran : 9; /* requests in this turn, at most TURN_REQUESTS */
     enum conn_state state : 2;
-    enum conn_end end : 4;
+    enum conn_end end : 5;
     enum conn_flow flow : 2;
     bool opened : 1;  /* on_open accepted it, so on_close must follow */
     bool running : 1; /* inside on_request */
@@ -74,8 +74,9 @@ struct conn {
     bool known : 1;  /* it was trusted once, so it is in net->conns */
     bool again : 1;  /* on_again() must be called */
     bool input_over : 1;
-    bool broken : 1; /* the stream ended with an error */
-    bool unsent : 1; /* the peer has not taken in every reply */
+    bool broken : 1;        /* the stream ended with an error */
+    bool unsent : 1;        /* the peer has not taken in every reply */
+    bool has_heartbeat : 1; /* it is in net->heartbeats */
 };
 
 struct net {
@@ -97,6 +98,7 @@ struct net {
     struct list leaving;   /* the peer left; closed later, see TURN_ENDS */
     struct list dead;
     struct list listeners;
+    struct table heartbeats; /* by the conn's id: few have one */
     struct waker *waker;
     size_t client_max;
     uint32_t turn;
@@ -105,6 +107,7 @@ struct net {
     size_t memory;       /* sum of `counted` */
     uint64_t last_id;
     uint64_t linger_checked_ms;
+    uint64_t swept_ms;  /* time of the last sweep of the heartbeats */
     uint64_t ticked_ms; /* time of the last net_tick(), for late logins */
 };
 
@@ -123,6 +126,9 @@ bool net_evict_unauthenticated(struct net *n);
 /* Closes some of the conns that did not log in in time. */
 void net_show_out(struct net *n);
 bool net_has_late(const struct net *n);
+
+/* heartbeat.c: lets the conn be silent. */
+void conn_end_heartbeat(struct conn *c);
 
 /* Creates a conn that is in no list yet. NULL: the peer has gone already. */
 struct conn *conn_accept(struct net *n, int fd, bool is_unix, bool tls);

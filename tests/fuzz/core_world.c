@@ -189,6 +189,7 @@ static void do_effects(void)
             want(&fx.channel);
             break;
         case EFFECT_UNSUBSCRIBE:
+        case EFFECT_HEARTBEAT:
         case EFFECT_ANNOUNCE:
             break;
         }

@@ -57,6 +57,7 @@ struct engine_fixture {
     char told[8192];    /* "uncertain:job>1,2 ...": to which connections, if any */
     char subs[256];     /* "+job -job ..." */
     char announced[512];
+    struct effect_heartbeat heartbeat; /* the last one */
     char waited[512]; /* "granted:job>1:owner:300 ...": long waits, and whose */
 };
 

@@ -195,6 +195,9 @@ void fixture_collect(struct engine_fixture *e)
         case EFFECT_UNSUBSCRIBE:
             append_name(e->subs, sizeof(e->subs), "-", f->channel.name);
             break;
+        case EFFECT_HEARTBEAT:
+            e->heartbeat = f->heartbeat;
+            break;
         case EFFECT_ANNOUNCE:
             append_name(e->announced, sizeof(e->announced), "", f->announcement);
             break;

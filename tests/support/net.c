@@ -121,6 +121,11 @@ static bool is_busy(void *ctx, struct conn *c)
     return seen.busy;
 }
 
+static uint32_t heartbeat(void *ctx, struct conn *c)
+{
+    return seen.heartbeat;
+}
+
 static bool is_unauthenticated(void *ctx, struct conn *c)
 {
     return seen.strange;
@@ -137,6 +142,7 @@ static const struct conn_handler HANDLER = { .on_event = on_event,
                                              .on_again = on_again,
                                              .on_close = on_close,
                                              .is_busy = is_busy,
+                                             .heartbeat = heartbeat,
                                              .is_unauthenticated = is_unauthenticated,
                                              .keeps = keeps };
 

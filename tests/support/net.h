@@ -17,6 +17,7 @@ struct net_seen {
     uint64_t last;              /* id of the conn that opened last */
     uint64_t keeper;            /* id of the conn for which the handler keeps.. */
     size_t kept;                /* ..so much */
+    uint32_t heartbeat;         /* what the handler says of it */
     bool refuse, busy, strange; /* what the handler is to say */
 };
 

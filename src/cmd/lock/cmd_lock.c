@@ -64,6 +64,7 @@ static struct lock_req lock_request(struct command_ctx *ctx,
         .lease_ms = args->lease_ms,
         .keep_ms = args->keep_ms,
         .grace_ms = args->grace_ms,
+        .heartbeat_ms = (uint32_t)args->heartbeat_ms,
         .has = given_terms(args),
         .user = ctx->client->user->id,
     };

@@ -13,7 +13,7 @@
 const struct lock_syntax SYNTAX_LOCK = {
     "LOCK",
     OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE |
-        OPT_LOCAL | OPT_OF,
+        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF,
     RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
 };
 const struct lock_syntax SYNTAX_UNLOCK = {
@@ -34,7 +34,7 @@ const struct lock_syntax SYNTAX_LOCKS = { "LOCKS",
                                           0 };
 const struct lock_syntax SYNTAX_MLOCK = { "MLOCK",
                                           OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID |
-                                              OPT_KEEP | OPT_GRACE,
+                                              OPT_KEEP | OPT_GRACE | OPT_HEARTBEAT,
                                           RULE_NAMES | RULE_MAX_WAIT | RULE_TAKES };
 const struct lock_syntax SYNTAX_WAITERS = { "WAITERS", OPT_COUNT, RULE_NAME };
 
@@ -168,6 +168,10 @@ static bool check_together(struct lock_parse *p)
     }
     if ((has & OPT_GRACE) != 0 && (has & OPT_LEASE) != 0) {
         return lock_parse_reject(p, "GRACE and LEASE exclude each other: "
+                                    "a fixed lease is not tied to a connection");
+    }
+    if ((has & OPT_HEARTBEAT) != 0 && (has & OPT_LEASE) != 0) {
+        return lock_parse_reject(p, "HEARTBEAT and LEASE exclude each other: "
                                     "a fixed lease is not tied to a connection");
     }
     if ((has & OPT_OF) != 0 && (has & OPT_PERMITS) == 0) {

@@ -44,6 +44,7 @@ enum lock_option {
     OPT_LOCAL = 1 << 16,
     OPT_PERMITS = 1 << 17,
     OPT_OF = 1 << 18,
+    OPT_HEARTBEAT = 1 << 19,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */
@@ -83,6 +84,7 @@ struct lock_args {
     uint64_t lease_ms;
     uint64_t keep_ms;
     uint64_t grace_ms;
+    uint64_t heartbeat_ms;
     uint64_t token;
     uint64_t cursor;
     uint32_t permits;

@@ -55,6 +55,15 @@ static bool read_grace(struct lock_parse *p, struct span text)
     return read_ms(p, "GRACE", text, 0, p->limits->max_lease_ms, &p->args->grace_ms);
 }
 
+static bool read_heartbeat(struct lock_parse *p, struct span text)
+{
+    uint64_t lease = p->limits->watchdog_ms;
+
+    return read_ms(p, "HEARTBEAT", text, LATCHD_HEARTBEAT_MIN_MS,
+                   lease < LATCHD_HEARTBEAT_MAX_MS ? lease : LATCHD_HEARTBEAT_MAX_MS,
+                   &p->args->heartbeat_ms);
+}
+
 /* Printable ASCII without space, so that event payloads and logs stay readable. */
 static bool is_word(struct span s)
 {
@@ -186,7 +195,7 @@ static const struct {
     { "MATCH", OPT_MATCH, read_match }, { "COUNT", OPT_COUNT, read_count },
     { "TOP", OPT_TOP, read_top },       { "VALUE", OPT_VALUE, read_value },
     { "LOCAL", OPT_LOCAL, NULL },       { "PERMITS", OPT_PERMITS, read_permits },
-    { "OF", OPT_OF, read_limit },
+    { "OF", OPT_OF, read_limit },       { "HEARTBEAT", OPT_HEARTBEAT, read_heartbeat },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
@@ -209,7 +218,7 @@ void lock_options_list(unsigned bits, char *out, size_t room)
 
 static bool refuse_word(struct lock_parse *p, struct span word)
 {
-    char allowed[128];
+    char allowed[160];
     int quoted = word.len > QUOTED_MAX ? QUOTED_MAX : (int)word.len;
 
     if (p->syntax->options == 0) {

@@ -162,6 +162,7 @@ void info_stats(struct cmd *c, struct buf *out)
     buf_printf(out, "rejected_connections:%" PRIu64 "\r\n", net.refused);
     buf_printf(out, "auth_timeouts:%" PRIu64 "\r\nauth_displaced:%" PRIu64 "\r\n",
                net.late, net.evicted_unauthenticated);
+    buf_printf(out, "heartbeats_missed:%" PRIu64 "\r\n", net.silent);
     buf_printf(out, "evicted_clients:%" PRIu64 "\r\n", net.evicted);
     buf_printf(out, "total_error_replies:%" PRIu64 "\r\n", errors);
     buf_printf(out, "acl_access_denied_auth:%" PRIu64 "\r\n",

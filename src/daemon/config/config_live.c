@@ -46,6 +46,7 @@ struct cmd_limits config_live_cmd_limits(const struct config *c)
         .one_tag = config_is_cluster(c),
         .max_lease_ms = c->max_lease_ms,
         .max_keep_ms = c->max_keep_ms,
+        .watchdog_ms = c->watchdog_timeout_ms,
         .max_wait_ms = c->max_wait_ms,
         .slowlog_us = c->slowlog_us,
         .slowlog_len = c->slowlog_len,

@@ -163,6 +163,9 @@ static void add_clients(const struct server *s, struct buf *out)
     prom_counter(out, "latchd_connections_refused_total",
                  "Connections that were one too many, or refused by protected mode.",
                  n.refused);
+    prom_counter(out, "latchd_heartbeats_missed_total",
+                 "Connections that were silent for longer than their HEARTBEAT.",
+                 n.silent);
     prom_counter(out, "latchd_received_bytes_total", "Bytes from clients.", n.bytes_in);
     prom_counter(out, "latchd_sent_bytes_total", "Bytes to clients.", n.bytes_out);
     prom_gauge(out, "latchd_connections_max", "maxclients.", s->config.maxclients);

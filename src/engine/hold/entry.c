@@ -1,6 +1,7 @@
 /* Entries: one LOCK's share of a hold, and the connections that keep it alive. */
 #include "engine/hold/entry.h"
 #include "engine/acquire_spec.h"
+#include "engine/emit.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/hold/hold.h"
@@ -61,6 +62,9 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
         timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
     } else {
         timer_stop(eng, &e->timer);
+    }
+    if (e->spec->heartbeat_ms != 0) {
+        emit_heartbeat(eng, a);
     }
     return a;
 }

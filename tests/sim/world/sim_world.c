@@ -258,6 +258,8 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
         break;
     case EFFECT_WAITED:
         break; /* is not asked for */
+    case EFFECT_HEARTBEAT:
+        break; /* connections that end come by themselves */
     case EFFECT_SUBSCRIBE:
         sub_subscribe(s, d, e->channel.name, e->channel.lock_class);
         break;

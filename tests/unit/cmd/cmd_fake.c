@@ -112,6 +112,11 @@ struct effects *engine_effects(struct engine *l)
     return &none;
 }
 
+uint32_t engine_conn_heartbeat(const struct engine *l, uint64_t conn)
+{
+    return 0;
+}
+
 bool engine_conn_busy(const struct engine *l, uint64_t conn)
 {
     return false;

@@ -8,9 +8,9 @@
 #define ID16 "0123456789abcdef"
 #define X64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static const struct cmd_limits LIMITS = { .max_name = 64,
-                                          .max_lease_ms = 86400000,
-                                          .max_keep_ms = 30000 };
+static const struct cmd_limits LIMITS = {
+    .max_name = 64, .max_lease_ms = 86400000, .max_keep_ms = 30000, .watchdog_ms = 30000
+};
 
 static bool parse(const struct lock_syntax *syntax, const struct cmd_limits *limits,
                   const char *line, struct lock_args *ret, char *reterr)
@@ -73,6 +73,10 @@ static const struct {
     { &SYNTAX_LOCK, "a ID " ID16 " KEEP 30001", "KEEP must be 0..30000" },
     { &SYNTAX_LOCK, "a GRACE 0 LEASE 100", "GRACE and LEASE" },
     { &SYNTAX_LOCK, "a GRACE 86400001", "GRACE must be" },
+    { &SYNTAX_LOCK, "a HEARTBEAT 199", "HEARTBEAT must be 200..30000" },
+    { &SYNTAX_LOCK, "a HEARTBEAT 30001", "HEARTBEAT must be 200..30000" },
+    { &SYNTAX_LOCK, "a HEARTBEAT 500 LEASE 100", "HEARTBEAT and LEASE" },
+    { &SYNTAX_UNLOCK, "a HEARTBEAT 500", "unknown option 'HEARTBEAT'" },
     { &SYNTAX_LOCK, "a READ WRITE", "only one of FAIR, READ, WRITE or PERMITS" },
     { &SYNTAX_LOCK, "a FAIR WAIT 0 write", "only one of FAIR, READ, WRITE or PERMITS" },
     { &SYNTAX_LOCK, "a FAIR FAIR", "FAIR is given twice" },
@@ -217,6 +221,8 @@ static const struct {
     { &SYNTAX_MLOCK, "1 a", 0 },
     { &SYNTAX_MLOCK, "2 a A WAIT 5", OPT_WAIT },
     { &SYNTAX_MLOCK, "3 WAIT LEASE OWNER OWNER joe LEASE 500", OPT_OWNER | OPT_LEASE },
+    { &SYNTAX_LOCK, "a HEARTBEAT 200 GRACE 0", OPT_HEARTBEAT | OPT_GRACE },
+    { &SYNTAX_MLOCK, "1 a HEARTBEAT 30000", OPT_HEARTBEAT },
     { &SYNTAX_MLOCK, "2 a b ID " ID16 " KEEP 9 GRACE 5",
       OPT_ID | OPT_KEEP | OPT_GRACE },
 };
@@ -301,6 +307,20 @@ START_TEST(as_many_names_as_the_limit_says)
     ck_assert(!lock_args_parse(&SYNTAX_MLOCK, &LIMITS, argv, LATCHD_MLOCK_MAX + 1,
                                &args, text));
     ck_assert_str_eq(text, "name 'n30' is given twice");
+}
+
+START_TEST(a_heartbeat_is_a_lease_or_a_minute_at_most)
+{
+    struct cmd_limits limits = LIMITS;
+    struct lock_args args;
+    char text[ARGS_ERROR_ROOM];
+
+    ck_assert(!parse(&SYNTAX_LOCK, &limits, "a HEARTBEAT 30001", &args, text));
+    limits.watchdog_ms = 3600000;
+    ck_assert(parse(&SYNTAX_LOCK, &limits, "a HEARTBEAT 60000", &args, text));
+    ck_assert_uint_eq(args.heartbeat_ms, LATCHD_HEARTBEAT_MAX_MS);
+    ck_assert(!parse(&SYNTAX_LOCK, &limits, "a HEARTBEAT 60001", &args, text));
+    ck_assert_ptr_nonnull(strstr(text, "200..60000"));
 }
 
 START_TEST(a_limit_of_the_wait_makes_it_mandatory)

@@ -259,3 +259,22 @@ START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
     fixture_collect(&e);
     fixture_no_op(&e);
 }
+
+/* The shortest one of what a connection holds counts. */
+START_TEST(a_hold_may_ask_its_connections_for_heartbeats)
+{
+    struct lock_req slow = { .heartbeat_ms = 900 }, quick = { .heartbeat_ms = 200 };
+
+    (void)fixture_grant(&e, 1, "calm", FOREVER, 100);
+    ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 0);
+    ck_assert_uint_eq(e.heartbeat.conn, 0);
+    (void)fixture_grant(&e, 1, "slow", slow, 101);
+    ck_assert_uint_eq(e.heartbeat.conn, 1);
+    ck_assert_uint_eq(e.heartbeat.every_ms, 900);
+    (void)fixture_grant(&e, 1, "quick", quick, 102);
+    ck_assert_uint_eq(e.heartbeat.every_ms, 200);
+    ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 200);
+    fixture_unlock(&e, 1, "quick", (struct hold_req){ .token = 102 });
+    ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 900);
+    ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 2), 0);
+}
