@@ -49,6 +49,10 @@ else
     if held and tonumber(held) > tonumber(token) then
         return 'NOTHELD'
     end
+    -- A Redis that had lost this grant has given its token, and so its members, to another hold.
+    if (call('HGET', holds_key, ':' .. token) or field) ~= field then
+        return 'NOTHELD'
+    end
     if held then
         -- An older hold of the same field was over when this one was granted.
         local token = held

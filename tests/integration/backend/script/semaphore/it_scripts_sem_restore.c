@@ -98,6 +98,19 @@ START_TEST(restoring_makes_no_number_negative)
     sem_expect("1", 2);
 }
 
+/* A Redis that had lost the hold's grant gave its token again; both would be the same
+ * members. */
+START_TEST(a_token_that_another_hold_has_by_now_is_not_put_back)
+{
+    uint64_t token = sem_take(sem_claim(SEM_FIELD_2, 1, 4));
+
+    ck_assert_int_eq(sem_restore(INSTANCE_B, sem_claim(SEM_ID, 1, 4), token)->status,
+                     OP_NOTHELD);
+    sem_expect("3", 1);
+    sem_expect_row(SEM_FIELD_2, token, 1, INSTANCE_A);
+    sem_expect_row(SEM_ID, 0, 0, NULL);
+}
+
 START_TEST(an_older_hold_of_the_same_field_goes)
 {
     uint64_t older = sem_take(sem_claim(SEM_ID, 3, 4));
