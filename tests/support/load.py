@@ -340,11 +340,12 @@ def keeper(client, name, hold_ms=2500):
             yield from unlock(client, name, "ID", got[1])
 
 
-def mover(client, names, hold_ms=60):
-    """Takes a lock through one daemon, RENEWs it through another, and ends it there."""
+def mover(client, names, hold_ms=60, take=lock):
+    """Takes a lock through one daemon, RENEWs it through another, and ends it there. `take` is
+    lock(), or a like of it for another kind."""
     while not client.crowd.leaving:
         name = client.dice.choice(names)
-        got = yield from lock(client, name)
+        got = yield from take(client, name)
         if got is not None:
             mine = ("ID", got[1])
             client.doubts.add(name)
@@ -357,11 +358,11 @@ def mover(client, names, hold_ms=60):
         yield from client.sleep(10)
 
 
-def lessee(client, names, lease_ms=900):
-    """A fixed lease; every other time it is left to end by itself."""
+def lessee(client, names, lease_ms=900, take=lock):
+    """A fixed lease; every other time it is left to end by itself. `take` as for mover()."""
     while not client.crowd.leaving:
         name = client.dice.choice(names)
-        got = yield from lock(client, name, "LEASE", lease_ms, lease_ms=lease_ms)
+        got = yield from take(client, name, "LEASE", lease_ms, lease_ms=lease_ms)
         if got is not None and client.dice.random() < 0.5:
             yield from client.sleep(30)
             yield from unlock(client, name, "ID", got[1])
@@ -371,13 +372,15 @@ def lessee(client, names, lease_ms=900):
         client.doubts.discard(name)
 
 
-def hasty(client, names):
-    """Does not wait for long, holds without an ID, and unlocks with the token."""
+def hasty(client, names, words=(), note=None):
+    """Does not wait for long, holds without an ID, and unlocks with the token. `words` of a LOCK
+    and what the book notes of it are for kinds other than plain."""
     while not client.crowd.leaving:
         name = client.dice.choice(names)
         wait = client.dice.choice((0, 20, 100, 300))
         try:
-            token = yield from client.ask("LOCK", name, "WAIT", wait, wait_ms=wait)
+            token = yield from client.ask("LOCK", name, *words, "WAIT", wait, wait_ms=wait,
+                                          **(note or {}))
             if isinstance(token, int):
                 client.names.add(name)
                 yield from client.sleep(5)
