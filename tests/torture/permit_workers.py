@@ -8,9 +8,11 @@ import functools
 import load
 from checks import CALM
 from history import PERMITS
-from load import lock, unlock, work
+from load import PAUSE_MS, lock, unlock, work
+from resp import Error
 
 LEASE_MS, HOLD_MS = 900, 60
+BEYOND = "the semaphore has fewer permits than that"
 
 
 def words_of(permits, limit):
@@ -20,8 +22,16 @@ def words_of(permits, limit):
 def take(client, name, *words, limit, most, **note):
     """As load.lock(): some permits of a semaphore of `limit`, `most` of them at the most."""
     permits = client.dice.randint(1, most)
-    return (yield from lock(client, name, *words_of(permits, limit), *words, kind=PERMITS,
-                            permits=permits, limit=limit, **note))
+    while not client.crowd.leaving:
+        try:
+            return (yield from lock(client, name, *words_of(permits, limit), *words, kind=PERMITS,
+                                    permits=permits, limit=limit, **note))
+        except Error as why:
+            if BEYOND not in str(why):
+                raise
+            # Redis evicted what was out: until Nemesis.mend_semaphores() has been there.
+            yield from client.sleep(PAUSE_MS)
+    return None
 
 
 def visitor(client, names, limit, most, hold_ms, think_ms, waits=(200, 1000, 4000)):
