@@ -129,14 +129,17 @@ static void believe_attached(struct sim *s, const struct flight *f)
     belief_get(s, f->daemon, n, r->token)->renewing = 0;
 }
 
-/* Another daemon renews that request from now on, also if it was granted anew there. */
+/* Another daemon renews that request from now on, also if it was granted anew there.
+ * Where something from outside ended the hold just after its client had come here, the
+ * daemon from which the client came may have put the hold back (latchd-promises(7),
+ * LIMITS). */
 static void pass_on(struct sim *s, const struct belief *b)
 {
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
 
         if (r->token == b->token && r->name == b->name && r->daemon == b->daemon &&
-            r->id.len > 0) {
+            (r->id.len > 0 || b->excused)) {
             r->moved = true;
         }
     }
