@@ -299,7 +299,7 @@ const struct command COMMANDS[] = {
     { "unlink", cmd_library, -2, KEYS_ALL, CMD_LIBRARY, ACL_HOLD, "library", "0.1.0",
       "key...", "Releases locks that were taken from here by SET.", NUM_OF_KEYS },
     { "unlock", cmd_unlock, -2, KEYS_ONE, CMD_WRITE | CMD_BLOCKING, ACL_HOLD, "lock", "0.1.0",
-      "name " RW_KIND " [TOKEN token] [OWNER owner] [ID request]",
+      "name " RW_KIND " [TOKEN token] [OWNER owner] [ID request] [TO request]",
       "Releases a lock. Returns how many entries its owner still has.", NULL },
     { "unsubscribe", cmd_unsubscribe, -1, KEYS_NONE, CMD_PUBSUB | CMD_NO_MULTI, ACL_LISTEN, "pubsub", "0.1.0",
       "[channel...]", "Stops listening to channels.", NULL },

@@ -28,6 +28,8 @@ struct waiter;
 #define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
 #define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
 #define TEXT_QUORUM SPAN("a quorum has plain locks only")
+#define TEXT_NO_WAITER SPAN("no such waiter")
+#define TEXT_NOT_NEXT SPAN("TO hands over plain and write locks, without a fair queue")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
 #define TEXT_NO_ROOM SPAN("max-waiters reached")

@@ -150,6 +150,8 @@ struct hold_req {
     struct span name;
     struct span owner;
     struct span id;
+    struct span
+        to; /* UNLOCK: the ID of the waiter that is to be next; empty: the first */
     struct span value; /* UNLOCK, RENEW: a pattern of value_hold.h */
     uint64_t token;    /* 0: not given */
     uint64_t lease_ms; /* RENEW LEASE; 0: not given, the watchdog renews */

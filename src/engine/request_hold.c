@@ -16,6 +16,7 @@
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/multi/mlock.h"
+#include "engine/release/successor.h"
 #include "engine/request.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session.h"
@@ -207,8 +208,10 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
 {
     struct pending_request *c;
     struct pending_release *d;
+    struct waiter *to;
 
-    if (unlock_in_memory(eng, e, req)) {
+    if (!successor_choose(eng, lock, e, req, &to) ||
+        ((to == NULL || e == NULL) && unlock_in_memory(eng, e, req))) {
         return;
     }
     c = pending_request_new(eng, PENDING_UNLOCK, lock, req);
@@ -225,6 +228,7 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
                          spec_id(e->spec).len != 0 || !hold_has_one_entry(e->hold);
     d->may_be_parallel =
         d->local != NULL && lock_kind_is_shared(d->local->hold->lock_kind);
+    d->to = to == NULL ? NULL : spec_ref(to->spec);
     d->call = c;
     c->release = d;
 }

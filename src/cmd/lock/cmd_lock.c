@@ -142,6 +142,7 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
         .name = args.name,
         .owner = args.owner,
         .id = args.id,
+        .to = args.to,
         .value = buf_span(&value),
         .token = args.token,
         .tells_token = (args.has & OPT_VALUE) != 0,

@@ -17,7 +17,7 @@ const struct lock_syntax SYNTAX_LOCK = {
     RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
 };
 const struct lock_syntax SYNTAX_UNLOCK = {
-    "UNLOCK", OPT_READ | OPT_WRITE | OPT_TOKEN | OPT_OWNER | OPT_ID, RULE_NAME
+    "UNLOCK", OPT_READ | OPT_WRITE | OPT_TOKEN | OPT_OWNER | OPT_ID | OPT_TO, RULE_NAME
 };
 const struct lock_syntax SYNTAX_RENEW = { "RENEW",
                                           OPT_READ | OPT_WRITE | OPT_TOKEN | OPT_OWNER |

@@ -45,6 +45,7 @@ enum lock_option {
     OPT_PERMITS = 1 << 17,
     OPT_OF = 1 << 18,
     OPT_HEARTBEAT = 1 << 19,
+    OPT_TO = 1 << 20,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */
@@ -78,6 +79,7 @@ struct lock_args {
     size_t name_count;
     struct span owner;
     struct span id;
+    struct span to; /* the ID of the waiter that is to be next */
     struct span value;
     struct span match;
     uint64_t wait_ms;

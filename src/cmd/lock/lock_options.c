@@ -95,14 +95,25 @@ static bool read_owner(struct lock_parse *p, struct span text)
     return true;
 }
 
-static bool read_id(struct lock_parse *p, struct span text)
+static bool read_id_of(struct lock_parse *p, const char *word, struct span text,
+                       struct span *ret)
 {
     if (text.len < LATCHD_ID_MIN || text.len > LATCHD_ID_MAX || !is_word(text)) {
-        return lock_parse_reject(p, "ID must be %d..%d printable bytes without space",
-                                 LATCHD_ID_MIN, LATCHD_ID_MAX);
+        return lock_parse_reject(p, "%s must be %d..%d printable bytes without space",
+                                 word, LATCHD_ID_MIN, LATCHD_ID_MAX);
     }
-    p->args->id = text;
+    *ret = text;
     return true;
+}
+
+static bool read_id(struct lock_parse *p, struct span text)
+{
+    return read_id_of(p, "ID", text, &p->args->id);
+}
+
+static bool read_to(struct lock_parse *p, struct span text)
+{
+    return read_id_of(p, "TO", text, &p->args->to);
 }
 
 static bool read_token(struct lock_parse *p, struct span text)
@@ -196,6 +207,7 @@ static const struct {
     { "TOP", OPT_TOP, read_top },       { "VALUE", OPT_VALUE, read_value },
     { "LOCAL", OPT_LOCAL, NULL },       { "PERMITS", OPT_PERMITS, read_permits },
     { "OF", OPT_OF, read_limit },       { "HEARTBEAT", OPT_HEARTBEAT, read_heartbeat },
+    { "TO", OPT_TO, read_to },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };

@@ -111,6 +111,7 @@ void pending_release_free(struct engine *eng, struct lock *lock,
         lock->activity->parallel_release_count--;
     }
     spec_unref(eng, d->next);
+    spec_unref(eng, d->to);
     list_del(&d->in_lock);
     lock_touch(eng, lock);
     pool_free(&eng->pool, d);

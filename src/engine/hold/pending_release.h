@@ -59,6 +59,8 @@ struct pending_release {
     struct pending_request *call; /* the request that waits for the answer, or NULL */
     /* the claim sent with it for the hand-over; a repetition must name the same */
     struct acquire_spec *next;
+    /* the waiter that the client wants to be next; NULL: whoever is the first */
+    struct acquire_spec *to;
     uint64_t next_asked; /* when its client asked for it */
     uint64_t give_up_at; /* the lease has ended the hold by then */
     enum release_state state;

@@ -11,7 +11,7 @@
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/op.h"
-#include "engine/recovery/quarantine.h"
+#include "engine/release/successor.h"
 #include "engine/wait/waiter.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -54,44 +54,6 @@ struct hold *release_find_forced(const struct lock *lock,
     return NULL;
 }
 
-/* Whether the release ends the very request that waits here with that spec: the request
- * was granted through another daemon, and may not begin again. */
-static bool ends_request(const struct pending_release *d,
-                         const struct acquire_spec *spec)
-{
-    return d->local != NULL && !release_is_if_keeper(d) && spec_id(spec).len != 0 &&
-           span_eq(spec_id(d->local->spec), spec_id(spec));
-}
-
-/* Redis may have granted it already. Then the script would take that for the hand-over
- * of the same release, sent before, and say that what is long gone was released. */
-static bool may_hold(const struct lock *lock, const struct waiter *w,
-                     const struct pending_release *d)
-{
-    return !pending_release_undoes(d, w->spec) &&
-           (w->maybe_granted || lock_undoes(lock, w->spec));
-}
-
-/* The waiter that the lock may move to in the same script. */
-static struct waiter *find_successor(const struct engine *eng, const struct lock *lock,
-                                     const struct pending_release *d)
-{
-    struct waiter *head = lock_head(lock);
-
-    if (head == NULL || head->in_flight != NULL || eng->stopping ||
-        d->lock_class != lock->lock_class ||
-        quarantine_until(eng, lock, head->spec->lock_kind) != 0 ||
-        eng->now < lock->activity->ask_after || eng->quorum ||
-        lock->needs_restore > 0) {
-        return NULL;
-    }
-    if (d->next == NULL ? ends_request(d, head->spec) || may_hold(lock, head, d)
-                        : d->next != head->spec) {
-        return NULL;
-    }
-    return head;
-}
-
 /* How long a tombstone lives. Another daemon that believes in the hold must find the
  * tombstone when it renews, or it reports a loss to its client: so the tombstone lives
  * for a third of the lease, and for all that may hold up that renewal. The other daemon
@@ -116,7 +78,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
 {
     bool parallel = d->state == RELEASE_PARALLEL;
     struct waiter *next =
-        release_is_forced(d) || parallel ? NULL : find_successor(eng, lock, d);
+        release_is_forced(d) || parallel ? NULL : successor_find(eng, lock, d);
     struct inflight_op *w = inflight_new(eng, INFLIGHT_RELEASE, lock);
     struct op *op;
     struct op_release *r;
@@ -129,7 +91,8 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         pending_release_set_state(d, d->state == RELEASE_MAYBE_RUN ? RELEASE_SENT_AGAIN
                                                                    : RELEASE_SENT);
         lock->activity->asking = w;
-        lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
+        /* it looks for the head as well */
+        lock->ask = lock->ask && (next == NULL || next != lock_head(lock));
     }
     if (d->tries++ == 0) {
         const struct hold *h =
@@ -163,7 +126,9 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     w->claimed_before = d->tries > 1; /* the lock may have moved to it */
     r->has_next = true;
     /* A repetition only finds out: it must not give the lock away otherwise. */
-    r->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : choose_yield(eng, lock);
+    r->yield = d->tries > 1 && next == NULL             ? YIELD_ALWAYS
+               : successor_is_named(eng, lock, d, next) ? YIELD_NEVER
+                                                        : choose_yield(eng, lock);
     d->may_free = d->may_free || r->yield != YIELD_NEVER ||
                   lock->activity->fair != NULL || d->lock_class != CLASS_PLAIN;
     r->next = op_make_claim(eng, d->next, w->lease_ms);

@@ -17,6 +17,7 @@
 #include "engine/lock/lock_mode.h"
 #include "engine/release/release.h"
 #include "engine/release/release_log.h"
+#include "engine/release/successor.h"
 #include "engine/schedule/pending_send.h"
 #include "engine/timer.h"
 #include "engine/user_check.h"
@@ -244,7 +245,8 @@ static void step_release(struct engine *eng, struct lock *lock,
     if (pending_release_is_vague(d) && eng->now >= d->give_up_at) {
         pending_release_give_up(eng, lock, d); /* and leads back to lock_step() */
     } else if (user_refuses_release(eng, lock, d) || release_log_defers(eng, lock, d) ||
-               pending_release_awaits_renewal(lock, d)) {
+               pending_release_awaits_renewal(lock, d) ||
+               successor_is_busy(eng, lock, d)) {
         ; /* so does that */
     } else if (eng->up && eng->now >= lock->activity->stand_back_until) {
         release_send(eng, lock, d);
