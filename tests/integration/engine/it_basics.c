@@ -233,6 +233,35 @@ START_TEST(bare_unlock_frees_only_what_is_beyond_doubt)
     stand_down();
 }
 
+static const char *const HELD_BY[] = {
+    "LOCK job",
+    "LOCK job ID 11111111-1111-1111-1111-111111111111",
+    "LOCK job WRITE ID 11111111-1111-1111-1111-111111111111",
+    "LOCK job READ ID 11111111-1111-1111-1111-111111111111",
+    "LOCK job PERMITS 1 OF 2 ID 11111111-1111-1111-1111-111111111111",
+};
+
+START_TEST(an_unlock_by_token_can_be_repeated_here_and_elsewhere, TEST_ROWS(HELD_BY))
+{
+    struct test_daemon *second;
+    struct client *c, *far;
+    int64_t token;
+
+    stand_up(NULL);
+    second = stand_second();
+    c = open_client();
+    far = client_open(second);
+    token = ask_int(c, "%s", HELD_BY[_i]);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
+        ck_assert_int_eq(ask_int(far, "UNLOCK job TOKEN %" PRId64, token), 0);
+    }
+    client_close(c);
+    client_close(far);
+    daemon_stop(second);
+    stand_down();
+}
+
 START_TEST(two_threads_on_one_pooled_connection_exclude_each_other)
 {
     struct client *c;

@@ -159,7 +159,7 @@ if leaves_tombstone then
     if entry and left == 0 then
         names[2] = 'owner:' .. field
     end
-    if id_hold and (what == 'token' or string.sub(field, 1, 10) ~= 'latchd:id:') then
+    if id_hold and (t_token ~= '0' or string.sub(field, 1, 10) ~= 'latchd:id:') then
         names[#names + 1] = 'latchd:' .. held_token
     end
     if (what == 'owner' or what == 'value') and t_entry ~= '' then

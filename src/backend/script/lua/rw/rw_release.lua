@@ -166,7 +166,7 @@ if leaves_tombstone then
     elseif anonymous then
         names[2] = 'latchd:' .. held
     end
-    if what == 'token' and not anonymous then
+    if t_token ~= '0' and not anonymous then
         names[#names + 1] = 'latchd:' .. t_token
     elseif what == 'owner' and t_entry ~= '' then
         names[#names + 1] = t_entry
