@@ -47,8 +47,18 @@ static bool unlock_of(const struct redis_name *n, const struct rtext *field,
     return strncmp(field->s, "owner", 5) == 0 || a->owner.len == 0;
 }
 
-/* Whether that MLOCK may be collecting this hold: not one of another named owner, nor a
- * value hold unless it asks for values. */
+/* Whether the hold is by another ID than that request's, which may have none. */
+static bool is_of_another_id(const struct ask *a, const struct rtext *field)
+{
+    const struct span prefix = SPAN("latchd:id:");
+    struct span text = rtext_span(field);
+
+    return span_starts(text, prefix) &&
+           !span_eq(span_after(text, prefix.len), rtext_span(&a->id));
+}
+
+/* Whether that MLOCK may be collecting this hold: not one of another named owner or of
+ * another ID, nor a value hold unless it asks for values. */
 static bool may_collect(const struct sim_conn *c, const struct redis_name *n,
                         const struct rtext *field)
 {
@@ -57,7 +67,7 @@ static bool may_collect(const struct sim_conn *c, const struct redis_name *n,
 
     return c->open && c->asking && c->ask.kind == ASK_MLOCK && ask_wants(&c->ask, n) &&
            (!owned || rtext_is(field, rtext_span(&c->ask.owner))) &&
-           valued == (c->ask.value.len > 0);
+           !is_of_another_id(&c->ask, field) && valued == (c->ask.value.len > 0);
 }
 
 /* What an MLOCK is collecting is its own. */
