@@ -2,12 +2,14 @@
 -- instance from now on. `attached` is 1 if it may have belonged to another instance before;
 -- `token` is a new one if the fence key was lost.
 --@needs last kind call claim_keeper instance now helper_ttl entries_key claim_entry raise
---@needs lock lease who claim fence_key seen queue taken
+--@needs lock lease who claim fence_key seen queue taken keeper
 --@sets counted counter
 --@leaves attached token
 local attached, token = 0, last
 if kind == 'i' then
-    call('SET', claim_keeper, instance .. taken, 'PX', helper_ttl)
+    -- What its client came back to here after it had asked stays as late as that.
+    local since = string.sub(keeper or '', 1, 16) == instance and string.sub(keeper, 17, 32) or ''
+    call('SET', claim_keeper, instance .. (since > taken and since or taken), 'PX', helper_ttl)
     attached = 1
 elseif kind == 'n' then
     local value = call('HGET', entries_key, claim_entry)
