@@ -10,11 +10,11 @@
 #define R1 "11111111-1111-1111-1111-111111111111"
 
 enum {
-    SHORT = 200,  /* for those who fall silent */
-    LONG = 2000,  /* for those who are heard, on a machine that may be busy */
-    OFTEN = 100,  /* how often they are heard */
-    STILL = 1000, /* latchd stands still for longer than that heartbeat */
-    STILL_BEAT = 500,
+    SHORT = 200,   /* for those who are silent from the grant on */
+    LONGER = 1000, /* for those who say something more, and are silent then */
+    LONG = 2000,   /* for those who are heard, on a machine that may be busy */
+    OFTEN = 100,   /* how often they are heard */
+    STILL = 2000,  /* latchd stands still for longer than a heartbeat */
 };
 
 static void spend(uint64_t ms)
@@ -100,8 +100,8 @@ START_TEST(a_client_that_waits_for_a_reply_is_not_silent)
     holder = open_client();
     other = open_client();
     (void)ask_int(other, "LOCK far");
-    (void)ask_int(holder, "LOCK job HEARTBEAT 200 GRACE 0");
-    ask_nil(holder, "LOCK far WAIT 1000");
+    (void)ask_int(holder, "LOCK job HEARTBEAT 1000 GRACE 0");
+    ask_nil(holder, "LOCK far WAIT 2500");
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     client_close(holder);
     client_close(other);
@@ -114,10 +114,10 @@ START_TEST(without_the_lock_a_client_may_be_silent)
 
     stand_up(NULL);
     c = open_client();
-    (void)ask_int(c, "LOCK job HEARTBEAT 200");
+    (void)ask_int(c, "LOCK job HEARTBEAT 1000");
     (void)ask_int(c, "LOCK calm");
     ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
-    spend(3 * SHORT);
+    spend(2 * LONGER);
     says_pong(c);
     client_close(c);
     stand_down();
@@ -133,7 +133,7 @@ START_TEST(a_connection_that_takes_the_hold_over_is_heard_or_closed)
     first = open_client();
     second = open_client();
     next = open_client();
-    (void)ask_int(first, "LOCK job ID " R1 " HEARTBEAT 200 GRACE 0");
+    (void)ask_int(first, "LOCK job ID " R1 " HEARTBEAT 1000 GRACE 0");
     (void)ask_int(second, "RENEW job ID " R1);
     client_send(next, "LOCK job");
     expect_closed(first);
@@ -152,7 +152,7 @@ START_TEST(a_daemon_that_stood_still_blames_nobody)
 
     stand_up(NULL);
     holder = open_client();
-    (void)ask_int(holder, "LOCK job HEARTBEAT 500 GRACE 0");
+    (void)ask_int(holder, "LOCK job HEARTBEAT 1000 GRACE 0");
     (void)kill(daemon_pid(stand.daemon), SIGSTOP);
     spend(STILL);
     (void)kill(daemon_pid(stand.daemon), SIGCONT);
