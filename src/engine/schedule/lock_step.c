@@ -231,7 +231,7 @@ static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
         return true;
     }
     if (lock_head(lock) == NULL && list_empty(&a->releases) && !eng->stopping &&
-        list_empty(&a->waiting_for_restore) && eng->up &&
+        list_empty(&a->waiting_for_restore) && fair_idle(lock) && eng->up &&
         heap_armed(&loan->timer.node) && eng->now < loan->lends_until) {
         return false; /* somebody may come */
     }
