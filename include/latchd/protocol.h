@@ -37,6 +37,7 @@
 #define LATCHD_KEEP_DEFAULT_MS 2000
 #define LATCHD_HEARTBEAT_MIN_MS 200
 #define LATCHD_HEARTBEAT_MAX_MS 60000     /* of 16 bits */
+#define LATCHD_DATA_MAX 4096              /* of LOCK ... DATA */
 #define LATCHD_MLOCK_MAX 1000             /* names of one MLOCK */
 #define LATCHD_PERMITS_MAX 1000           /* permits of one LOCK */
 #define LATCHD_LIMIT_MAX 2147483647       /* permits of one semaphore */

@@ -32,7 +32,7 @@ struct span span_put2(char **at, struct span a, struct span b)
 
 static struct span text_of(const struct acquire_spec *w, struct spec_text t)
 {
-    return span_of(w->data + t.at, t.len);
+    return span_of(w->texts + t.at, t.len);
 }
 
 struct span spec_field(const struct acquire_spec *w)
@@ -50,9 +50,14 @@ struct span spec_id(const struct acquire_spec *w)
     return text_of(w, w->id);
 }
 
+struct span spec_data(const struct acquire_spec *w)
+{
+    return text_of(w, w->data);
+}
+
 struct span spec_member(const struct acquire_spec *w)
 {
-    return span_of(w->data, w->member_len);
+    return span_of(w->texts, w->member_len);
 }
 
 /* Writes `a` and then `b` at *at, and moves *at on. */
@@ -61,7 +66,7 @@ static struct spec_text put_text(const struct acquire_spec *w, char **at, struct
 {
     struct span text = span_put2(at, a, b);
 
-    return (struct spec_text){ .at = (uint16_t)(text.ptr - w->data),
+    return (struct spec_text){ .at = (uint16_t)(text.ptr - w->texts),
                                .len = (uint16_t)text.len };
 }
 
@@ -78,7 +83,7 @@ static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
                                        size_t bytes)
 {
     struct acquire_spec *w =
-        pool_alloc(&eng->pool, offsetof(struct acquire_spec, data) + bytes);
+        pool_alloc(&eng->pool, offsetof(struct acquire_spec, texts) + bytes);
 
     w->refs = 1;
     w->kind = kind;
@@ -170,8 +175,8 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
 
     w = spec_alloc(eng, kind,
                    MEMBER_PREFIX.len + serial.len + field_room(kind, req) +
-                       entry_room(req));
-    at = w->data;
+                       entry_room(req) + req->data.len);
+    at = w->texts;
     w->user = req->user;
     w->lock_kind = req->kind;
     w->permits = req->permits;
@@ -185,6 +190,7 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
         w->id = rest_of(w->entry, strlen(ID_ENTRY_PREFIX));
         w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
     }
+    w->data = put_text(w, &at, req->data, SPAN_NONE);
     w->lease = (req->has & LOCK_IS_ENDLESS) != 0  ? LEASE_ENDLESS
                : (req->has & LOCK_HAS_LEASE) != 0 ? LEASE_FIXED
                                                   : LEASE_WATCHDOG;
@@ -209,18 +215,19 @@ static struct span find_id(struct span field, struct span entry)
 }
 
 struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
-                                struct span field, struct span entry)
+                                struct span field, struct span entry, struct span data)
 {
     struct span id = find_id(field, entry);
     struct acquire_spec *w =
-        spec_alloc(eng, field_kind(field), field.len + entry.len + id.len);
-    char *at = w->data;
+        spec_alloc(eng, field_kind(field), field.len + entry.len + id.len + data.len);
+    char *at = w->texts;
 
     w->lock_kind = lock_kind;
     w->found = true;
     w->field = put_text(w, &at, field, SPAN_NONE);
     w->entry = put_text(w, &at, entry, SPAN_NONE);
     w->id = put_text(w, &at, id, SPAN_NONE);
+    w->data = put_text(w, &at, data, SPAN_NONE);
     return w;
 }
 

@@ -81,6 +81,7 @@ struct info_hold {
     uint64_t held_ms;
     uint64_t left_ms; /* of the lease, as far as the hold is known to last */
     bool local;       /* granted from memory, and in the field of a loan */
+    struct span data; /* see lock_req; known if `token` is */
 };
 
 /* Which command asks: LOCKINFO, or SEMAPHORE INFO, for which a name that is no

@@ -29,6 +29,7 @@ struct waiter;
 #define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
 #define TEXT_QUORUM SPAN("a quorum has plain locks only")
 #define TEXT_NO_WAITER SPAN("no such waiter")
+#define TEXT_OTHER_DATA SPAN("that owner or ID has it with other DATA")
 #define TEXT_NOT_NEXT SPAN("TO hands over plain and write locks, without a fair queue")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")

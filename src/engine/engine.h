@@ -115,6 +115,9 @@ struct lock_req {
     struct span owner;
     struct span id;
     struct span value; /* of a value hold, see value_hold.h; empty: none is asked for */
+    /* What LEADER and LOCKINFO tell of the hold, at most LATCHD_DATA_MAX bytes; not for
+     * READ and PERMITS, nor with LOCK_IS_LOCAL */
+    struct span data;
     /* When a client that polls asked first: its place in the queue is from then, and
      * its wait goes on when this one ends. 0: the client does not poll. */
     uint64_t polls_since;

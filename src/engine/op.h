@@ -55,6 +55,7 @@ struct claim {
     /* ANONYMOUS: the request, `<instance>:<n>`; NAMED: the entry id */
     struct span entry;
     struct span member; /* `latchd:<instance>:<n>`: its place in the fair queue */
+    struct span data;   /* not READ, PERMITS: what others are to know of the hold */
     uint64_t lease_ms;
     /* How long before the op its client asked: another instance that the client asked
      * since has it by now. 0: no longer ago than ASKED_AGAIN_MS. */
@@ -102,7 +103,7 @@ enum op_kind {
     OP_LEAVE,         /* op.queue */
     OP_LIMIT,         /* op.limit */
 };
-/* The result of INSPECT: OK lock_kind fields[] queue[] ttl token who.
+/* The result of INSPECT: OK lock_kind fields[] queue[] ttl token who data.
  *
  * Every op that removes the head of the fair queue of a free lock, and does not grant
  * the lock, publishes to the head that is there in the end, once. ACQUIRE with `fair`,
@@ -134,8 +135,12 @@ enum op_kind {
  * none. BUSY and an OK that leaves none free say after which time permits come back by
  * themselves.
  *
+ * A hold has the data of the claim that began it. An ID's claim has to have the same
+ * data each time, a named owner's the same or none: else OTHER_DATA, nothing happened.
+ *
  * -> OK token count attached elsewhere fair permits, BUSY ttl fair, OVER (there is a
- * tombstone), ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE, NOSEMAPHORE, BEYOND */
+ * tombstone), ELSEWHERE, UPGRADE, OTHER_DATA, BEHIND token, WRONGTYPE, NOSEMAPHORE,
+ * BEYOND */
 struct op_acquire {
     struct claim claim;
     /* Plain, not anonymous: the token of a grant, if `propose` is above the last token;
@@ -265,8 +270,8 @@ struct op_renew {
  * target gets `lease_ms` (`exact`: no more than that, unless other entries share the
  * hold). The ttl of a reader is the smaller one of its hold keys' and the lock's.
  * ELSEWHERE: another instance took over after this op was sent; nothing happened.
- * -> OK owner(field) lock_kind entry token ttl permits, NOTHELD, ELSEWHERE, AMBIGUOUS,
- * WRONGTYPE */
+ * -> OK owner(field) lock_kind entry token ttl permits data, NOTHELD, ELSEWHERE,
+ * AMBIGUOUS, WRONGTYPE */
 struct op_attach {
     struct target target;
     uint64_t lease_ms;

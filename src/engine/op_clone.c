@@ -10,6 +10,7 @@ static void each_of_claim(struct claim *c, span_fn *fn, void *ctx)
     fn(ctx, &c->field);
     fn(ctx, &c->entry);
     fn(ctx, &c->member);
+    fn(ctx, &c->data);
 }
 
 static void each_of_target(struct target *t, span_fn *fn, void *ctx)

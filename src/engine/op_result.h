@@ -21,6 +21,7 @@ enum op_status {
     OP_UNTRIED,     /* of a batch: not asked for, as another name cannot be had */
     OP_NOSEMAPHORE, /* there is none, and the claim has no limit to make it with */
     OP_BEYOND,      /* the semaphore has fewer permits than the claim wants */
+    OP_OTHER_DATA,  /* the claim's owner holds already, with other data */
     OP_BEHIND,      /* `propose` is not above the last token, which is `token` */
     /* the name is a lock of another class, or other data */
     OP_WRONGTYPE,
@@ -110,9 +111,11 @@ struct op_result {
             struct span field; /* the hash field */
             struct span entry; /* of a named owner */
             uint32_t permits;  /* of a hold of PERMITS */
+            struct span data;  /* see struct claim */
         } attach;
         struct {
             struct span who;               /* of the fence key */
+            struct span data;              /* of the hold with `token`, or the writer */
             const struct op_field *fields; /* none: free */
             size_t field_count;
             const struct span *queue; /* the fair queue's members, in order */

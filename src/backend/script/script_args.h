@@ -4,36 +4,14 @@
 #define LATCHD_BACKEND_SCRIPT_SCRIPT_ARGS_H
 
 #include "backend/redis/redis_command.h"
+#include "backend/script/script_args_fair.h"
 #include "backend/script/script_args_semaphore.h"
+#include "backend/script/script_args_words.h"
 #include "backend/script/script_select.h"
 #include "util/digits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* Words of several kinds */
-
-static void put_bool(struct script_source *from, bool value)
-{
-    command_word(from->out, value ? SPAN("1") : SPAN("0"));
-}
-
-static void put_letters(struct script_source *from, const struct span *letters,
-                        size_t count)
-{
-    command_join(from->out, letters, count);
-}
-
-/* A number; with a `-` before it, it says one thing more. */
-static void put_number(struct script_source *from, bool dashed, uint64_t number)
-{
-    char text[DIGITS_MAX];
-    const char *at = digits_before(text + sizeof(text), number);
-    struct span parts[] = { dashed ? SPAN("-") : SPAN_NONE,
-                            span_of(at, (size_t)(text + sizeof(text) - at)) };
-
-    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
-}
 
 /* Every call */
 
@@ -81,6 +59,19 @@ static void put_seen(struct script_source *from)
     command_uint(from->out, highest_seen(from));
 }
 
+/* A line end sets the data apart from what stands before it in a key. */
+static struct span data_line_end(struct span data)
+{
+    return data.len == 0 ? SPAN_NONE : SPAN("\n");
+}
+
+static void put_data(struct script_source *from)
+{
+    struct span parts[] = { data_line_end(from->claim->data), from->claim->data };
+
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
 enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
 #define STAMP_END UINT64_C(10000000000000000) /* us: the year 2286 */
 
@@ -89,7 +80,9 @@ static void put_stamp(struct script_source *from)
     const uint64_t numbers[STAMP_NUMBERS] = { from->times.deadline_us, asked_us(from),
                                               highest_seen(from) };
     char text[STAMP_NUMBERS * STAMP_DIGITS];
-    struct span parts[] = { span_of(text, sizeof(text)), span_str(from->instance) };
+    struct span data = from->claim == NULL ? SPAN_NONE : from->claim->data;
+    struct span parts[] = { span_of(text, sizeof(text)), span_str(from->instance),
+                            data_line_end(data), data };
 
     memset(text, '0', sizeof(text));
     for (size_t i = 0; i < STAMP_NUMBERS; i++) {
@@ -233,48 +226,6 @@ static void put_untold(struct script_source *from)
 
     command_uint(from->out,
                  acquire->unsent_from != 0 ? acquire->unsent_from : acquire->propose);
-}
-
-/* The fair queue */
-
-static void put_member(struct script_source *from)
-{
-    command_word(from->out, from->member);
-}
-
-static void put_fair_wait(struct script_source *from)
-{
-    command_uint(from->out, from->op->fair_wait_ms);
-}
-
-static void put_enqueue(struct script_source *from)
-{
-    put_bool(from, from->op->acquire.enqueue);
-}
-
-static void put_was_in(struct script_source *from)
-{
-    put_bool(from, from->op->acquire.was_queued);
-}
-
-static void put_whole_or_ordered(struct script_source *from)
-{
-    command_uint(from->out, from->op->queue.waited_ms != NULL ? 2
-                            : from->op->queue.whole           ? 1
-                                                              : 0);
-}
-
-static void put_were_in(struct script_source *from)
-{
-    command_uint(from->out, from->op->queue.known);
-}
-
-/* In Redis's time. */
-static void put_waits_since(struct script_source *from)
-{
-    uint64_t now_ms = from->times.asked_us / 1000;
-
-    command_uint(from->out, from->for_ms < now_ms ? now_ms - from->for_ms : 0);
 }
 
 /* What is released, or attached to */

@@ -7,7 +7,8 @@
 static bool is_simple_acquire(const struct op_acquire *a)
 {
     return a->claim.kind == OWNER_ANONYMOUS && a->claim.lock_kind == KIND_PLAIN &&
-           !a->fair && !a->enqueue && !a->reenter_only && a->propose == 0;
+           a->claim.data.len == 0 && !a->fair && !a->enqueue && !a->reenter_only &&
+           a->propose == 0;
 }
 
 /* An op that yields has a next waiter, and so is not simple. */

@@ -24,6 +24,7 @@ static const struct {
     { SPAN("UNTRIED"), OP_UNTRIED },
     { SPAN("NOSEMAPHORE"), OP_NOSEMAPHORE },
     { SPAN("BEYOND"), OP_BEYOND },
+    { SPAN("OTHERDATA"), OP_OTHER_DATA },
 };
 
 /* The class of lock that holds the name already; WRONGTYPE alone is other data. */
@@ -128,9 +129,13 @@ static void read_attached_kind(struct reply_reader *r, struct op_result *result)
         result->attach.permits = (uint32_t)reply_int(r);
         r->bad = r->bad || result->attach.permits > LATCHD_PERMITS_MAX;
     } else if (result->lock_kind == KIND_PLAIN) {
-        uint64_t loan = reply_known_token(r);
+        uint64_t loan = reply_token(r);
 
         result->loan_token = loan - result->token < OP_BLOCK_MAX ? loan : 0;
+    }
+    if (r->at < (size_t)r->array->elements) {
+        result->attach.data = reply_text(r);
+        r->bad = r->bad || result->attach.data.len > LATCHD_DATA_MAX;
     }
 }
 

@@ -9,11 +9,18 @@ static struct span first_word(struct span text)
     return space == NULL ? text : span_of(text.ptr, (size_t)(space - text.ptr));
 }
 
-/* "<last token> <who>", on a quorum with the same of the token before; what is not so,
- * somebody else wrote: no token is known. */
+/* "<last token> <who>", on a quorum with the same of the token before, and the data
+ * after a line end; what is not so, somebody else wrote: no token is known. */
 static void split_fence(struct span fence, struct op_result *result)
 {
-    struct span token = first_word(fence);
+    const char *line = fence.len == 0 ? NULL : memchr(fence.ptr, '\n', fence.len);
+    struct span token;
+
+    if (line != NULL) {
+        result->inspect.data = span_after(fence, (size_t)(line + 1 - fence.ptr));
+        fence.len = (size_t)(line - fence.ptr);
+    }
+    token = first_word(fence);
 
     if (token.len < fence.len && parse_u64(token, SCRIPT_TOKEN_MAX, &result->token)) {
         result->inspect.who = first_word(span_after(fence, token.len + 1));

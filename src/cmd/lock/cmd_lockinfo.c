@@ -84,7 +84,7 @@ static void write_token(struct lockinfo_reply *r, struct span owner, uint64_t to
 
 static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
 {
-    resp_map(r->out, r->proto, 9);
+    resp_map(r->out, r->proto, 10);
     resp_bulk_str(r->out, "owner");
     resp_bulk(r->out, hold->owner);
     write_kind(r->out, hold->kind);
@@ -94,6 +94,8 @@ static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
     resp_bulk_str(r->out, "client");
     write_id(r->out, r->proto, hold->client);
     write_known(r->out, r->proto, hold);
+    resp_bulk_str(r->out, "data");
+    resp_bulk(r->out, hold->data);
 }
 
 static void write_loss(struct lockinfo_reply *r, const struct loss *loss)

@@ -13,7 +13,7 @@
 const struct lock_syntax SYNTAX_LOCK = {
     "LOCK",
     OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE |
-        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF,
+        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF | OPT_DATA,
     RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
 };
 const struct lock_syntax SYNTAX_UNLOCK = {
@@ -182,6 +182,13 @@ static bool check_together(struct lock_parse *p)
     }
     if ((has & OPT_PERMITS) != 0 && (has & OPT_OWNER) != 0) {
         return lock_parse_reject(p, "PERMITS does not go with OWNER");
+    }
+    if ((has & OPT_DATA) != 0 && (has & (OPT_READ | OPT_PERMITS)) != 0) {
+        lock_options_list(has & (OPT_READ | OPT_PERMITS), words, sizeof(words));
+        return lock_parse_reject(p,
+                                 "DATA does not go with %s: it needs a lock that "
+                                 "one alone holds",
+                                 words);
     }
     if ((has & OPT_LOCAL) != 0 && (has & OPT_NOT_LOCAL) != 0) {
         lock_options_list(has & OPT_NOT_LOCAL, words, sizeof(words));

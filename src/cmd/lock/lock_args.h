@@ -46,10 +46,11 @@ enum lock_option {
     OPT_OF = 1 << 18,
     OPT_HEARTBEAT = 1 << 19,
     OPT_TO = 1 << 20,
+    OPT_DATA = 1 << 21,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */
-    OPT_NOT_LOCAL = OPT_KINDS | OPT_OWNER | OPT_ID | OPT_KEEP,
+    OPT_NOT_LOCAL = OPT_KINDS | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_DATA,
 };
 
 /* What a command allows besides its options: bits of lock_syntax.rules. */
@@ -81,6 +82,7 @@ struct lock_args {
     struct span id;
     struct span to; /* the ID of the waiter that is to be next */
     struct span value;
+    struct span data; /* what LEADER tells of the hold */
     struct span match;
     uint64_t wait_ms;
     uint64_t lease_ms;

@@ -111,6 +111,15 @@ static bool read_id(struct lock_parse *p, struct span text)
     return read_id_of(p, "ID", text, &p->args->id);
 }
 
+static bool read_data(struct lock_parse *p, struct span text)
+{
+    if (text.len > LATCHD_DATA_MAX) {
+        return lock_parse_reject(p, "DATA must be 0..%d bytes", LATCHD_DATA_MAX);
+    }
+    p->args->data = text;
+    return true;
+}
+
 static bool read_to(struct lock_parse *p, struct span text)
 {
     return read_id_of(p, "TO", text, &p->args->to);
@@ -207,7 +216,7 @@ static const struct {
     { "TOP", OPT_TOP, read_top },       { "VALUE", OPT_VALUE, read_value },
     { "LOCAL", OPT_LOCAL, NULL },       { "PERMITS", OPT_PERMITS, read_permits },
     { "OF", OPT_OF, read_limit },       { "HEARTBEAT", OPT_HEARTBEAT, read_heartbeat },
-    { "TO", OPT_TO, read_to },
+    { "TO", OPT_TO, read_to },          { "DATA", OPT_DATA, read_data },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };

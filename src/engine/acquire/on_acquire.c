@@ -151,6 +151,9 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
     case OP_BEYOND:
         refuse_waiter(eng, w, LOCK_ERR, TEXT_BEYOND);
         break;
+    case OP_OTHER_DATA:
+        refuse_waiter(eng, w, LOCK_ERR, TEXT_OTHER_DATA);
+        break;
     case OP_UPGRADE:
         refuse_waiter(eng, w, LOCK_DEADLOCK, TEXT_UPGRADE);
         break;

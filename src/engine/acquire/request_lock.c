@@ -180,6 +180,12 @@ static bool same_kind(const struct request *r, enum lock_kind kind)
             lock_class_of(kind) == CLASS_PLAIN);
 }
 
+/* The data that came with a request that waits or holds. */
+static struct span request_data(const struct request *r)
+{
+    return spec_data(r->waiter != NULL ? r->waiter->spec : r->entry->spec);
+}
+
 static void known_request(struct engine *eng, struct request *r,
                           const struct lock_req *req)
 {
@@ -195,6 +201,8 @@ static void known_request(struct engine *eng, struct request *r,
                    SPAN("that ID was used with another kind"));
     } else if (mlock_uses(r) && !mlock_is_call(req->from)) {
         emit_error(eng, req->from, LOCK_ERR, SPAN("that ID was used with MLOCK"));
+    } else if (r->mlock == NULL && !span_eq(request_data(r), req->data)) {
+        emit_error(eng, req->from, LOCK_ERR, TEXT_OTHER_DATA);
     } else if (r->waiter != NULL) {
         wait_again(eng, r->waiter, req);
     } else {
@@ -208,6 +216,8 @@ void request_lock(struct engine *eng, const struct lock_req *req)
 
     if (eng->quorum && req->kind != KIND_PLAIN) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
+    } else if (eng->quorum && req->data.len != 0) {
+        emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no DATA"));
     } else if (eng->stopping) {
         emit_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
     } else if (r != NULL) {

@@ -23,6 +23,17 @@ bool hold_has_one_entry(const struct hold *h)
     return h->entries != NULL && h->entries->next == NULL;
 }
 
+/* Who enters once more need not repeat it. */
+struct span hold_data(const struct hold *h)
+{
+    struct span data = SPAN_NONE;
+
+    for (const struct entry *e = h->entries; e != NULL && data.len == 0; e = e->next) {
+        data = spec_data(e->spec);
+    }
+    return data;
+}
+
 uint32_t hold_permits(const struct hold *h)
 {
     return h->entries == NULL ? 0 : h->entries->spec->permits;

@@ -153,6 +153,17 @@ static void add_known(const struct engine *eng, const struct hold *h,
     info->local = hold_loan(h) != NULL;
 }
 
+/* What Redis says of the hold: the data came with the last token, or the writer's. */
+static struct span data_of(struct engine *eng, const struct op_result *r,
+                           const struct info_hold *info)
+{
+    bool fits =
+        info->kind == KIND_WRITE ||
+        (info->kind == KIND_PLAIN && info->token != 0 && info->token == r->token);
+
+    return fits ? effects_copy(&eng->fx, r->inspect.data) : SPAN_NONE;
+}
+
 /* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
 static enum lock_state state_of_free(const struct engine *eng, const struct lock *lock,
                                      const struct op_result *r)
@@ -206,6 +217,7 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
             .token = r->inspect.fields[i].token != 0 ? r->inspect.fields[i].token
                                                      : token_of(h, r, field),
         };
+        info->data = data_of(eng, r, info);
         if (h != NULL) {
             told.uncertain = told.uncertain || !hold_is_certain(eng, h);
             add_known(eng, h, info);
@@ -297,6 +309,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
             .owner = effects_copy(&eng->fx, field_owner(hold_field(h))),
             .count = count_in_hold(h),
             .token = h->token,
+            .data = effects_copy(&eng->fx, hold_data(h)),
         };
         add_known(eng, h, &holds[count]);
         count++;

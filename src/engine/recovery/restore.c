@@ -129,7 +129,8 @@ static void send_restore(struct engine *eng, struct hold *h)
     w->hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec));
+    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec),
+                         SPAN_NONE);
     h->restoring = w;
     eng->restores_in_flight++;
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));
@@ -146,6 +147,7 @@ static void send_restore(struct engine *eng, struct hold *h)
         .field = op_copy(eng, hold_field(h)),
         .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(first->spec))
                                             : SPAN_NONE,
+        .data = op_copy(eng, hold_data(h)),
         .lease_ms = lease_ms,
         .permits = first->spec->permits,
         .limit = h->lock->limit,

@@ -43,7 +43,8 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     hold_confirm(eng, h, inflight_asked(w));
     e = hold_find_entry(h, r->attach.entry);
     if (e == NULL) {
-        spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry);
+        spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry,
+                          r->attach.data);
         spec->grace_ms = eng->cfg.grace_ms;
         spec->user = h->user;
         spec->permits = r->attach.permits;

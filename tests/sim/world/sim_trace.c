@@ -11,13 +11,21 @@ static const char *const OP_WORDS[] = {
 };
 
 static const char *const STATUS_WORDS[] = {
-    [OP_OK] = "OK",           [OP_BUSY] = "BUSY",
-    [OP_NOTHELD] = "NOTHELD", [OP_ENDED] = "ENDED",
-    [OP_OVER] = "OVER",       [OP_ELSEWHERE] = "ELSEWHERE",
-    [OP_LATE] = "LATE",       [OP_WRONGTYPE] = "WRONGTYPE",
-    [OP_UNKNOWN] = "UNKNOWN", [OP_NOSEMAPHORE] = "NOSEMAPHORE",
-    [OP_BEYOND] = "BEYOND",   [OP_ERROR] = "ERROR",
-    [OP_UPGRADE] = "UPGRADE", [OP_AMBIGUOUS] = "AMBIGUOUS",
+    [OP_OK] = "OK",
+    [OP_BUSY] = "BUSY",
+    [OP_NOTHELD] = "NOTHELD",
+    [OP_ENDED] = "ENDED",
+    [OP_OVER] = "OVER",
+    [OP_ELSEWHERE] = "ELSEWHERE",
+    [OP_LATE] = "LATE",
+    [OP_WRONGTYPE] = "WRONGTYPE",
+    [OP_UNKNOWN] = "UNKNOWN",
+    [OP_NOSEMAPHORE] = "NOSEMAPHORE",
+    [OP_BEYOND] = "BEYOND",
+    [OP_ERROR] = "ERROR",
+    [OP_UPGRADE] = "UPGRADE",
+    [OP_AMBIGUOUS] = "AMBIGUOUS",
+    [OP_OTHER_DATA] = "OTHERDATA",
 };
 
 static const char *const RENEW_WORDS[] = {

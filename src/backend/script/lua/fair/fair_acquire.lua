@@ -23,16 +23,17 @@
 --@arg 13 enqueue                  '1': join the queue
 --@arg 14 channel
 --@arg 15 was_in                   '1': the member has been in the queue
+--@arg 16 data                     of the claim, if any, behind a line end
 --
 -- Returns LATE | OK token count attached fair | BUSY pttl fair [foreign] | OVER | ELSEWHERE
---       | WRONGTYPE-RW
+--       | OTHERDATA | WRONGTYPE-RW
 
 --@include include/part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[6], KEYS[6]
 local queue, scores, marks = KEYS[3], KEYS[4], KEYS[5]
 local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
-local member, fair_wait, channel = ARGV[11], tonumber(ARGV[12]), ARGV[14]
+local member, fair_wait, channel, data = ARGV[11], tonumber(ARGV[12]), ARGV[14], ARGV[16]
 local field, counter, counted, block
 --@include include/part_asked.lua
 
@@ -57,6 +58,10 @@ else
 --@include include/part_find.lua
     if elsewhere then
         return 'ELSEWHERE'
+    end
+--@include include/part_other_data.lua
+    if other_data then
+        return 'OTHERDATA'
     end
     if not own and over then
         return 'OVER'

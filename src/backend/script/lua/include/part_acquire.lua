@@ -2,7 +2,7 @@
 -- reply. `tombstone_key` is the tombstone of the claim (none for anonymous claims), `queue` the key
 -- of the fair queue. Fails before anything is written if the name is of another type.
 --@needs call lock kind queue tombstone_key only_reenter claim entries_key claim_entry instance
---@needs now asked claim_keeper deadline fence_key helper_ttl lease seen taken
+--@needs now asked claim_keeper deadline fence_key helper_ttl lease seen taken data
 local field, counter, counted
 local block = kind == 'a' and tonumber(claim_entry)
 local permits_key = string.sub(queue, 21) .. ':timeout'
@@ -34,6 +34,10 @@ end
 --@include include/part_find.lua
 if elsewhere then
     return 'ELSEWHERE'
+end
+--@include include/part_other_data.lua
+if other_data then
+    return 'OTHERDATA'
 end
 if not own then
     if kind ~= 'a' and call('EXISTS', tombstone_key) == 1 then

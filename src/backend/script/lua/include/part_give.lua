@@ -1,15 +1,15 @@
 -- Part of part_grant.lua: gives the lock to the claim under this `token`. `left_over` is for
 -- IDs and named owners: see part_left_over.lua.
 --@needs token claim kind call fence_key helper_ttl instance before left_over claim_keeper
---@needs entries_key claim_entry taken lock lease field counted counter
+--@needs entries_key claim_entry taken lock lease field counted counter data
 --@include include/part_count.lua
 local token_text = string.format('%.0f', token)
 local new_field = claim
 if kind == 'a' then
     new_field = 'latchd:' .. token_text
-    call('SET', fence_key, token_text .. ' a' .. claim, 'PX', helper_ttl)
+    call('SET', fence_key, token_text .. ' a' .. claim .. data, 'PX', helper_ttl)
 else
-    call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before, 'PX',
+    call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before .. data, 'PX',
         helper_ttl)
     if left_over then
         call('DEL', kind == 'i' and claim_keeper or entries_key)

@@ -21,11 +21,11 @@ if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
     end
 end
 
-local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49)
+local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49, 64)
 --@include include/part_asked.lua
 local keeper_of = 'latchd:keeper:' .. tag .. ':'
 local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
-local seen = string.sub(stamp, 33, 48)
+local seen, data = string.sub(stamp, 33, 48), string.sub(stamp, 65)
 local counter, counted, block
 local force = string.find(flags, 'f', 1, true)
 local claim_keeper = kind == 'i' and keeper_of .. claim

@@ -4,7 +4,7 @@
 -- one if the old one was lost; `own` is the count now.
 --@needs hold_of claim for_write present call claim_keeper kind instance now helper_ttl
 --@needs value entries_key claim_entry raise fence_key w_who writer_key reader_of lease
---@needs last HOLDS_RAISED is_text lock held_field seen
+--@needs last HOLDS_RAISED is_text lock held_field seen data
 --@sets own held
 --@leaves attached token
 local attached = 0
@@ -35,7 +35,7 @@ if held then
     end
     raise(fence_key, tonumber(helper_ttl))
     if for_write and kind == 'n' and string.sub(w_who, 18) ~= claim then
-        call('SET', writer_key, held .. ' f' .. instance .. claim, 'PX', helper_ttl)
+        call('SET', writer_key, held .. ' f' .. instance .. claim .. data, 'PX', helper_ttl)
     end
     raise(for_write and writer_key or reader_of .. held, tonumber(helper_ttl))
 else

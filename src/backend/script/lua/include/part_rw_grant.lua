@@ -2,7 +2,7 @@
 -- other readers or under the owner's own write lock.
 --@needs instance left_over mode call claim_keeper kind entries_key claim for_write lock
 --@needs hold_of lease w_who now writer_key raise claim_entry fence_key helper_ttl last
---@needs reader_of seen
+--@needs reader_of seen data
 --@leaves token
 --@include include/part_rw_token.lua
 -- A left-over keeper key would say that another instance keeps the hold.

@@ -1,11 +1,11 @@
 -- Part: writes the keys beside the lock that tell of the claim's hold with `token_text`: whose
 -- token it is, which instance keeps it, and its entry.
 --@needs token_text instance claim for_write kind call writer_key helper_ttl reader_of
---@needs fence_key entries_key claim_entry now token raise claim_keeper
-local told = token_text .. ' f' .. instance .. claim
+--@needs fence_key entries_key claim_entry now token raise claim_keeper data
+local told = token_text .. ' f' .. instance .. claim .. data
 if for_write then
     if kind == 'a' then
-        told = token_text .. ' a' .. claim
+        told = token_text .. ' a' .. claim .. data
     end
     call('SET', writer_key, told, 'PX', helper_ttl)
 else

@@ -15,12 +15,13 @@
 --@arg 6 claim_entry|block         named: entry ID; anonymous: see part_grant.lua
 --
 -- Returns LATE | the token of a new hold | LENT first last | OK token count attached
---       | BUSY pttl fair [foreign] | OVER | ELSEWHERE | WRONGTYPE-RW
+--       | BUSY pttl fair [foreign] | OVER | ELSEWHERE | OTHERDATA
+--       | WRONGTYPE-RW
 
 --@include include/part_stamp.lua
 local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local seen = string.sub(stamp, 33, 48)
+local seen, data = string.sub(stamp, 33, 48), string.sub(stamp, 65)
 local entries_key, claim_keeper, claim_entry, instance, before, left_over, taken
 local counter, counted
 
@@ -38,7 +39,7 @@ end
 local tombstone_key, asked, only_reenter = KEYS[5], string.sub(stamp, 17, 32), nil
 --@include include/part_asked.lua
 entries_key, claim_keeper, claim_entry = KEYS[4], KEYS[4], ARGV[6]
-instance = string.sub(stamp, 49)
+instance = string.sub(stamp, 49, 64)
 if string.sub(kind, 2) == 'r' then
     kind, only_reenter = string.sub(kind, 1, 1), '1'
 end

@@ -15,7 +15,7 @@
 --@arg 10 exact      '1': exactly this lease, if nobody shares the hold
 --@arg 11 asked      when this was asked, us
 --
--- Returns LATE | OK token pttl field entry [3 loan_token] | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+-- Returns LATE | OK token pttl field entry [3 loan_token data] | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --       | WRONGTYPE-SEMAPHORE
 --
 -- An attach that names an owner names no entry, so it does not ask for a tombstone.
@@ -71,6 +71,8 @@ raise(fence_key, helper_ttl)
 local reply = { 'OK', tonumber(held_token), call('PTTL', lock), field, entry or '' }
 -- The hold was granted from a loan, and no token up to the loan's was given to anybody since.
 if field == 'latchd:' .. held_token and last > reply[2] then
-    reply[6], reply[7] = 3, last
+    reply[6], reply[7], reply[8] = 3, last, ''
+elseif held_data ~= '' and last == reply[2] then
+    reply[6], reply[7], reply[8] = 3, 0, string.sub(held_data, 2)
 end
 return reply

@@ -9,7 +9,8 @@
 --@arg 2 hold_of     how hold keys begin: `{N}:`
 --@arg 3 writer_key
 --
--- Returns OK pttl fence kind queue [owner count]...; of a read/write lock (kind r or w)
+-- Returns OK pttl fence kind queue [owner count]...; the fence with the DATA of the holder, if any,
+--       behind a line end; of a read/write lock (kind r or w)
 --       [owner count token]..., the token empty where nothing tells it; of a semaphore (kind s)
 --       free limit before these, and the permits of each as its count
 --       | WRONGTYPE pttl [value]: other data; the value of a string that is not longer than a
@@ -71,9 +72,12 @@ for i = 1, #tokens do
     local token = tokens[i]
     if string.sub(owner, -6) == ':write' then
         token = string.match(owner, '^latchd:(%d+):write$')
-        local last, who = string.match(writer, '^(%d+) f................(.*)$')
-        if who == owner then
+        local last, who, data = string.match(writer, '^(%d+) ([^\n]*)(.*)$')
+        if who and string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == owner then
             token = last
+        end
+        if token and token == last then
+            reply[3] = string.match(reply[3], '^[^\n]*') .. data
         end
     end
     -- What Redisson writes there is no token.

@@ -14,9 +14,10 @@
 --@arg 9 has_keeper     '1': it has a keeper key; named: an older hold of its owner is the same one
 --@arg 10 keeper_of     `latchd:keeper:{N}:`
 --@arg 11 tombstone_of  `latchd:ended:{N}:`
---@arg 12 entry|loan    named: entry ID; anonymous: the token of the loan that it was granted
+--@arg 12 data          its DATA, if any, behind a line end
+--@arg 13 entry|loan    named: entry ID; anonymous: the token of the loan that it was granted
 --                      from, if any
---@arg 13 since         when this instance took it over, us, 16 digits
+--@arg 14 since         when this instance took it over, us, 16 digits
 --@args for each further_entry: entry since
 --
 -- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-RW
@@ -26,7 +27,7 @@
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local instance, field, token = ARGV[5], ARGV[6], ARGV[7]
-local keeper_of, tombstone_of, first, told = ARGV[10], ARGV[11], 12, field
+local keeper_of, tombstone_of, data, first, told = ARGV[10], ARGV[11], ARGV[12], 13, field
 local keeper_key = keeper_of .. field
 
 --@include include/part_fence.lua
@@ -37,7 +38,7 @@ call('GET', keeper_key)
 local found = call('HMGET', lock, 'mode', field)
 local count, number = tonumber(found[2]), tonumber(token)
 -- It may stand in the field of the loan. Tokens up to the loan's were this daemon's to give.
-local loan = kind == 'a' and ARGV[12] or ''
+local loan = kind == 'a' and ARGV[13] or ''
 local block_end = tonumber(loan) or number
 if found[1] then
     return is_over() and 'ENDED' or 'WRONGTYPE-RW'
@@ -94,10 +95,10 @@ if kind == 'n' then
 end
 if kind ~= 'n' and count then
     local keeper = call('GET', keeper_key)
-    if keeper and is_taken(keeper, ARGV[13]) then
+    if keeper and is_taken(keeper, ARGV[14]) then
         return 'ELSEWHERE'
     end
-    local since = kept_since(keeper, ARGV[13])
+    local since = kept_since(keeper, ARGV[14])
     keeper = keeper or fits and string.sub(who, 2)
     if keeper and string.sub(keeper, 1, 16) ~= instance or ARGV[9] == '1' then
         call('SET', keeper_key, since, 'PX', helper_ttl)
@@ -112,7 +113,7 @@ if not count then
     call('DEL', entries_key, keeper_key)
     count = kind == 'n' and 0 or 1
     if kind ~= 'n' and ARGV[9] == '1' then
-        call('SET', keeper_key, instance .. ARGV[13], 'PX', helper_ttl)
+        call('SET', keeper_key, instance .. ARGV[14], 'PX', helper_ttl)
     end
 end
 local counter = 'redisson_lock_token:' .. string.sub(fence_key, 14)
@@ -121,12 +122,12 @@ local counted
 if counted and counted < number then
     call('INCRBY', counter, string.format('%.0f', number - counted))
 end
-if last < number then
+if last < number or last == number and data ~= '' and held_data == '' then
     local by = kind == 'a' and ' a' .. ARGV[8] or ' f' .. instance .. field
     if kind == 'i' then
-        by = by .. ' ' .. ARGV[13]
+        by = by .. ' ' .. ARGV[14]
     end
-    call('SET', fence_key, token .. by, 'PX', helper_ttl)
+    call('SET', fence_key, token .. by .. data, 'PX', helper_ttl)
 else
     raise(fence_key, helper_ttl)
 end

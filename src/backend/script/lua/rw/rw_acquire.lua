@@ -19,9 +19,10 @@
 --@arg 13 keeper_of     `latchd:keeper:{N}:`
 --@arg 14 tombstone_of  `latchd:ended:{N}:`
 --@arg 15 reader_of     `latchd:reader:{N}:`
+--@arg 16 data          of the claim, if any, behind a line end
 --
 -- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl [0 foreign] | OVER
---       | ELSEWHERE | UPGRADE | WRONGTYPE-PLAIN
+--       | ELSEWHERE | OTHERDATA | UPGRADE | WRONGTYPE-PLAIN
 --
 -- An entry of the entries hash is 16 bytes instance, 16 digits time, 16 digits token of the hold
 -- that the entry belongs to, hash field. As anybody may have removed a field, an entry counts only
@@ -35,6 +36,7 @@ local kind, for_write, lease, helper_ttl = ARGV[2], ARGV[3] == 'w', ARGV[4], ARG
 local seen, claim, only_reenter, instance = ARGV[6], ARGV[7], ARGV[8] == '1', ARGV[9]
 local asked, claim_entry, hold_of = ARGV[10], ARGV[11], ARGV[12]
 local claim_keeper, tombstone_of, reader_of = ARGV[13] .. claim, ARGV[14], ARGV[15]
+local data = ARGV[16]
 
 local permits_key = hold_of .. 'timeout'
 --@include include/part_free.lua
@@ -49,6 +51,11 @@ end
 --@include include/part_rw_find.lua
 if elsewhere then
     return 'ELSEWHERE'
+end
+-- As part_other_data.lua has it.
+if present and data ~= w_data and (kind == 'i' or data ~= '') and for_write
+    and string.sub(w_who, 18) == claim then
+    return 'OTHERDATA'
 end
 if not own then
     if kind ~= 'a'

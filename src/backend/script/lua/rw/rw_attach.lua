@@ -19,7 +19,7 @@
 --@arg 13 exact       '1': exactly this lease, if nobody shares the hold
 --@arg 14 asked       when this was asked, us
 --
--- Returns LATE | OK token pttl field entry writes | NOTHELD | ELSEWHERE | AMBIGUOUS
+-- Returns LATE | OK token pttl field entry writes [data] | NOTHELD | ELSEWHERE | AMBIGUOUS
 --       | WRONGTYPE-PLAIN
 --
 -- The pttl is that of the hold: a read lock may live longer.
@@ -67,4 +67,5 @@ local ttl = call('PTTL', lock)
 if not writes then
     ttl = math.min(ttl, hold_ttl(field, count))
 end
-return { 'OK', tonumber(held), ttl, field, entry or '', writes and 1 or 0 }
+local data = writes and w_token == held and w_data ~= '' and string.sub(w_data, 2) or nil
+return { 'OK', tonumber(held), ttl, field, entry or '', writes and 1 or 0, data }

@@ -28,6 +28,7 @@
 --@arg 20 helper_ttl    TTL of helper keys, ms
 --@arg 21 seen          highest token seen
 --@arg 22 asked         when this was asked, us
+--@arg 23 data          of the claim, if any, behind a line end
 --
 -- Returns LATE | FREED | the token of next | OK count token moved freed attached shared
 --       | ENDED count token | NOTHELD | ELSEWHERE | AMBIGUOUS | WRONGTYPE-PLAIN
@@ -40,7 +41,7 @@ local t_kind, flags, instance, hold_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local keeper_of, tombstone_of, reader_of, channel = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local kind, for_write, claim, claim_entry = ARGV[15], ARGV[16] == 'w', ARGV[17], ARGV[18]
 local lease, helper_ttl, seen, asked = ARGV[19], ARGV[20], ARGV[21], ARGV[22]
-local tombstone_ms = ARGV[14]
+local tombstone_ms, data = ARGV[14], ARGV[23]
 local claim_keeper = kind and keeper_of .. claim
 local force = string.find(flags, 'f', 1, true)
 

@@ -48,7 +48,7 @@ local function renew(lock, helper_key, letters, lease, field, token, entry)
     elseif count and writes then
         held = string.match(field, '^latchd:(%d+):write$')
         local last, taker, writer = string.match(call('GET', writer_key) or '',
-            '^(%d+) f(................)(.*)$')
+            '^(%d+) f(................)([^\n]*)')
         if writer == field then
             held, keeper = last, taker
         end

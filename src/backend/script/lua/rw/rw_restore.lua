@@ -18,8 +18,9 @@
 --@arg 12 keeper_of     `latchd:keeper:{N}:`
 --@arg 13 tombstone_of  `latchd:ended:{N}:`
 --@arg 14 reader_of     `latchd:reader:{N}:`
---@arg 15 entry         entry ID (named)
---@arg 16 since         when this instance took it over, us, 16 digits
+--@arg 15 data          of a writer, if any, behind a line end
+--@arg 16 entry         entry ID (named)
+--@arg 17 since         when this instance took it over, us, 16 digits
 --@args for each further_entry: entry since
 --
 -- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-PLAIN
@@ -30,7 +31,7 @@ local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS
 local kind, writes, lease = ARGV[2], ARGV[3] == 'w', tonumber(ARGV[4])
 local helper_ttl, instance, field, token = tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
 local hold_of, keeper_of, tombstone_of, reader_of = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
-local number, first = tonumber(token), 15
+local number, data, first = tonumber(token), ARGV[15], 16
 local keeper_key = keeper_of .. field
 local told = string.format('%016.0f', number) .. field
 
@@ -79,7 +80,7 @@ end
 -- Fails if a key is of another type, before anything is written.
 call('HLEN', entries_key)
 call('GET', keeper_key)
-for i = 1, writes and 0 or math.min((count or 0) + (#ARGV - 14) / 2, HOLDS_MAX) do
+for i = 1, writes and 0 or math.min((count or 0) + (#ARGV - 15) / 2, HOLDS_MAX) do
     call('GET', hold_of .. field .. ':rwlock_timeout:' .. i)
 end
 local missing, mine, theirs = {}, 1, 0
@@ -89,21 +90,21 @@ if kind == 'n' then
         return theirs > 0 and 'ELSEWHERE' or 'ENDED'
     end
 end
-local since = instance .. ARGV[16]
+local since = instance .. ARGV[17]
 local set_keeper = kind ~= 'n' and (ARGV[10] == '1' or kind == 'i' and not writes)
 if kind ~= 'n' and count then
     local keeper = call('GET', keeper_key)
-    if keeper and is_taken(keeper, ARGV[16]) then
+    if keeper and is_taken(keeper, ARGV[17]) then
         return 'ELSEWHERE'
     end
-    since = kept_since(keeper, ARGV[16])
+    since = kept_since(keeper, ARGV[17])
     if writes and string.sub(w_who, 1, 1) == 'f' and string.sub(w_who, 18) == field then
         keeper = keeper or string.sub(w_who, 2)
     end
     set_keeper = set_keeper or keeper and string.sub(keeper, 1, 16) ~= instance
 end
 
-local by = writes and kind == 'a' and ' a' .. ARGV[9] or ' f' .. instance .. field
+local by = (writes and kind == 'a' and ' a' .. ARGV[9] or ' f' .. instance .. field) .. data
 local restored = count and 0 or 1
 local hold_1 = hold_of .. field .. ':rwlock_timeout:1'
 if not count then
@@ -150,7 +151,7 @@ if restored == 0 then
 end
 
 local own_key = writes and writer_key or reader_of .. token
-if not held or call('EXISTS', own_key) == 0 then
+if not held or call('EXISTS', own_key) == 0 or data ~= '' and w_data == '' then
     call('SET', own_key, writes and token .. by or field, 'PX', helper_ttl)
 end
 raise(own_key, helper_ttl)

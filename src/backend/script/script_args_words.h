@@ -1,0 +1,32 @@
+/* script_args_words: what several arguments of scripts are written as. A part of
+ * script_args.h. */
+#ifndef LATCHD_BACKEND_SCRIPT_SCRIPT_ARGS_WORDS_H
+#define LATCHD_BACKEND_SCRIPT_SCRIPT_ARGS_WORDS_H
+
+#include "backend/redis/redis_command.h"
+#include "backend/script/script_call_priv.h"
+#include "util/digits.h"
+
+static void put_bool(struct script_source *from, bool value)
+{
+    command_word(from->out, value ? SPAN("1") : SPAN("0"));
+}
+
+static void put_letters(struct script_source *from, const struct span *letters,
+                        size_t count)
+{
+    command_join(from->out, letters, count);
+}
+
+/* A number; with a `-` before it, it says one thing more. */
+static void put_number(struct script_source *from, bool dashed, uint64_t number)
+{
+    char text[DIGITS_MAX];
+    const char *at = digits_before(text + sizeof(text), number);
+    struct span parts[] = { dashed ? SPAN("-") : SPAN_NONE,
+                            span_of(at, (size_t)(text + sizeof(text) - at)) };
+
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+#endif
