@@ -63,10 +63,13 @@
 #define LATCHD_VALUE_OF_OTHERS "latchd:held:"
 
 /* Event channels for SUBSCRIBE: the prefix, then the lock's name. The payload is
- * `<owner> <token>`. */
+ * `<owner> <token>`, where nothing else is said. */
 #define LATCHD_CHANNEL_GRANTED "granted:"
 #define LATCHD_CHANNEL_RELEASED "released:"
 #define LATCHD_CHANNEL_UNCERTAIN "uncertain:"
 #define LATCHD_CHANNEL_LOST "lost:"
+/* `<token> <owner> <data>`, of who holds the name alone from now on; `0`: nobody does.
+ */
+#define LATCHD_CHANNEL_LEADER "leader:"
 
 #endif

@@ -10,6 +10,18 @@
 
 #include <stdlib.h>
 
+/* Who subscribes to the channel of a leader follows the name. */
+static void follow_leader(void *cmd, struct span channel, bool heard)
+{
+    const struct cmd *c = cmd;
+    const struct span prefix = SPAN(LATCHD_CHANNEL_LEADER);
+
+    if (span_starts(channel, prefix) && channel.len > prefix.len &&
+        channel.len <= prefix.len + LATCHD_NAME_MAX) {
+        engine_follow(c->env.engine, span_after(channel, prefix.len), heard);
+    }
+}
+
 struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
 {
     struct cmd *c = xcalloc(1, sizeof(*c));
@@ -18,7 +30,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     c->limits = *limits;
     users_init(&c->users);
     cmd_password_changed(c);
-    c->pubsub = pubsub_new();
+    c->pubsub = pubsub_new(follow_leader, c);
     tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
     list_init(&c->monitors);

@@ -157,6 +157,7 @@ size_t cmd_keeps(void *ctx, struct conn *conn);
 /* Effects of the engine for clients. Notices for connections that track are collected;
  * cmd_push() writes them, and must follow in the same turn. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
+void cmd_leader_changed(struct cmd *c, const struct effect_leader *change);
 void cmd_notice(struct cmd *c, const struct effect_notice *notice);
 /* The holds that were lost last (cmd/observe/losses.h). */
 const struct losses *cmd_losses(const struct cmd *c);

@@ -1,5 +1,6 @@
 /* Finds a command in the table, and the names of locks in its arguments. */
 #include "cmd/command_table.h"
+#include "cmd/handlers.h"
 #include "util/parse.h"
 
 #include <stdint.h>
@@ -70,6 +71,11 @@ const struct command *command_resolve(const struct span *argv, size_t argc)
 bool command_is_lock(const struct command *c)
 {
     return c != NULL && (c->flags & CMD_NEEDS_REPLY) != 0;
+}
+
+bool command_may_wait(const struct command *c)
+{
+    return command_is_lock(c) || (c != NULL && c->run == cmd_leader);
 }
 
 bool command_is_sub(const struct command *c)

@@ -187,6 +187,8 @@ const struct command COMMANDS[] = {
       "", "Returns the last and the worst sample of each event.", NULL },
     { "latency|reset", cmd_latency_reset, -2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
       "[event...]", "Forgets the samples.", NULL },
+    { "leader", cmd_leader, -2, KEYS_ONE, CMD_READONLY | CMD_BLOCKING, ACL_LOOK | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
+      "name [AFTER token] [WAIT ms]", "Tells who holds a lock alone, now or once that has changed: token, owner and data.", NULL },
     { "lock", cmd_lock, -2, KEYS_ONE, CMD_WRITE | CMD_BLOCKING | CMD_NEEDS_REPLY, ACL_LOCK | ACL_KEYSPACE | ACL_WRITE | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
       "name " LOCK_KIND " [WAIT ms] [LEASE ms] [OWNER owner] [ID request] [KEEP ms] [GRACE ms] [HEARTBEAT ms] [DATA data] [LOCAL]",
       "Takes a lock, or waits for it. Returns its token, or null.", NULL },

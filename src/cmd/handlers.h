@@ -13,7 +13,8 @@ bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
 /* Whether lock libraries are served. False: an error reply was written. */
 bool ctx_serves_libraries(struct command_ctx *ctx);
 
-/* Whether a LOCK or MLOCK has WAIT 0. False: an error reply was written. */
+/* Whether a LOCK, MLOCK or LEADER does not wait for others. False: an error reply was
+ * written. */
 bool ctx_tries_once(struct command_ctx *ctx);
 
 /* Sets the connection's name. False: an error reply was written. */
@@ -27,6 +28,9 @@ bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
 command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlock;
 /* cmd_lockinfo.c */
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
+/* cmd_leader.c */
+command_fn cmd_leader;
+/* cmd_semaphore.c */
 command_fn cmd_semaphore_delete, cmd_semaphore_info, cmd_semaphore_limit;
 /* LOCKS TOP (cmd_locks_top.c) */
 void cmd_locks_top(struct command_ctx *ctx, size_t most);

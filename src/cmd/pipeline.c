@@ -120,7 +120,7 @@ static bool is_behind_a_wait(const struct pipeline *p, const struct step *s)
 {
     for (const struct step *ahead = &p->steps[p->first]; ahead < s; ahead++) {
         if (ahead->state == STEP_PUT_OFF ||
-            (ahead->state != STEP_ANSWERED && step_is_lock(ahead))) {
+            (ahead->state != STEP_ANSWERED && step_may_wait(ahead))) {
             return true;
         }
     }

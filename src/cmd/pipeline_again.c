@@ -45,7 +45,7 @@ void pipeline_settle(struct cmd *c, struct conn *conn)
     if (p->again) {
         return; /* on_again() comes before any other request */
     }
-    if (client->deferred != NULL || p->locks == 0) {
+    if (client->deferred != NULL || p->waits == 0) {
         conn_suspend(conn);
     } else {
         conn_await(conn);

@@ -104,7 +104,7 @@ static struct step *add_step(struct client *client, const struct command *comman
         .state = STEP_BEGINS, .muted = muted, .command = command, .hash = hash
     };
     p->in_state[STEP_BEGINS]++;
-    p->locks += step_is_lock(s);
+    p->waits += step_may_wait(s);
     return s;
 }
 
@@ -112,7 +112,7 @@ void step_set_state(struct pipeline *p, struct step *s, enum step_state state)
 {
     p->in_state[s->state]--;
     p->in_state[state]++;
-    p->locks -= state == STEP_ANSWERED && step_is_lock(s);
+    p->waits -= state == STEP_ANSWERED && step_may_wait(s);
     s->state = state;
 }
 
@@ -206,7 +206,7 @@ bool pipeline_begin(struct command_ctx *ctx)
         run_beside(ctx, &r);
         return true;
     }
-    if (client->pipeline->locks == 0 && client->pipeline->in_state[STEP_PUT_OFF] == 0) {
+    if (client->pipeline->waits == 0 && client->pipeline->in_state[STEP_PUT_OFF] == 0) {
         return put_off_all(ctx, false); /* the commands ahead end soon */
     }
     return begin_behind(ctx, &r);

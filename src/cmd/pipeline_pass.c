@@ -29,6 +29,7 @@ static command_fn *const HARMLESS[] = {
     cmd_command_info,
     cmd_command_list,
     cmd_command_docs,
+    cmd_leader,
     cmd_lockinfo,
     cmd_locks,
     cmd_waiters,

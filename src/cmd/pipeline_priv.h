@@ -51,7 +51,7 @@ struct pipeline {
     size_t first; /* the first step without an answer */
     size_t count;
     size_t room;
-    size_t locks;                 /* LOCKs and MLOCKs without an answer */
+    size_t waits;                 /* LOCKs, MLOCKs and LEADERs without an answer */
     size_t in_state[STEP_STATES]; /* steps in each; answered ones stay in the count */
     size_t deferred_bytes;        /* memory of the deferred commands */
     bool full;                    /* client->deferred found no room */
@@ -71,6 +71,11 @@ struct candidate {
 static inline bool step_is_lock(const struct step *s)
 {
     return command_is_lock(s->command);
+}
+
+static inline bool step_may_wait(const struct step *s)
+{
+    return command_may_wait(s->command);
 }
 
 void step_set_state(struct pipeline *p, struct step *s, enum step_state state);

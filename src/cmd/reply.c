@@ -50,6 +50,12 @@ void reply_write(const struct cmd *c, struct buf *out, const struct client *clie
     case REPLY_INFO:
         lockinfo_write(c, client, out, reply->info);
         break;
+    case REPLY_LEADER:
+        resp_array(out, 3);
+        resp_int(out, (int64_t)reply->token);
+        resp_bulk(out, reply->text);
+        resp_bulk(out, reply->data);
+        break;
     case REPLY_UNREACHED: /* handled by the pipeline, never written */
         break;
     }
@@ -184,6 +190,30 @@ static void keep_loss(struct cmd *c, const struct effect_notice *notice)
 const struct losses *cmd_losses(const struct cmd *c)
 {
     return c->losses;
+}
+
+void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
+{
+    const struct leader *leader = &change->leader;
+    struct buf channel = { 0 }, payload = { 0 };
+    struct event ev = { .cmd = c };
+
+    buf_add_str(&channel, LATCHD_CHANNEL_LEADER);
+    buf_add_span(&channel, change->name);
+    buf_add_int(&payload, (int64_t)leader->token);
+    if (leader->owner.len != 0) {
+        buf_add_str(&payload, " ");
+        buf_add_span(&payload, leader->owner);
+    }
+    if (leader->data.len != 0) {
+        buf_add_str(&payload, " ");
+        buf_add_span(&payload, leader->data);
+    }
+    ev.channel = buf_span(&channel);
+    ev.payload = buf_span(&payload);
+    pubsub_publish(c->pubsub, ev.channel, deliver_event, &ev);
+    buf_reset(&channel);
+    buf_reset(&payload);
 }
 
 void cmd_notice(struct cmd *c, const struct effect_notice *notice)

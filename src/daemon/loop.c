@@ -61,6 +61,9 @@ static void do_effect(struct server *s, const struct effect *fx)
     case EFFECT_HEARTBEAT:
         net_set_heartbeat(s->net, fx->heartbeat.conn, fx->heartbeat.every_ms);
         break;
+    case EFFECT_LEADER:
+        cmd_leader_changed(s->cmd, &fx->leader);
+        break;
     case EFFECT_ANNOUNCE:
         store_announce(s->store, fx->announcement);
         break;

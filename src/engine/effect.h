@@ -47,6 +47,7 @@ enum reply_kind {
     REPLY_NULL,
     REPLY_ERROR,  /* error, text */
     REPLY_INFO,   /* LOCKINFO: info */
+    REPLY_LEADER, /* LEADER: token, text (the owner), data */
     REPLY_TOKENS, /* MLOCK: tokens, with one grant number for all of them */
     /* Of a batch: a LOCK before this one was not granted, so this one counts as never
      * sent, and must be sent again when all before it have been answered. */
@@ -144,6 +145,7 @@ enum effect_kind {
     EFFECT_SUBSCRIBE,   /* channel: listen on it, report engine_on_subscribed() */
     EFFECT_UNSUBSCRIBE, /* channel */
     EFFECT_HEARTBEAT,   /* heartbeat: see engine_conn_heartbeat() */
+    EFFECT_LEADER,      /* leader: for the subscribers of `leader:<name>` */
     EFFECT_ANNOUNCE,    /* announcement: for engine_announced() at the other daemons */
 };
 
@@ -152,10 +154,11 @@ struct effect_reply {
     enum reply_kind kind;
     int64_t value;
     uint64_t grant; /* REPLY_TOKEN: to be named in engine_on_undelivered() */
-    uint64_t token; /* of a RENEW that tells it: of the hold; else 0 */
+    uint64_t token; /* LEADER, and a RENEW that tells it: of the hold; else 0 */
     enum lock_error error;
     struct span text;
-    /* LOCKINFO's WRONGTYPE: `value` is the PTTL of what is there, and this the value if
+    /* LEADER: what the holder wants to be known.
+     * LOCKINFO's WRONGTYPE: `value` is the PTTL of what is there, and this the value if
      * it is a short string; else without a pointer */
     struct span data;
     const struct lock_info *info;
@@ -192,6 +195,18 @@ struct effect_channel {
     struct span member;
 };
 
+/* Who holds a name alone; without owner: nobody. */
+struct leader {
+    uint64_t token; /* 0: nobody's, or not known */
+    struct span owner;
+    struct span data; /* see lock_req */
+};
+
+struct effect_leader {
+    struct span name;
+    struct leader leader;
+};
+
 /* A connection got a hold for which it has to say something that often. */
 struct effect_heartbeat {
     uint64_t conn;
@@ -207,6 +222,7 @@ struct effect {
         struct effect_waited waited;
         struct effect_channel channel;
         struct effect_heartbeat heartbeat;
+        struct effect_leader leader;
         struct span announcement;
     };
 };

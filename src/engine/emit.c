@@ -90,6 +90,28 @@ void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
     r->data = data.ptr == NULL ? data : effects_copy(&eng->fx, data);
 }
 
+void emit_leader(struct engine *eng, struct call_ref to, const struct leader *leader)
+{
+    struct effect_reply *r = add_reply(eng, to, REPLY_LEADER);
+
+    r->token = leader->token;
+    r->text = effects_copy(&eng->fx, leader->owner);
+    r->data = effects_copy(&eng->fx, leader->data);
+}
+
+void emit_leader_change(struct engine *eng, struct span name,
+                        const struct leader *leader)
+{
+    struct effect_leader change = {
+        .name = effects_copy(&eng->fx, name),
+        .leader = { .token = leader->token,
+                    .owner = effects_copy(&eng->fx, leader->owner),
+                    .data = effects_copy(&eng->fx, leader->data) },
+    };
+
+    effects_add(&eng->fx, EFFECT_LEADER)->leader = change;
+}
+
 void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a)
 {
     struct effect_reply *r;

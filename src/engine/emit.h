@@ -47,6 +47,10 @@ void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
 /* WRONGTYPE, with what is there: its PTTL, and the value of a string. */
 void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
                      struct span data);
+void emit_leader(struct engine *eng, struct call_ref to, const struct leader *leader);
+/* For those who have subscribed. */
+void emit_leader_change(struct engine *eng, struct span name,
+                        const struct leader *leader);
 void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a);
 void emit_heartbeat(struct engine *eng, const struct attach *a);
 /* `tokens` must live as long as the effects. */

@@ -12,6 +12,8 @@
 #include "engine/hold/pending_request.h"
 #include "engine/hold/recent_asks.h"
 #include "engine/hold/renew_queue.h"
+#include "engine/leader/followed_names.h"
+#include "engine/leader/leader_watch.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/multi/mlock.h"
@@ -59,6 +61,7 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->unsent);
     list_init(&eng->waiting_for_store);
     list_init(&eng->infos);
+    list_init(&eng->leader_watches);
     list_init(&eng->over);
     list_init(&eng->ended);
     list_init(&eng->fair_left);
@@ -142,6 +145,7 @@ void engine_free(struct engine *eng)
 
         free_pending_releases(eng, lock);
         loan_drop(eng, lock);
+        leader_watch_free(eng, lock);
         lock_free(eng, lock);
     }
     requests_free(eng);
@@ -149,6 +153,7 @@ void engine_free(struct engine *eng)
     loan_log_free(eng);
     free(eng->recent_asks);
     fair_left_free(eng);
+    followed_names_free(eng);
     table_fini(&eng->names);
     table_fini(&eng->waits);
     renew_queues_fini(eng);
@@ -220,6 +225,9 @@ static void fire_timer(struct engine *eng, struct timer *t)
     case TIMER_LOAN:
         lock_touch(eng, container_of(t, struct loan, timer)->lock);
         break;
+    case TIMER_LEADER:
+        leader_watch_on_timer(eng, container_of(t, struct leader_watch, timer));
+        break;
     case TIMER_PEERS:
         if (peers_on_timer(eng)) {
             engine_on_store_up(eng, false);
@@ -266,6 +274,7 @@ void engine_stop(struct engine *eng)
     eng->stopping = true;
     peers_leave(eng);
     mlock_stop(eng);
+    leader_end_waits(eng);
     LIST_FOREACH(it, &eng->loans)
     {
         lock_touch(eng, container_of(it, struct loan, in_all)->lock);

@@ -196,6 +196,22 @@ void engine_semaphore_info(struct engine *eng, struct call_ref from, struct span
 void engine_semaphore_limit(struct engine *eng, struct call_ref from, struct span name,
                             uint32_t limit);
 
+/* A LEADER: who holds the name alone. */
+struct leader_req {
+    struct call_ref from;
+    struct span name;
+    /* Is to be answered only once the leader's token is another one, or the WAIT is
+     * over; 0: nobody leads. */
+    uint64_t after;
+    uint64_t wait_ms;
+    bool has_after;
+    bool has_wait; /* without, and with `after`: waits for ever */
+};
+
+void engine_leader(struct engine *eng, const struct leader_req *req);
+/* Whether anybody hears EFFECT_LEADER of that name; nobody at first. */
+void engine_follow(struct engine *eng, struct span name, bool heard);
+
 /* Ends waits (with null) and releases retained grants of the name, and the owner or
  * ID, of `req`. Returns how many. *ret_others: other users have such waits or grants,
  * too. */

@@ -83,6 +83,10 @@ struct engine {
     struct list unsent;            /* ops in flight, the same */
     struct list waiting_for_store; /* pending requests, sent when Redis is up */
     struct list infos;             /* pending LOCKINFOs */
+    struct list leader_watches;    /* see leader_watch.h */
+    size_t leader_watch_count;
+    size_t follower_count; /* pending LEADERs */
+    struct table followed; /* see followed_names.h */
     /* a hold has become uncertain: pending_info_hurry() is to run */
     bool hold_became_uncertain;
     struct list over;

@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/pending_request.h"
+#include "engine/leader/leader_watch.h"
 #include "engine/multi/mlock.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session.h"
@@ -149,7 +150,10 @@ bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error)
         return true;
     }
     if (first == NULL) {
-        return false;
+        bool led = s != NULL && leader_unblock(eng, s, with_error);
+
+        engine_settle(eng);
+        return led;
     }
     if (with_error) {
         waiter_end_error(eng, container_of(first, struct waiter, in_session),

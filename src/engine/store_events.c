@@ -6,6 +6,8 @@
 #include "engine/hold/hold.h"
 #include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
+#include "engine/leader/followed_names.h"
+#include "engine/leader/leader_watch.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -87,6 +89,7 @@ bool engine_is_up(const struct engine *eng)
 void engine_on_store_down(struct engine *eng)
 {
     peers_forget_asking(eng);
+    leader_watches_doubt(eng);
     eng->up = false;
 }
 
@@ -130,6 +133,7 @@ void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *
     }
     release_log_replay(eng, concerns, ctx);
     fair_left_again(eng, concerns, ctx);
+    leader_watches_doubt(eng);
     engine_settle(eng);
 }
 
@@ -163,6 +167,7 @@ void engine_on_subscribed(struct engine *eng, struct span name,
     }
     lock_set_sub(lock, SUB_ON);
     lock_open_activity(eng, lock)->sub_op = eng->next_op;
+    leader_watch_note(eng, lock);
     if (lock_head(lock) != NULL) {
         lock_ask(eng, lock);
     }
@@ -203,6 +208,7 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
         }
     }
     last_answer_over(eng, lock);
+    leader_watch_note(eng, lock);
     loan_doubt(lock);
     if (lock_head(lock) == NULL) {
         engine_settle(eng);
@@ -226,6 +232,16 @@ void engine_on_op_result(struct engine *eng, const struct op_result *result)
 
 void engine_announced(struct engine *eng, struct span text)
 {
-    peers_on_announcement(eng, text);
+    struct span changed;
+    struct lock *lock;
+
+    if (followed_names_on_announcement(eng, text, &changed)) {
+        lock = changed.len == 0 ? NULL : lock_find(eng, changed);
+        if (lock != NULL) {
+            leader_watch_note(eng, lock);
+        }
+    } else {
+        peers_on_announcement(eng, text);
+    }
     engine_settle(eng);
 }

@@ -22,6 +22,7 @@ enum timer_kind {
     TIMER_MLOCK,
     TIMER_PEERS,
     TIMER_LOAN,
+    TIMER_LEADER,
 };
 
 struct timer {

@@ -190,6 +190,7 @@ static void do_effects(void)
             break;
         case EFFECT_UNSUBSCRIBE:
         case EFFECT_HEARTBEAT:
+        case EFFECT_LEADER:
         case EFFECT_ANNOUNCE:
             break;
         }

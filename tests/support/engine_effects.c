@@ -165,6 +165,17 @@ static void collect_waited(struct engine_fixture *e, const struct effect_waited 
                    (int)w->owner.len, w->owner.ptr, (int)w->waited_ms);
 }
 
+static void collect_leader(struct engine_fixture *e, const struct effect_leader *f)
+{
+    size_t len = strlen(e->leaders);
+    const struct leader *l = &f->leader;
+
+    (void)snprintf(e->leaders + len, sizeof(e->leaders) - len,
+                   "%.*s>%" PRIu64 ",%.*s,%.*s ", (int)f->name.len, f->name.ptr,
+                   l->token, (int)l->owner.len, l->owner.ptr, (int)l->data.len,
+                   l->data.ptr);
+}
+
 void fixture_collect(struct engine_fixture *e)
 {
     static const char *const NOTICES[] = { "granted:", "released:", "uncertain:",
@@ -197,6 +208,9 @@ void fixture_collect(struct engine_fixture *e)
             break;
         case EFFECT_HEARTBEAT:
             e->heartbeat = f->heartbeat;
+            break;
+        case EFFECT_LEADER:
+            collect_leader(e, &f->leader);
             break;
         case EFFECT_ANNOUNCE:
             append_name(e->announced, sizeof(e->announced), "", f->announcement);

@@ -89,15 +89,30 @@ void cmd_lock(struct command_ctx *ctx)
 
 bool ctx_tries_once(struct command_ctx *ctx)
 {
-    bool many = ctx->command->keys == KEYS_COUNTED;
+    static const struct {
+        command_fn *run;
+        const struct lock_syntax *syntax;
+        const char *words;
+    } WAITS[] = {
+        { cmd_lock, &SYNTAX_LOCK, "LOCK" },
+        { cmd_mlock, &SYNTAX_MLOCK, "MLOCK" },
+        { cmd_leader, &SYNTAX_LEADER, "LEADER with AFTER" },
+    };
     struct lock_args args;
+    size_t i = 0;
 
-    if (!ctx_lock_args(ctx, many ? &SYNTAX_MLOCK : &SYNTAX_LOCK, &args)) {
+    while (WAITS[i].run != ctx->command->run) {
+        i++;
+    }
+    if (!ctx_lock_args(ctx, WAITS[i].syntax, &args)) {
         return false;
+    }
+    if (ctx->command->run == cmd_leader && (args.has & OPT_AFTER) == 0) {
+        return true;
     }
     if ((args.has & OPT_WAIT) == 0 || args.wait_ms > 0) {
         ctx_error(ctx, LATCHD_ERR, "%s in a transaction must have WAIT 0",
-                  many ? "MLOCK" : "LOCK");
+                  WAITS[i].words);
         return false;
     }
     return true;

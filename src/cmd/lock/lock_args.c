@@ -28,6 +28,8 @@ const struct lock_syntax SYNTAX_CANCEL = { "CANCEL", OPT_OWNER | OPT_ID,
 const struct lock_syntax SYNTAX_FORCEUNLOCK = { "FORCEUNLOCK",
                                                 OPT_TOKEN | OPT_OWNER | OPT_ANY,
                                                 RULE_NAME | RULE_ONE_OF };
+const struct lock_syntax SYNTAX_LEADER = { "LEADER", OPT_AFTER | OPT_WAIT,
+                                           RULE_NAME | RULE_MAX_WAIT };
 const struct lock_syntax SYNTAX_LOCKINFO = { "LOCKINFO", 0, RULE_NAME };
 const struct lock_syntax SYNTAX_LOCKS = { "LOCKS",
                                           OPT_CURSOR | OPT_MATCH | OPT_COUNT | OPT_TOP,
@@ -195,7 +197,8 @@ static bool check_together(struct lock_parse *p)
         return lock_parse_reject(p, "LOCAL does not go with %s", words);
     }
     if ((p->syntax->rules & RULE_MAX_WAIT) != 0 && p->limits->max_wait_ms != 0 &&
-        (has & OPT_WAIT) == 0) {
+        (has & OPT_WAIT) == 0 &&
+        ((p->syntax->options & OPT_AFTER) == 0 || (has & OPT_AFTER) != 0)) {
         return lock_parse_reject(p, "WAIT is needed here: 0..%" PRIu64 " milliseconds",
                                  p->limits->max_wait_ms);
     }

@@ -47,6 +47,7 @@ enum lock_option {
     OPT_HEARTBEAT = 1 << 19,
     OPT_TO = 1 << 20,
     OPT_DATA = 1 << 21,
+    OPT_AFTER = 1 << 22,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */
@@ -55,11 +56,13 @@ enum lock_option {
 
 /* What a command allows besides its options: bits of lock_syntax.rules. */
 enum lock_rule {
-    RULE_NAME = 1 << 0,     /* the first argument is a lock's name */
-    RULE_ONE_OF = 1 << 1,   /* exactly one of the options must be given */
-    RULE_MAX_WAIT = 1 << 2, /* without WAIT it waits for ever: max-wait demands WAIT */
-    RULE_NAMES = 1 << 3,    /* the count, then as many names, none of them twice */
-    RULE_TAKES = 1 << 4,    /* may begin a hold: some names are refused here only */
+    RULE_NAME = 1 << 0,   /* the first argument is a lock's name */
+    RULE_ONE_OF = 1 << 1, /* exactly one of the options must be given */
+    /* without WAIT it waits for ever, but LEADER only with AFTER: max-wait demands WAIT
+     */
+    RULE_MAX_WAIT = 1 << 2,
+    RULE_NAMES = 1 << 3, /* the count, then as many names, none of them twice */
+    RULE_TAKES = 1 << 4, /* may begin a hold: some names are refused here only */
 };
 
 struct lock_syntax {
@@ -69,7 +72,8 @@ struct lock_syntax {
 };
 
 extern const struct lock_syntax SYNTAX_LOCK, SYNTAX_UNLOCK, SYNTAX_RENEW, SYNTAX_CANCEL,
-    SYNTAX_FORCEUNLOCK, SYNTAX_LOCKINFO, SYNTAX_LOCKS, SYNTAX_MLOCK, SYNTAX_WAITERS;
+    SYNTAX_FORCEUNLOCK, SYNTAX_LEADER, SYNTAX_LOCKINFO, SYNTAX_LOCKS, SYNTAX_MLOCK,
+    SYNTAX_WAITERS;
 
 /* Spans point into the arguments. Options that were not given are 0 or empty. */
 struct lock_args {
@@ -90,6 +94,7 @@ struct lock_args {
     uint64_t grace_ms;
     uint64_t heartbeat_ms;
     uint64_t token;
+    uint64_t after; /* a token; 0: nobody's */
     uint64_t cursor;
     uint32_t permits;
     uint32_t limit; /* OF */

@@ -111,6 +111,15 @@ static bool read_id(struct lock_parse *p, struct span text)
     return read_id_of(p, "ID", text, &p->args->id);
 }
 
+static bool read_after(struct lock_parse *p, struct span text)
+{
+    if (!parse_u64(text, LATCHD_TOKEN_MAX, &p->args->after)) {
+        return lock_parse_reject(p, "AFTER must be 0..%" PRIu64,
+                                 (uint64_t)LATCHD_TOKEN_MAX);
+    }
+    return true;
+}
+
 static bool read_data(struct lock_parse *p, struct span text)
 {
     if (text.len > LATCHD_DATA_MAX) {
@@ -217,6 +226,7 @@ static const struct {
     { "LOCAL", OPT_LOCAL, NULL },       { "PERMITS", OPT_PERMITS, read_permits },
     { "OF", OPT_OF, read_limit },       { "HEARTBEAT", OPT_HEARTBEAT, read_heartbeat },
     { "TO", OPT_TO, read_to },          { "DATA", OPT_DATA, read_data },
+    { "AFTER", OPT_AFTER, read_after },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };

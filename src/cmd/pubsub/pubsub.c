@@ -28,11 +28,17 @@ struct subscription {
 struct pubsub {
     struct table topics[2]; /* by kind */
     size_t work;            /* of all patterns */
+    pubsub_channel_fn *on_channel;
+    void *ctx;
 };
 
-struct pubsub *pubsub_new(void)
+struct pubsub *pubsub_new(pubsub_channel_fn *fn, void *ctx)
 {
-    return xcalloc(1, sizeof(struct pubsub));
+    struct pubsub *p = xcalloc(1, sizeof(*p));
+
+    p->on_channel = fn;
+    p->ctx = ctx;
+    return p;
 }
 
 void pubsub_free(struct pubsub *p)
@@ -94,10 +100,18 @@ static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
     return t;
 }
 
+static void tell_channel(const struct pubsub *p, const struct topic *t, bool heard)
+{
+    if (t->kind == PUBSUB_CHANNEL) {
+        p->on_channel(p->ctx, topic_name(t), heard);
+    }
+}
+
 /* Drops one subscription of a topic. */
 static void topic_unref(struct pubsub *p, struct topic *t)
 {
     if (--t->sub_count == 0) {
+        tell_channel(p, t, false);
         table_remove(&p->topics[t->kind], &t->in_topics);
         p->work -= t->work;
         free(t);
@@ -169,7 +183,9 @@ bool pubsub_add(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
     sub->topic = t;
     list_append(&s->subs, &sub->in_subscriber);
     list_append(&t->subs, &sub->in_topic);
-    t->sub_count++;
+    if (t->sub_count++ == 0) {
+        tell_channel(p, t, true);
+    }
     s->work += t->work;
     ++*kind_count(s, kind);
     return true;

@@ -33,7 +33,10 @@ struct subscriber {
     uint32_t work; /* glob_work() of its patterns */
 };
 
-struct pubsub *pubsub_new(void);
+/* Called when a channel gets its first subscriber, and when its last one has left. */
+typedef void pubsub_channel_fn(void *ctx, struct span name, bool heard);
+
+struct pubsub *pubsub_new(pubsub_channel_fn *fn, void *ctx);
 /* Frees a registry from which all subscribers were removed. Accepts NULL. */
 void pubsub_free(struct pubsub *p);
 

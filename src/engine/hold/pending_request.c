@@ -49,6 +49,7 @@ struct pending_request *pending_request_new(struct engine *eng,
     list_init(&c->in_waiting);
     list_init(&c->in_infos);
     list_init(&c->in_lock);
+    eng->follower_count += kind == PENDING_LEADER;
     if (kind == PENDING_RENEW || kind == PENDING_REGRANT) {
         list_append(&lock_open_activity(eng, lock)->renews, &c->in_lock);
     }
@@ -96,6 +97,7 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
         c->in_flight->call = NULL;
     }
     list_del(&c->in_lock);
+    eng->follower_count -= c->kind == PENDING_LEADER;
     if ((c->kind == PENDING_REGRANT || c->kind == PENDING_RENEW) &&
         pending_request_entry(c) != NULL) {
         entry_left(eng,

@@ -27,12 +27,14 @@ enum pending_request_kind {
     PENDING_RENEW,
     PENDING_INFO,
     PENDING_LIMIT,
-    PENDING_REGRANT
+    PENDING_REGRANT,
+    PENDING_LEADER
 };
 
 struct pending_request {
     struct list in_session;
-    /* on eng->to_send, eng->waiting_for_store or activity->waiting_for_restore */
+    /* on eng->to_send, eng->waiting_for_store or activity->waiting_for_restore;
+     * LEADER: on leader_watch.followers */
     struct list in_waiting;
     struct list in_infos; /* INFO: on eng->infos */
     struct list in_lock;  /* RENEW, REGRANT: on activity->renews */
@@ -56,6 +58,9 @@ struct pending_request {
     uint64_t lease_ms;     /* 0: watchdog */
     uint32_t limit;        /* LIMIT: see op_limit */
     enum info_scope scope; /* INFO */
+    /* LEADER: see leader_req, and the last op that was sent before */
+    uint64_t after, wait_until, asked_op;
+    bool has_after;
     char data[];
 };
 

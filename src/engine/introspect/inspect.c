@@ -237,6 +237,23 @@ static enum lock_state state_of(const struct engine *eng, const struct lock *loc
     return told->lent ? LOCK_STATE_LENT : state_of_free(eng, lock, r);
 }
 
+bool inspect_leader(struct engine *eng, const struct lock *lock,
+                    const struct op_result *r, struct leader *ret)
+{
+    struct told_holds told = make_holds(eng, lock, r);
+
+    *ret = (struct leader){ .owner = span_of("", 0), .data = span_of("", 0) };
+    for (size_t i = 0; i < told.count; i++) {
+        const struct info_hold *h = &told.list[i];
+
+        if (h->kind != KIND_READ) {
+            *ret = (struct leader){ h->token, h->owner, h->data };
+        }
+    }
+    return told.count > 0 || told.lent ||
+           (!r->withheld && quarantine_until(eng, lock, KIND_PLAIN) == 0);
+}
+
 static const struct lock_info *make_info(struct engine *eng, const struct lock *lock,
                                          const struct op_result *r,
                                          enum info_scope scope)

@@ -15,6 +15,7 @@
 
 struct fair;
 struct inflight_op;
+struct leader_watch;
 struct loan;
 
 struct lock_activity {
@@ -29,8 +30,9 @@ struct lock_activity {
     struct list waiting_for_restore;
     struct lock *lock;
     struct inflight_op *asking;
-    struct loan *loan; /* see loan.h; NULL: the name is not lent */
-    struct fair *fair; /* see fair.c; NULL: no fair queue is known of */
+    struct loan *loan;                 /* see loan.h; NULL: the name is not lent */
+    struct leader_watch *leader_watch; /* NULL: nobody here follows the leader */
+    struct fair *fair;                 /* see fair.c; NULL: no fair queue is known of */
     struct timer wake;
     struct last_answer last_answer;
     uint32_t parallel_release_count;

@@ -107,6 +107,14 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
     return count;
 }
 
+uint64_t lock_leader_token(const struct lock *lock)
+{
+    const struct hold *h =
+        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
+
+    return h == NULL ? 0 : h->token;
+}
+
 bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)
 {
     struct list *it;

@@ -11,6 +11,8 @@
 #include "engine/hold/loan.h"
 #include "engine/hold/loan_return.h"
 #include "engine/hold/pending_release.h"
+#include "engine/leader/followed_names.h"
+#include "engine/leader/leader_watch.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -80,6 +82,12 @@ void lock_free(struct engine *eng, struct lock *lock)
 static void step_idle(struct engine *eng, struct lock *lock)
 {
     lock->ask = false;
+    if (lock->activity->leader_watch != NULL) {
+        if (lock->sub == SUB_NONE) {
+            subscribe_lock(eng, lock);
+        }
+        return;
+    }
     if (lock->sub != SUB_NONE) {
         if (!heap_armed(&lock->activity->wake.node) ||
             lock->activity->wake.node.at > eng->now + SUB_LINGER_MS) {
@@ -273,6 +281,8 @@ void lock_step(struct engine *eng, struct lock *lock)
     struct list *release;
     struct waiter *head;
 
+    leader_watch_step(eng, lock);
+    followed_name_step(eng, lock);
     step_undecided(eng, lock);
     if (lock->needs_restore > 0) {
         step_restoring(eng, lock);
@@ -316,7 +326,7 @@ void lock_step(struct engine *eng, struct lock *lock)
 void lock_on_timer(struct engine *eng, struct lock *lock)
 {
     if (lock_head(lock) == NULL && lock->sub != SUB_NONE &&
-        list_empty(&lock->activity->releases)) {
+        lock->activity->leader_watch == NULL && list_empty(&lock->activity->releases)) {
         lock_unsubscribe(eng, lock);
     }
     lock_ask(eng, lock);

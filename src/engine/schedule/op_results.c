@@ -5,6 +5,7 @@
 #include "engine/fair/fair.h"
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
+#include "engine/leader/leader_watch.h"
 #include "engine/op_result.h"
 #include "engine/recovery/restore.h"
 #include "engine/release/release.h"
@@ -42,6 +43,9 @@ void inflight_on_result(struct engine *eng, const struct op_result *r)
         break;
     case INFLIGHT_INSPECT:
         on_inspect_reply(eng, w, r);
+        break;
+    case INFLIGHT_LEADER:
+        on_leader_look(eng, w, r);
         break;
     case INFLIGHT_LIMIT:
         on_limit_reply(eng, w, r);

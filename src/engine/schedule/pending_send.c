@@ -9,6 +9,7 @@
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
+#include "engine/leader/leader_watch.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -78,6 +79,10 @@ void pending_requests_send(struct engine *eng)
 
 void pending_request_on_timer(struct engine *eng, struct pending_request *c)
 {
+    if (c->kind == PENDING_LEADER) {
+        leader_request_on_timer(eng, c);
+        return;
+    }
     if (c->retry) {
         c->retry = false;
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);

@@ -463,6 +463,7 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
         check_done(s, c, r->value);
         break;
     case REPLY_INFO:
+    case REPLY_LEADER:
     case REPLY_UNREACHED:
         break;
     }

@@ -213,6 +213,7 @@ static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
         break;
     case EFFECT_WAITED:
     case EFFECT_HEARTBEAT:
+    case EFFECT_LEADER:
     case EFFECT_ANNOUNCE:
         break;
     }

@@ -222,6 +222,8 @@ const char *sim_heard(struct sim *s, size_t index)
         return "info";
     case REPLY_TOKENS:
         return "tokens";
+    case REPLY_LEADER:
+        return "leader";
     case REPLY_UNREACHED:
         break;
     }

@@ -259,6 +259,7 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
     case EFFECT_WAITED:
         break; /* is not asked for */
     case EFFECT_HEARTBEAT:
+    case EFFECT_LEADER:
         break; /* connections that end come by themselves */
     case EFFECT_SUBSCRIBE:
         sub_subscribe(s, d, e->channel.name, e->channel.lock_class);

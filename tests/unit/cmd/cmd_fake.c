@@ -73,6 +73,17 @@ void engine_lock_info(struct engine *l, struct call_ref from, struct span name)
     fake.hold = (struct hold_req){ .from = from, .name = name };
 }
 
+void engine_leader(struct engine *l, const struct leader_req *req)
+{
+    asked("leader");
+    fake.leader = *req;
+}
+
+void engine_follow(struct engine *l, struct span name, bool heard)
+{
+    asked(heard ? "follow" : "follow no more");
+}
+
 void engine_semaphore_info(struct engine *l, struct call_ref from, struct span name)
 {
     asked("semaphore info");

@@ -30,6 +30,7 @@ struct fake {
     struct mlock_req mlock; /* its names are gone by now */
     struct span first;      /* of them */
     struct hold_req hold;
+    struct leader_req leader;
     size_t scanned; /* COUNT of a scan */
     char asked[32]; /* "lock", "unlock", ... or empty */
     uint64_t undelivered[8];

@@ -7,9 +7,21 @@ static struct pubsub *registry;
 static struct subscriber ann, bob;
 static char seen[256];
 
+static char heard[256];
+
+static void note_channel(void *ctx, struct span name, bool is_heard)
+{
+    size_t len = strlen(heard);
+
+    ck_assert_ptr_eq(ctx, heard);
+    (void)snprintf(heard + len, sizeof(heard) - len, "%c%.*s ", is_heard ? '+' : '-',
+                   (int)name.len, name.ptr);
+}
+
 static void setup(void)
 {
-    registry = pubsub_new();
+    registry = pubsub_new(note_channel, heard);
+    heard[0] = '\0';
     subscriber_init(&ann);
     subscriber_init(&bob);
     seen[0] = '\0';
@@ -53,6 +65,21 @@ START_TEST(an_event_reaches_channels_then_patterns)
     seen[0] = '\0';
     pubsub_publish(registry, SPAN("lost:ab"), note, NULL);
     ck_assert_str_eq(seen, "ann(lost:*) ");
+}
+
+/* Patterns are not channels, and who subscribes twice is heard of once. */
+START_TEST(the_first_and_the_last_subscriber_of_a_channel_are_told)
+{
+    ck_assert(pubsub_add(registry, &ann, PUBSUB_PATTERN, SPAN("leader:*")));
+    ck_assert(pubsub_add(registry, &ann, PUBSUB_CHANNEL, SPAN("leader:a")));
+    ck_assert(!pubsub_add(registry, &ann, PUBSUB_CHANNEL, SPAN("leader:a")));
+    ck_assert(pubsub_add(registry, &bob, PUBSUB_CHANNEL, SPAN("leader:a")));
+    ck_assert(pubsub_add(registry, &bob, PUBSUB_CHANNEL, SPAN("leader:b")));
+    ck_assert(pubsub_remove(registry, &ann, PUBSUB_CHANNEL, SPAN("leader:a")));
+    ck_assert_str_eq(heard, "+leader:a +leader:b ");
+    pubsub_remove_all(registry, &bob);
+    ck_assert(strstr(heard, "-leader:a ") != NULL);
+    ck_assert(strstr(heard, "-leader:b ") != NULL);
 }
 
 START_TEST(what_all_patterns_cost_is_limited)

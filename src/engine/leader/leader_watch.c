@@ -1,0 +1,406 @@
+#include "engine/leader/leader_watch.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_request.h"
+#include "engine/inflight_op.h"
+#include "engine/introspect/inspect.h"
+#include "engine/leader/followed_names.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/session.h"
+#include "util/pool.h"
+
+#include <stdlib.h>
+
+/* --- what is known ---------------------------------------------------------------- */
+
+static void forget_leader(struct engine *eng, struct leader *l)
+{
+    if (l->owner.ptr != NULL) {
+        pool_free(&eng->pool, (char *)l->owner.ptr);
+    }
+    *l = (struct leader){ 0 };
+}
+
+/* Both texts are in one piece of memory, which begins with the owner. */
+static void keep_leader(struct engine *eng, struct leader *to, const struct leader *l)
+{
+    char *text = pool_alloc(&eng->pool, l->owner.len + l->data.len + 1);
+
+    forget_leader(eng, to);
+    memcpy(text, l->owner.ptr, l->owner.len);
+    if (l->data.len != 0) {
+        memcpy(text + l->owner.len, l->data.ptr, l->data.len);
+    }
+    to->token = l->token;
+    to->owner = span_of(text, l->owner.len);
+    to->data = span_of(text + l->owner.len, l->data.len);
+}
+
+static bool same_leader(const struct leader *a, const struct leader *b)
+{
+    return a->token == b->token && span_eq(a->owner, b->owner);
+}
+
+/* Subscribers are told of changes, and not of how it was when the watch began. */
+static void tell_change(struct engine *eng, struct leader_watch *w)
+{
+    bool changed = w->is_told && !same_leader(&w->told, &w->leader);
+
+    if (w->is_heard && changed) {
+        emit_leader_change(eng, lock_name(w->lock), &w->leader);
+    }
+    if (changed || !w->is_told) {
+        keep_leader(eng, &w->told, &w->leader);
+        w->is_told = true;
+    }
+}
+
+static void doubt(struct leader_watch *w)
+{
+    w->state = LEADER_UNKNOWN;
+    w->is_due = true;
+}
+
+void leader_watches_doubt(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->leader_watches)
+    {
+        struct leader_watch *w = container_of(it, struct leader_watch, in_all);
+
+        doubt(w);
+        lock_touch(eng, w->lock);
+    }
+}
+
+/* --- watches ---------------------------------------------------------------------- */
+
+/* The watch of the lock, made if there is none. */
+static struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
+{
+    struct lock_activity *activity = lock_open_activity(eng, lock);
+    struct leader_watch *w = activity->leader_watch;
+
+    if (w == NULL) {
+        w = pool_alloc(&eng->pool, sizeof(*w));
+        w->lock = lock;
+        list_init(&w->followers);
+        list_append(&eng->leader_watches, &w->in_all);
+        eng->leader_watch_count++;
+        doubt(w);
+        activity->leader_watch = w;
+    }
+    lock_touch(eng, lock);
+    return w;
+}
+
+void leader_watch_free(struct engine *eng, struct lock *lock)
+{
+    struct leader_watch *w = lock->activity->leader_watch;
+
+    if (w == NULL) {
+        return;
+    }
+    timer_stop(eng, &w->timer);
+    forget_leader(eng, &w->leader);
+    forget_leader(eng, &w->told);
+    list_del(&w->in_all);
+    eng->leader_watch_count--;
+    lock->activity->leader_watch = NULL;
+    pool_free(&eng->pool, w);
+}
+
+void leader_watch_note(struct engine *eng, struct lock *lock)
+{
+    if (lock->activity->leader_watch != NULL) {
+        lock->activity->leader_watch->is_due = true;
+        lock_touch(eng, lock);
+    }
+}
+
+void leader_watch_on_timer(struct engine *eng, struct leader_watch *w)
+{
+    leader_watch_note(eng, w->lock);
+}
+
+static void send_look(struct engine *eng, struct leader_watch *w)
+{
+    w->look = inflight_new(eng, INFLIGHT_LEADER, w->lock);
+    (void)inflight_op(eng, w->look, OP_INSPECT);
+    w->is_due = false;
+    w->seen_here = lock_leader_token(w->lock);
+    timer_stop(eng, &w->timer);
+    if (w->told_others_at == NEVER ||
+        eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS) {
+        w->told_others_at = eng->now;
+        followed_name_announce(eng, FOLLOWED_WORD, lock_name(w->lock));
+    }
+}
+
+void leader_watch_step(struct engine *eng, struct lock *lock)
+{
+    struct leader_watch *w = lock->activity->leader_watch;
+
+    if (w == NULL) {
+        return;
+    }
+    if (list_empty(&w->followers) && !w->is_heard) {
+        leader_watch_free(eng, lock);
+        return;
+    }
+    w->is_due = w->is_due || lock_leader_token(lock) != w->seen_here;
+    if (w->is_due && w->look == NULL && eng->up && !eng->stopping &&
+        lock->needs_restore == 0 && eng->now >= w->not_before) {
+        send_look(eng, w);
+    }
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+static void answer(struct engine *eng, const struct leader_watch *w,
+                   struct pending_request *c)
+{
+    emit_leader(eng, c->ref, &w->leader);
+    pending_request_free(eng, c);
+}
+
+/* What is known was looked for after the LEADER came, so that no reply is older than
+ * what its client may know already. */
+static bool is_known_to(const struct leader_watch *w, const struct pending_request *c)
+{
+    return w->state == LEADER_KNOWN && w->known_op > c->asked_op;
+}
+
+static void answer_followers(struct engine *eng, struct leader_watch *w)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &w->followers)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_waiting);
+        bool waits =
+            c->has_after && w->leader.token == c->after && eng->now < c->wait_until;
+
+        if (is_known_to(w, c) && !waits) {
+            answer(eng, w, c);
+        }
+    }
+}
+
+/* All of them get that error; those that wait for a change only if `all`. */
+static void refuse_followers(struct engine *eng, struct leader_watch *w, bool all,
+                             enum lock_error error, struct span text)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &w->followers)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_waiting);
+
+        if (all || !c->has_after) {
+            emit_error(eng, c->ref, error, text);
+            pending_request_free(eng, c);
+        }
+    }
+}
+
+static uint64_t next_look_in(const struct engine *eng, const struct op_result *r)
+{
+    uint64_t fair_share = eng->leader_watch_count * 1000 / LEADER_LOOKS_PER_S;
+    uint64_t ms = fair_share > LEADER_LOOK_MS ? fair_share : LEADER_LOOK_MS;
+
+    /* Redis rounds the TTL down: 1 ms more. */
+    return r->ttl_ms >= 0 && (uint64_t)r->ttl_ms + 1 < ms ? (uint64_t)r->ttl_ms + 1
+                                                          : ms;
+}
+
+/* Another class has another channel to hear of releases. */
+static void listen_there(struct engine *eng, struct lock *lock, enum lock_kind kind)
+{
+    if (!lock_in_use(lock)) {
+        lock_set_class(eng, lock, lock_class_of(kind));
+    }
+}
+
+static void on_look_ok(struct engine *eng, struct leader_watch *w, uint64_t op_id,
+                       const struct op_result *r)
+{
+    struct leader leader;
+
+    if (!inspect_leader(eng, w->lock, r, &leader)) {
+        w->state = LEADER_UNKNOWN;
+        return;
+    }
+    if (leader.owner.len != 0) {
+        listen_there(eng, w->lock, r->lock_kind);
+    }
+    keep_leader(eng, &w->leader, &leader);
+    w->state = LEADER_KNOWN;
+    w->known_op = op_id;
+    tell_change(eng, w);
+    answer_followers(eng, w);
+}
+
+/* The next look is not sent before that. */
+static void pause_looks(const struct engine *eng, struct leader_watch *w, uint64_t ms)
+{
+    w->is_due = true;
+    w->not_before = eng->now + ms;
+}
+
+/* In how many ms to look again. */
+static uint64_t on_look(struct engine *eng, struct leader_watch *w, uint64_t op_id,
+                        const struct op_result *r)
+{
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE ||
+        asked_before(eng, w->lock, op_id)) {
+        pause_looks(eng, w, r->status == OP_LATE ? RETRY_PAUSE_MS : 0);
+        return RETRY_PAUSE_MS;
+    }
+    if (r->status == OP_WRONGTYPE ||
+        (r->status == OP_OK && r->lock_kind == KIND_PERMITS)) {
+        w->state = LEADER_UNKNOWN;
+        refuse_followers(eng, w, true, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        return LEADER_LOOK_MS;
+    }
+    if (r->status != OP_OK) {
+        w->state = LEADER_UNKNOWN;
+        refuse_followers(eng, w, false, LOCK_BACKEND, r->text);
+        pause_looks(eng, w, ERROR_PAUSE_MS);
+        return ERROR_PAUSE_MS;
+    }
+    on_look_ok(eng, w, op_id, r);
+    return next_look_in(eng, r);
+}
+
+void on_leader_look(struct engine *eng, struct inflight_op *op,
+                    const struct op_result *r)
+{
+    struct leader_watch *w = op->lock->activity->leader_watch;
+    uint64_t op_id = op->op.key;
+
+    if (w == NULL || w->look != op) {
+        inflight_free(eng, op); /* nobody follows any more, or somebody does again */
+        return;
+    }
+    w->look = NULL;
+    timer_set(eng, &w->timer, TIMER_LEADER, eng->now + on_look(eng, w, op_id, r));
+    inflight_free(eng, op); /* marks the lock for its step */
+}
+
+/* --- requests --------------------------------------------------------------------- */
+
+void request_leader(struct engine *eng, const struct leader_req *req)
+{
+    struct hold_req as = { .from = req->from, .name = req->name };
+    struct leader_watch *w;
+    struct pending_request *c;
+
+    if (eng->quorum) {
+        emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum has no leaders"));
+        return;
+    }
+    if (eng->stopping) {
+        emit_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
+        return;
+    }
+    if (eng->follower_count >= eng->cfg.max_waiters) {
+        emit_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
+        return;
+    }
+    w = leader_watch_get(eng, lock_get(eng, req->name));
+    if (req->has_after && w->state == LEADER_KNOWN && w->leader.token > req->after) {
+        emit_leader(eng, req->from, &w->leader);
+        return;
+    }
+    c = pending_request_new(eng, PENDING_LEADER, w->lock, &as);
+    c->has_after = req->has_after;
+    c->after = req->after;
+    c->asked_op = eng->next_op;
+    c->wait_until = req->has_wait    ? eng->now + req->wait_ms
+                    : req->has_after ? UINT64_MAX
+                                     : eng->now;
+    list_append(&w->followers, &c->in_waiting);
+    w->is_due = true;
+    if (c->wait_until == UINT64_MAX) {
+        timer_stop(eng, &c->timer);
+    } else if (c->wait_until > c->deadline) {
+        c->deadline = c->wait_until;
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
+    } else if (c->wait_until > eng->now) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->wait_until);
+    }
+}
+
+/* A WAIT that is over is answered with what is known. If that is nothing, Redis has as
+ * long for its answer as anywhere. */
+void leader_request_on_timer(struct engine *eng, struct pending_request *c)
+{
+    struct leader_watch *w = c->lock->activity->leader_watch;
+
+    if (is_known_to(w, c)) {
+        answer(eng, w, c);
+    } else if (eng->now < c->deadline) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
+    } else if (tick_is_too_late(eng, c->deadline)) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
+    } else {
+        emit_error(eng, c->ref, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+        pending_request_free(eng, c);
+    }
+}
+
+bool leader_unblock(struct engine *eng, struct session *s, bool with_error)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &s->pending_requests)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_session);
+
+        if (c->kind == PENDING_LEADER) {
+            c->wait_until = eng->now;
+            c->deadline = eng->now + eng->cfg.redis_timeout_ms;
+            if (with_error) {
+                emit_error(eng, c->ref, LOCK_UNBLOCKED, TEXT_UNBLOCKED);
+                pending_request_free(eng, c);
+            } else {
+                leader_request_on_timer(eng, c);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+void leader_follow(struct engine *eng, struct span name, bool heard)
+{
+    struct lock *lock = heard ? lock_get(eng, name) : lock_find(eng, name);
+
+    if (heard && !eng->quorum) {
+        leader_watch_get(eng, lock)->is_heard = true;
+    } else if (lock != NULL && lock->activity->leader_watch != NULL) {
+        lock->activity->leader_watch->is_heard = false;
+        lock_touch(eng, lock);
+    }
+}
+
+/* They end as waits for a lock do. */
+void leader_end_waits(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->leader_watches)
+    {
+        refuse_followers(eng, container_of(it, struct leader_watch, in_all), true,
+                         LOCK_GOAWAY, TEXT_GOING);
+    }
+}
