@@ -80,7 +80,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
                                size_t max)
 {
     struct hold *known = lock_hold_of(lock, field);
-    struct hold *writer = lock->writer;
+    struct hold *writer = lock->writer, *newest = lock_hold(lock);
     size_t count = 0;
     struct list *it;
 
@@ -93,6 +93,12 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
     if (lock_kind_is_shared(kind)) { /* others may be many, and are not in its way */
         if (writer != NULL && count < max && !same_owner(hold_field(writer), field)) {
             ret[count++] = writer;
+        }
+        /* A client came back to a plain lock, and meanwhile the name is another kind.
+         */
+        if (newest != NULL && newest != known && newest != writer && count < max &&
+            lock_class_of(newest->lock_kind) != lock_class_of(kind)) {
+            ret[count++] = newest;
         }
         return count;
     }

@@ -133,3 +133,26 @@ START_TEST(what_was_another_daemons_leaves_a_mark_when_it_is_released)
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(!op.op.release.leave_tombstone); /* nobody else ever had it */
 }
+
+/* Between its RENEW and the answer, a FORCEUNLOCK made room for a reader. */
+START_TEST(a_readers_grant_casts_doubt_on_a_plain_hold_that_was_just_renewed)
+{
+    struct seen_op attach, acquire;
+
+    fixture_renew(&e, 1, "tap", (struct hold_req){ .token = 100 });
+    fixture_take_op(&e, OP_ATTACH, &attach);
+    fixture_lock(&e, 2, "tap", (struct lock_req){ .kind = KIND_READ });
+    fixture_take_op(&e, OP_ACQUIRE, &acquire);
+    fixture_answer(&e, &attach,
+                   (struct op_result){ .status = OP_OK,
+                                       .token = 100,
+                                       .ttl_ms = 30000,
+                                       .attach.field = SPAN("latchd:100") });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_answer(&e, &acquire,
+                   (struct op_result){ .status = OP_OK, .token = 101, .count = 1 });
+    fixture_hears_nothing(&e);
+    fixture_renews(&e, RENEW_WRONGTYPE);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 101);
+    ck_assert_ptr_nonnull(strstr(e.notices, "lost:tap"));
+}
