@@ -275,6 +275,7 @@ struct op_renew {
 struct op_attach {
     struct target target;
     uint64_t lease_ms;
+    uint64_t asked_ago_ms; /* as a claim's, of the client that comes back */
     bool exact;
 };
 

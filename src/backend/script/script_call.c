@@ -135,6 +135,7 @@ static enum lua_id prepare_release(struct script_source *from)
 static enum lua_id prepare_attach(struct script_source *from)
 {
     from->target = &from->op->attach.target;
+    from->for_ms = from->op->attach.asked_ago_ms;
     from->lease_ms = from->op->attach.lease_ms;
     static const enum lua_id SCRIPTS[LOCK_CLASSES] = {
         [CLASS_PLAIN] = LUA_ATTACH,

@@ -70,6 +70,7 @@ struct pending_request *pending_request_new(struct engine *eng,
     if (req->id.len != 0) {
         c->target.entry = span_put2(&at, entry_prefix, req->id);
     }
+    c->asked = eng->now;
     c->deadline = eng->now + eng->cfg.redis_timeout_ms;
     timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
     return c;

@@ -2,6 +2,7 @@
 #include "engine/schedule/pending_send.h"
 #include "engine/effect.h"
 #include "engine/emit.h"
+#include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
@@ -61,6 +62,8 @@ static void send_request(struct engine *eng, struct pending_request *c)
     }
     op->attach.target = op_make_target(eng, &c->target);
     op->attach.lease_ms = w->lease_ms;
+    op->attach.asked_ago_ms =
+        eng->now > c->asked + ASKED_AGAIN_MS ? eng->now - c->asked - ASKED_AGAIN_MS : 0;
     op->lock_class = c->lock_class;
     op->attach.exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
     if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {

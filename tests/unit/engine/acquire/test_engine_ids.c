@@ -338,3 +338,20 @@ START_TEST(a_claim_names_its_kind_and_its_place)
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
     ck_assert_str_eq(op.entry, "00000000000000aa:1");
 }
+
+/* So that the later of two LOCKs at two daemons prevails, not the later op. */
+START_TEST(a_lock_that_is_sent_again_says_when_even_after_an_outage)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = UUID }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    fixture_take_op(&e, OP_ATTACH, &op);
+    ck_assert_uint_eq(op.op.attach.asked_ago_ms, 0);
+    engine_on_store_down(e.engine);
+    fixture_answer(&e, &op, UNKNOWN);
+    fixture_no_op(&e);
+    fixture_pass(&e, 2500);
+    engine_on_store_up(e.engine, true);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    ck_assert_uint_eq(op.op.attach.asked_ago_ms, 1500);
+}

@@ -14,6 +14,7 @@
 --@arg 9 helper_ttl  TTL of helper keys, ms
 --@arg 10 exact      '1': exactly this lease, if nobody shares the hold
 --@arg 11 asked      when this was asked, us
+--@arg 12 since      when its client asked, us, 16 digits
 --
 -- Returns LATE | OK token pttl field entry [3 loan_token data] | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --       | WRONGTYPE-SEMAPHORE
@@ -52,7 +53,7 @@ local elsewhere
 if elsewhere then
     return 'ELSEWHERE'
 end
-local me = instance .. string.format('%016.0f', math.min(now, tonumber(asked)))
+local me = instance .. string.format('%016.0f', math.min(now, tonumber(ARGV[12])))
 local shared = false
 if entry then
     call('HSET', entries_key, entry, me .. string.sub(value, 33))
