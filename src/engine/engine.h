@@ -340,6 +340,8 @@ struct engine_stats {
     uint64_t lost_failover;
     uint64_t quarantine_left_ms; /* until no name is in quarantine */
     uint64_t other_daemons;      /* daemons that are known to use this Redis */
+    uint64_t followers;          /* LEADERs that wait */
+    uint64_t followed_names;     /* names whose leaders clients here follow */
     bool store_up;
 };
 

@@ -8,6 +8,7 @@ int ctl_run(struct options *o);
 int ctl_top(struct options *o);
 int ctl_why(struct options *o);
 int ctl_ls(struct options *o);
+int ctl_leader(struct options *o);
 int ctl_force(struct options *o);
 
 #endif

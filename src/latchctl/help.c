@@ -3,12 +3,13 @@
 
 const char CTL_HELP[] =
     "usage: latchctl [options] run NAME [--] COMMAND [ARGUMENT ...]\n"
-    "       latchctl [options] top | why NAME | ls | force NAME\n"
+    "       latchctl [options] top | why NAME | ls | leader NAME | force NAME\n"
     "\n"
     "  run    take the lock NAME, run COMMAND, release the lock\n"
     "  top    the hottest names, live\n"
     "  why    who holds NAME, who waits for it, and what to do about it\n"
     "  ls     the names that are held or waited for\n"
+    "  leader who holds NAME alone: token, owner and data\n"
     "  force  free NAME, whatever its holder thinks\n"
     "\n"
     "Which latchd:\n"
@@ -34,6 +35,7 @@ const char CTL_HELP[] =
     "      --permits N [--of LIMIT]\n"
     "                      N permits of a semaphore; LIMIT makes it, if there is none\n"
     "      --owner OWNER   who holds it: the same owner gets in again\n"
+    "      --data TEXT     what `leader` tells others of the holder\n"
     "      --lease TIME    how long the lock outlives a machine that died (30s);\n"
     "                      renewed every third of it while COMMAND runs\n"
     "  -k, --kill-after TIME\n"
@@ -45,6 +47,7 @@ const char CTL_HELP[] =
     "\n"
     "top: --interval TIME, --once, --sort waiters|wait|held|name, --count N\n"
     "ls: --match PATTERN, --count N          force: --any | --token T | --owner O\n"
+    "leader: --follow, each change on a line of its own\n"
     "\n"
     "TIME is in seconds, or with a unit: 500ms, 30s, 5m, 1h, 1d. latchctl(1) tells "
     "more.\n";

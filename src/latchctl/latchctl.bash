@@ -54,7 +54,7 @@ _latchctl() {
     local common='--host --port --socket --uri --user --pass --tls --sni --cacert
         --cacertdir --cert --key --insecure --help --version'
     local valued=' -h --host -p --port -s --socket -u --uri --url --user -a --pass -w
-        --wait --timeout --lease --permits --of --owner -k --kill-after -E --conflict-exit-code
+        --wait --timeout --lease --permits --of --owner --data -k --kill-after -E --conflict-exit-code
         --lost-exit-code --interval --sort --token --match --count
         --sni --cacert --cacertdir --cert --key '
     local target=' -h --host -p --port -s --socket -u --uri --url --user -a --pass --tls
@@ -101,14 +101,15 @@ _latchctl() {
     if [[ $cur == -* ]]; then
         case $command in
             run) common+=' --wait --no-wait --lease --fair --read --write --permits --of
-                --owner --kill-after --conflict-exit-code --lost-exit-code --verbose' ;;
+                --owner --data --kill-after --conflict-exit-code --lost-exit-code --verbose' ;;
             top) common+=' --interval --once --sort --count' ;;
             ls) common+=' --match --count' ;;
+            leader) common+=' --follow' ;;
             force) common+=' --any --token --owner' ;;
         esac
         _latchctl_offer "$cur" -W "$common"
     elif [[ -z $command ]]; then
-        _latchctl_offer "$cur" -W 'run top why ls force'
+        _latchctl_offer "$cur" -W 'run top why ls leader force'
     elif [[ -z $name && $command != top && $command != ls ]]; then
         _latchctl_offer_names "$cur" "${where[@]}"
         declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"

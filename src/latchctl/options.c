@@ -17,6 +17,7 @@ enum {
     WHY = 1 << CTL_WHY,
     LS = 1 << CTL_LS,
     FORCE = 1 << CTL_FORCE,
+    LEADER = 1 << CTL_LEADER,
     LEASE_MIN_MS = 1000, /* with less, an ordinary pause would lose the lock */
     LEASE_DEFAULT_MS = 30000,
     KILL_AFTER_DEFAULT_MS = 10000,
@@ -53,6 +54,8 @@ static const struct option LONG[] = {
     { "permits", required_argument, NULL, OPT_PERMITS },
     { "of", required_argument, NULL, OPT_OF },
     { "owner", required_argument, NULL, OPT_OWNER },
+    { "data", required_argument, NULL, OPT_DATA },
+    { "follow", no_argument, NULL, OPT_FOLLOW },
     { "kill-after", required_argument, NULL, 'k' },
     { "conflict-exit-code", required_argument, NULL, 'E' },
     { "lost-exit-code", required_argument, NULL, OPT_LOST_CODE },
@@ -82,11 +85,12 @@ static const struct {
     { OPT_MATCH, LS },      { OPT_COUNT, LS | TOP },
     { OPT_VERBOSE, RUN },   { OPT_OWNER, RUN | FORCE },
     { OPT_PERMITS, RUN },   { OPT_OF, RUN },
+    { OPT_DATA, RUN },      { OPT_FOLLOW, LEADER },
 };
 
 static const char *const NAMES[] = {
     [CTL_RUN] = "run", [CTL_TOP] = "top",     [CTL_WHY] = "why",
-    [CTL_LS] = "ls",   [CTL_FORCE] = "force",
+    [CTL_LS] = "ls",   [CTL_FORCE] = "force", [CTL_LEADER] = "leader",
 };
 
 bool options_wrong(const char *option, const char *why)
@@ -196,6 +200,13 @@ static bool read_one(struct options *o, int option)
         return read_limit(o, optarg);
     case OPT_OWNER:
         o->owner = optarg;
+        return true;
+    case OPT_DATA:
+        o->data = optarg;
+        return strlen(optarg) <= LATCHD_DATA_MAX ||
+               options_wrong("--data", "that is more than 4096 bytes");
+    case OPT_FOLLOW:
+        o->follow = true;
         return true;
     case 'k':
         return read_time("--kill-after", optarg, 0, &o->kill_after_ms);
@@ -321,6 +332,9 @@ static bool check_options(struct options *o, const struct words *w)
     if (o->permits != NULL && o->owner != NULL) {
         return options_wrong("--permits", "it does not go with --owner");
     }
+    if (o->data != NULL && o->kind != NULL && (*o->kind == 'R' || *o->kind == 'P')) {
+        return options_wrong("--data", "it needs a lock that one alone holds");
+    }
     if (o->command == CTL_RUN && *o->words == NULL) {
         return options_wrong("run", "the COMMAND is missing");
     }
@@ -367,8 +381,8 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         w.list[w.count++] = argv[optind++];
     }
     if (w.count == 0) {
-        print_message(
-            "a subcommand is missing: run, top, why, ls or force; see latchctl --help");
+        print_message("a subcommand is missing: run, top, why, ls, leader or force; "
+                      "see latchctl --help");
         return OPTIONS_WRONG;
     }
     optind += optind < argc && strcmp(argv[optind], "--") == 0;

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum ctl_command { CTL_RUN, CTL_TOP, CTL_WHY, CTL_LS, CTL_FORCE };
+enum ctl_command { CTL_RUN, CTL_TOP, CTL_WHY, CTL_LS, CTL_FORCE, CTL_LEADER };
 
 /* The exit statuses of latchctl itself; see latchctl(1). */
 enum {
@@ -42,6 +42,7 @@ struct options {
     const char *permits; /* how many, with PERMITS */
     const char *limit;   /* --of; NULL: not given */
     const char *owner;
+    const char *data; /* run: what others are to know of the holder */
     int conflict_code;
     int lost_code;
 
@@ -53,6 +54,7 @@ struct options {
     const char *token;
     const char *match;
     bool any;
+    bool follow;
 };
 
 /* Parses the command line. WRONG: an error was printed. options_fini() must follow in

@@ -34,6 +34,8 @@ enum {
     OPT_ANY,
     OPT_MATCH,
     OPT_COUNT,
+    OPT_DATA,
+    OPT_FOLLOW,
 };
 
 /* Prints an error about an option; returns false. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool verbose;
@@ -145,4 +146,16 @@ void say_verbose(const char *fmt, ...)
 void say_set_verbose(void)
 {
     verbose = true;
+}
+
+void show_time(struct buf *out, uint64_t us)
+{
+    time_t seconds = (time_t)(us / 1000000);
+    char text[64];
+    struct tm tm;
+
+    if (localtime_r(&seconds, &tm) != NULL &&
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm) > 0) {
+        buf_add_str(out, text);
+    }
 }

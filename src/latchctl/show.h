@@ -15,6 +15,8 @@ enum { HOST_NAME_COLUMNS = 64 };
 void show_bytes(struct buf *out, struct span bytes, size_t max);
 
 /* Appends a duration: 1.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h. */
+/* A time in us since 1970, by the local clock, to a second. */
+void show_time(struct buf *out, uint64_t us);
 void show_ms(struct buf *out, uint64_t ms);
 
 /* The client name of this process at latchd: latchctl/<pid>@<host>. */

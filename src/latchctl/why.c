@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define WAITERS_COUNT "100"
 
@@ -29,18 +28,6 @@ struct why {
 static bool is_word(const redisReply *reply, const char *word)
 {
     return span_eq(reply_text(reply), span_str(word));
-}
-
-static void add_time(struct buf *out, uint64_t us)
-{
-    time_t seconds = (time_t)(us / 1000000);
-    char text[64];
-    struct tm tm;
-
-    if (localtime_r(&seconds, &tm) != NULL &&
-        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm) > 0) {
-        buf_add_str(out, text);
-    }
 }
 
 /* Of LOCKINFO's reply, or one hold in it. */
@@ -114,7 +101,7 @@ static void add_since(struct why *w, const redisReply *hold)
     }
     if (token / 1000000 > TOKEN_EARLIEST_S && token < now) {
         buf_add_str(&w->out, "    since ");
-        add_time(&w->out, token);
+        show_time(&w->out, token);
         buf_add_str(&w->out, ", for ");
         show_ms(&w->out, (now - token) / 1000);
         buf_add_str(&w->out, "\n");
@@ -170,6 +157,11 @@ static void add_holder(struct why *w, const redisReply *info, const redisReply *
     }
     add_client(w, reply_get(hold, "client"));
     buf_add_str(&w->out, "\n");
+    if (reply_text(reply_get(hold, "data")).len != 0) {
+        buf_add_str(&w->out, "    says of itself: ");
+        show_bytes(&w->out, reply_text(reply_get(hold, "data")), 0);
+        buf_add_str(&w->out, "\n");
+    }
     add_since(w, hold);
     add_until(w, info, hold);
     if (reply_number(reply_get(hold, "local")) == 1) {

@@ -70,8 +70,8 @@ MUTATIONS = [
     Mutation(
         "no_recheck", "nothing is asked again once the subscription is there", [
             ("engine/store_events.c",
-             "->sub_op = eng->next_op;\n    if (lock_head(lock) != NULL) {",
-             "->sub_op = eng->next_op;\n    if (eng->stopping) {"),
+             "leader_watch_note(eng, lock);\n    if (lock_head(lock) != NULL) {",
+             "leader_watch_note(eng, lock);\n    if (eng->stopping) {"),
         ]),
     Mutation(
         "lost_wake", "a release tells nobody", [

@@ -66,6 +66,8 @@ void info_redis(struct cmd *c, struct buf *out)
     buf_printf(out, "redis_link:%s\r\n", s.store_up ? "up" : "down");
     buf_printf(out, "failovers:%" PRIu64 "\r\nquarantine_left_ms:%" PRIu64 "\r\n",
                s.failovers, s.quarantine_left_ms);
+    buf_printf(out, "followers:%" PRIu64 "\r\n", s.followers);
+    buf_printf(out, "followed_names:%" PRIu64 "\r\n", s.followed_names);
     buf_printf(out, "other_daemons:%" PRIu64 "\r\n", s.other_daemons);
     buf_printf(out,
                "holds_restoring:%" PRIu64 "\r\nholds_restored:%" PRIu64

@@ -32,6 +32,9 @@ static void add_lock_counts(const struct engine_stats *n, struct buf *out)
                "Permits of semaphores that clients of this daemon have.", n->permits);
     prom_gauge(out, "latchd_waiters", "LOCKs that wait, kept places included.",
                n->waiters);
+    prom_gauge(out, "latchd_followers", "LEADERs that wait.", n->followers);
+    prom_gauge(out, "latchd_followed_names",
+               "Names whose leaders clients of this daemon follow.", n->followed_names);
     prom_gauge(out, "latchd_waiters_kept",
                "Places in queues that are kept for clients that come back.",
                n->retained_waiters);

@@ -59,7 +59,7 @@ static void tell_change(struct engine *eng, struct leader_watch *w)
     }
 }
 
-static void doubt(struct leader_watch *w)
+static void doubt_leader(struct leader_watch *w)
 {
     w->state = LEADER_UNKNOWN;
     w->is_due = true;
@@ -73,7 +73,7 @@ void leader_watches_doubt(struct engine *eng)
     {
         struct leader_watch *w = container_of(it, struct leader_watch, in_all);
 
-        doubt(w);
+        doubt_leader(w);
         lock_touch(eng, w->lock);
     }
 }
@@ -92,7 +92,7 @@ static struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lo
         list_init(&w->followers);
         list_append(&eng->leader_watches, &w->in_all);
         eng->leader_watch_count++;
-        doubt(w);
+        doubt_leader(w);
         activity->leader_watch = w;
     }
     lock_touch(eng, lock);
@@ -162,8 +162,8 @@ void leader_watch_step(struct engine *eng, struct lock *lock)
 
 /* --- answers ---------------------------------------------------------------------- */
 
-static void answer(struct engine *eng, const struct leader_watch *w,
-                   struct pending_request *c)
+static void answer_follower(struct engine *eng, const struct leader_watch *w,
+                            struct pending_request *c)
 {
     emit_leader(eng, c->ref, &w->leader);
     pending_request_free(eng, c);
@@ -188,7 +188,7 @@ static void answer_followers(struct engine *eng, struct leader_watch *w)
             c->has_after && w->leader.token == c->after && eng->now < c->wait_until;
 
         if (is_known_to(w, c) && !waits) {
-            answer(eng, w, c);
+            answer_follower(eng, w, c);
         }
     }
 }
@@ -346,7 +346,7 @@ void leader_request_on_timer(struct engine *eng, struct pending_request *c)
     struct leader_watch *w = c->lock->activity->leader_watch;
 
     if (is_known_to(w, c)) {
-        answer(eng, w, c);
+        answer_follower(eng, w, c);
     } else if (eng->now < c->deadline) {
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
     } else if (tick_is_too_late(eng, c->deadline)) {
@@ -393,7 +393,6 @@ void leader_follow(struct engine *eng, struct span name, bool heard)
     }
 }
 
-/* They end as waits for a lock do. */
 void leader_end_waits(struct engine *eng)
 {
     struct list *it;

@@ -63,6 +63,9 @@ void hold_words(const struct run *r, const char *verb, const char **words)
     if (takes && o->limit != NULL) {
         hold_words_add(words, "OF", o->limit);
     }
+    if (takes && o->data != NULL) {
+        hold_words_add(words, "DATA", o->data);
+    }
     hold_words_add(words, "ID", r->id);
     if (o->owner != NULL) {
         hold_words_add(words, "OWNER", o->owner);

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -208,6 +209,49 @@ class Completion:
         return [line.strip() for line in got.stdout.splitlines() if line.strip()]
 
 
+def leader(stand):
+    got = stand.run("leader", "primary")
+    expect((got.returncode, got.stdout, got.stderr) == (1, "0\n", ""), got)
+    run = stand.start_beat("primary", "--data", "10.0.0.7:5432 \x1b[31m\n")
+    got = told(stand, "leader", "primary")
+    expect(re.fullmatch(r"\d{16} latchd:id:[0-9a-f-]{36} .*10\.0\.0\.7:5432 .*31m.*\n", got), got)
+    expect("\x1b" not in got and got.count("\n") == 1, got)
+    got = told(stand, "why", "primary")
+    expect("\n    says of itself: " in got and "10.0.0.7:5432" in got and "\x1b" not in got, got)
+    run.send_signal(signal.SIGTERM)
+    result(run)
+    expect(stand.run("leader", "primary").returncode == 1)
+
+
+def follow_leader(stand):
+    """It goes on through a restart of latchd, and tells each leader once."""
+    follower = stand.start("leader", "prime", "--follow")
+    try:
+        expect(follower.stdout.readline() == "0\n")
+        token = stand.ask("LOCK", "prime", "LEASE", "60000", "OWNER", "ann", "DATA", "a")[1:].strip()
+        expect(follower.stdout.readline() == f"{token} ann a\n")
+        stand.kill_daemon()
+        expect("; trying on" in follower.stderr.readline())
+        stand.start_daemon()
+        expect(stand.ask("UNLOCK", "prime", "OWNER", "ann") == ":0\r\n")
+        expect(follower.stdout.readline() == "0\n")
+        token = stand.ask("LOCK", "prime", "LEASE", "60000", "OWNER", "bob")[1:].strip()
+        expect(follower.stdout.readline() == f"{token} bob\n")
+    finally:
+        follower.kill()
+        follower.communicate()
+
+
+def leader_of_a_semaphore(stand):
+    stand.ask("LOCK", "permits", "PERMITS", "1", "OF", "1", "LEASE", "60000")
+    for words in ["leader", "permits"], ["leader", "permits", "--follow"]:
+        got = stand.run(*words)
+        expect(got.returncode == 125 and "WRONGTYPE" in got.stderr, got)
+    for words in ["leader"], ["leader", "x", "--data", "d"], ["run", "--read", "--data", "d", "x", "true"], \
+            ["run", "--data", "d" * 4097, "x", "true"]:
+        expect(stand.run(*words).returncode == 125)
+
+
 def completion(stand):
     c = Completion(stand, sys.argv[3])
     stand.ask("LOCK", "alpha", "LEASE", "60000")
@@ -215,7 +259,7 @@ def completion(stand):
     stand.ask("LOCK", "al\x1bien", "LEASE", "60000")
     for common in (True, False):
         offers = functools.partial(c.offers, common=common)
-        expect(offers("latchctl", "") == ["run", "top", "why", "ls", "force"])
+        expect(offers("latchctl", "") == ["run", "top", "why", "ls", "leader", "force"])
         expect(offers("latchctl", "w") == ["why"])
         expect(sorted(offers("latchctl", "why", "al")) == ["al\\*pine", "alpha"])
         expect(offers("latchctl", "why", "al*") == ["al\\*pine"])
@@ -253,6 +297,9 @@ CASES = [
     ("why_tells_who_has_permits_and_what_is_free", why_permits),
     ("why_tells_of_permits_of_redisson", why_permits_elsewhere),
     ("why_tells_what_was_lost_and_by_whom", why_lost),
+    ("leader_tells_who_leads_and_its_data", leader),
+    ("leader_follows_through_a_restart", follow_leader),
+    ("leader_needs_a_lock_that_one_alone_holds", leader_of_a_semaphore),
     ("odd_names_do_not_reach_the_terminal", odd_names),
     ("ls_lists_all_names", ls),
     ("bash_completes_words_and_names", completion),

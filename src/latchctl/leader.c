@@ -1,0 +1,155 @@
+/* `latchctl leader NAME`: who leads, once, or with --follow from then on. */
+#include "latchctl/ask.h"
+#include "latchctl/commands.h"
+#include "latchctl/show.h"
+#include "latchd/protocol.h"
+#include "util/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    LOOK_MS = 5000, /* the WAIT of each LEADER; a dead connection shows as soon */
+    ANSWER_MAX_MS = 10000, /* beyond that */
+    PAUSE_MS = 500,        /* before another try */
+    TOKEN_DIGITS = 24,
+};
+#define LOOK_MS_TEXT "5000"
+
+struct follower {
+    struct options *options;
+    struct link link;
+    char after[TOKEN_DIGITS]; /* the token that was printed last; empty: none was */
+    bool is_told;             /* that latchd cannot be asked */
+};
+
+/* Token, owner and data, as far as there are; data as one line. */
+static bool print_leader(const redisReply *reply)
+{
+    struct span owner = reply_text(reply_at(reply, 1));
+    struct span data = reply_text(reply_at(reply, 2));
+    struct buf line = { 0 };
+    bool written;
+
+    buf_printf(&line, "%" PRIu64, reply_number(reply_at(reply, 0)));
+    if (owner.len != 0) {
+        buf_add_str(&line, " ");
+        show_bytes(&line, owner, 0);
+    }
+    if (data.len != 0) {
+        buf_add_str(&line, " ");
+        show_bytes(&line, data, 0);
+    }
+    buf_add_str(&line, "\n");
+    written = fwrite(buf_ptr(&line), 1, buf_len(&line), stdout) == buf_len(&line) &&
+              fflush(stdout) == 0;
+    buf_reset(&line);
+    return written;
+}
+
+static int ask_once(struct options *o)
+{
+    struct link l = { 0 };
+    redisReply *reply = NULL;
+    int code = CTL_EXIT_FAILED;
+
+    if (ask_open(&l, o)) {
+        reply = ask_daemon(&l, (const char *[]){ "LEADER", o->name, NULL });
+    }
+    if (reply != NULL && print_leader(reply)) {
+        code = reply_text(reply_at(reply, 1)).len != 0 ? 0 : CTL_EXIT_CONFLICT;
+    }
+    freeReplyObject(reply);
+    link_close(&l);
+    return code;
+}
+
+/* Says it once, until an answer comes. */
+static void tell_trouble(struct follower *f, const char *what)
+{
+    if (!f->is_told) {
+        print_message("%s; trying on", what);
+    }
+    f->is_told = true;
+}
+
+static void pause_follower(void)
+{
+    (void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_MS * 1000000L }, NULL);
+}
+
+/* Sends a LEADER, and waits for its answer. NULL: there is none, and a pause was made.
+ */
+static redisReply *ask_again(struct follower *f)
+{
+    const char *words[LINK_WORDS_MAX] = { "LEADER", f->options->name };
+    redisReply *reply;
+
+    if (f->link.state != LINK_OPEN &&
+        !link_connect(&f->link, &f->options->target, ANSWER_MAX_MS)) {
+        tell_trouble(f, f->link.error);
+        pause_follower();
+        return NULL;
+    }
+    if (f->after[0] != '\0') {
+        words[2] = "AFTER";
+        words[3] = f->after;
+        words[4] = "WAIT";
+        words[5] = LOOK_MS_TEXT;
+    }
+    link_send(&f->link, words);
+    reply = link_wait(&f->link, LOOK_MS + ANSWER_MAX_MS);
+    if (reply == NULL) {
+        tell_trouble(f, f->link.error);
+        link_close(&f->link);
+        pause_follower();
+    }
+    return reply;
+}
+
+/* False: no answer will ever be another one, or nobody reads what is printed. */
+static bool take_answer(struct follower *f, const redisReply *reply)
+{
+    char token[TOKEN_DIGITS];
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        if (!reply_is_error(reply, LATCHD_ERR_BACKEND) &&
+            !reply_is_error(reply, LATCHD_ERR_GOAWAY) &&
+            !reply_is_error(reply, LATCHD_ERR_LIMIT)) {
+            print_message("%s", reply->str);
+            return false;
+        }
+        tell_trouble(f, reply->str);
+        pause_follower();
+        return true;
+    }
+    f->is_told = false;
+    (void)snprintf(token, sizeof(token), "%" PRIu64, reply_number(reply_at(reply, 0)));
+    if (strcmp(token, f->after) != 0) {
+        memcpy(f->after, token, sizeof(token));
+        return print_leader(reply);
+    }
+    return true;
+}
+
+static int follow_leader(struct options *o)
+{
+    struct follower f = { .options = o };
+    bool goes_on = true;
+
+    while (goes_on && !f.link.refused) {
+        redisReply *reply = ask_again(&f);
+
+        goes_on = reply == NULL || take_answer(&f, reply);
+        freeReplyObject(reply);
+    }
+    link_close(&f.link);
+    return CTL_EXIT_FAILED;
+}
+
+int ctl_leader(struct options *o)
+{
+    return o->follow ? follow_leader(o) : ask_once(o);
+}
