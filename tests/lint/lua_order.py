@@ -11,20 +11,20 @@ ATTACH, ACQUIRE, INSPECT = "plain/attach.lua", "plain/acquire.lua", "plain/inspe
 USED = "\n\n--@include include/part_time.lua"
 # The script, what is changed in it, and what the C that calls it has then, or the compiler says.
 FOLLOWED = [
-    (ATTACH, [], "LUA_ATTACH,\n                 3, 11);"),
+    (ATTACH, [], "LUA_ATTACH,\n                 3, 12);"),
     (ATTACH, [("--@arg 8 lease", "--@arg 8 helper_ttl"), ("--@arg 9 helper_ttl", "--@arg 9 lease"),
               ("instance, lease, helper_ttl =", "instance, helper_ttl, lease =")],
      "put_keeper_of(from);\n    put_helper_ttl(from);\n    put_lease(from);\n    put_exact(from);"),
-    (ATTACH, [("--@arg 11", "--@arg 11 seen\n--@arg 12"), ("ARGV[11]", "ARGV[12]"),
-              (USED, "\nlocal seen = ARGV[11]" + USED)],
-     "put_exact(from);\n    put_seen(from);\n    put_asked(from);"),
-    (ATTACH, [("--@arg 11", "--@arg 11 seen\n--@arg 12"), ("ARGV[11]", "ARGV[12]"),
-              (USED, "\nlocal seen = ARGV[11]" + USED)], "LUA_ATTACH,\n                 3, 12);"),
+    (ATTACH, [("--@arg 12", "--@arg 12 seen\n--@arg 13"), ("ARGV[12]", "ARGV[13]"),
+              (USED, "\nlocal seen = ARGV[12]" + USED)],
+     "put_asked(from);\n    put_seen(from);\n    put_since(from);"),
+    (ATTACH, [("--@arg 12", "--@arg 12 seen\n--@arg 13"), ("ARGV[12]", "ARGV[13]"),
+              (USED, "\nlocal seen = ARGV[12]" + USED)], "LUA_ATTACH,\n                 3, 13);"),
     (ACQUIRE, [], "5 + (size_t)is_named_or_lent(from));"),
 ]
 REFUSED = [
-    (ATTACH, [("--@arg 11", "--@arg 11 hue\n--@arg 12"), ("ARGV[11]", "ARGV[12]"),
-              (USED, "\nlocal hue = ARGV[11]" + USED)], "put_hue"),
+    (ATTACH, [("--@arg 12", "--@arg 12 hue\n--@arg 13"), ("ARGV[12]", "ARGV[13]"),
+              (USED, "\nlocal hue = ARGV[12]" + USED)], "put_hue"),
     (ACQUIRE, [("--@if is_named_or_lent", "--@if is_purple")], "is_purple"),
     ("fair/fair_leave.lua", [("for each member:", "for each stranger:")], "count_strangers"),
     (INSPECT, [("--@arg 1 most  ", "--@arg 1 lease"), ("holds_key, most =", "holds_key, lease ="),

@@ -43,7 +43,7 @@ struct pending_request {
     struct session *session;
     struct call_ref ref;
     struct timer timer; /* the deadline, or the next try */
-    uint64_t asked; /* when the request came */
+    uint64_t asked;     /* when the request came */
     uint64_t deadline;
     bool retry;
     enum lock_class lock_class, guessed; /* as in pending_release */
