@@ -21,6 +21,7 @@
 #include "engine/wait/waiter.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
+#include "util/parse.h"
 #include "util/span.h"
 #include "util/table.h"
 
@@ -57,6 +58,18 @@ static bool is_idle_loan(const struct lock *lock, struct span field)
     return loan != NULL && loan->holder == NULL && is_field_of_loan(field, loan->token);
 }
 
+/* The token of an anonymous hold, which its field is made from; 0: it is not. */
+static uint64_t token_in_field(struct span field)
+{
+    const struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
+    uint64_t token;
+
+    return field_kind(field) == OWNER_ANONYMOUS &&
+                   parse_u64(span_after(field, prefix.len), LATCHD_TOKEN_MAX, &token)
+               ? token
+               : 0;
+}
+
 /* The token of a holder that Redis named: ours, or what the fence key or the field say.
  */
 static uint64_t token_of(const struct hold *h, const struct op_result *r,
@@ -72,9 +85,7 @@ static uint64_t token_of(const struct hold *h, const struct op_result *r,
         span_eq(span_of(who.ptr + head, who.len - head), owner)) {
         return r->token;
     }
-    return who.len > 1 && who.ptr[0] == 'a' && field_kind(owner) == OWNER_ANONYMOUS
-               ? r->token
-               : 0;
+    return token_in_field(owner);
 }
 
 uint64_t hold_client(const struct hold *h)

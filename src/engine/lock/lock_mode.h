@@ -36,9 +36,9 @@ bool lock_is_read_here(const struct engine *eng, const struct lock *lock);
 size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
                                struct span field, uint64_t token, struct hold **ret,
                                size_t max);
-/* Whether a hold of this daemon on that name is not certain now. */
 /* The token of the hold here that excludes everybody else; 0: there is none. */
 uint64_t lock_leader_token(const struct lock *lock);
+/* Whether a hold of this daemon on that name is not certain now. */
 bool lock_is_uncertain(const struct engine *eng, const struct lock *lock);
 
 #endif

@@ -1,4 +1,5 @@
 /* LEADER, and the channel of a leader: followers know who leads, and soon. */
+#include "support/redisson.h"
 #include "support/runner.h"
 #include "support/stand.h"
 
@@ -71,10 +72,8 @@ static const struct {
 
 START_TEST(the_leader_is_who_holds_alone, TEST_ROWS(LEADERS))
 {
-    struct client *const ask_of[] = { near, far };
     int64_t token;
 
-    (void)ask_of;
     stand_up_two();
     nobody_leads(ask(near, "LEADER job"));
     nobody_leads(ask(far, "LEADER job"));
@@ -232,8 +231,6 @@ START_TEST(the_channel_tells_of_each_leader_and_of_none, 2)
     expect_message(listener, "leader:job", want);
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     expect_message(listener, "leader:job", "0");
-    client_send(listener, "UNSUBSCRIBE leader:job");
-    value_fini(&(struct value){ 0 });
     stand_down_two();
 }
 
@@ -260,11 +257,10 @@ START_TEST(an_outage_is_no_vacancy)
 
 START_TEST(others_on_the_connection_do_not_wait_for_a_leader)
 {
-    int64_t token, id;
+    int64_t token;
 
     stand_up_two();
     token = ask_int(holder, "LOCK job");
-    id = ask_int(far, "CLIENT ID");
     send_after(far, token, FOREVER_MS);
     client_send(far, "UNLOCK job TOKEN %" PRId64, token);
     nobody_leads(client_read(far)); /* by that UNLOCK */
@@ -272,7 +268,6 @@ START_TEST(others_on_the_connection_do_not_wait_for_a_leader)
     send_after(far, 0, FOREVER_MS);
     client_send(far, "PING");
     test_sleep_ms(50);
-    (void)id;
     ck_assert(!client_has_reply(far));
     token = ask_int(holder, "LOCK job");
     ck_assert_int_eq(check_leader(client_read(far), NULL, ""), token);
@@ -347,4 +342,60 @@ START_TEST(followers_count_among_the_waiters)
     }
     client_close(c);
     stand_down();
+}
+
+#define REDISSONS "0a1b2c3d-0000-4000-8000-000000000000:7"
+
+static struct redisson redisson;
+
+static void stand_up_with_redisson(void)
+{
+    stand_up_two();
+    redisson = (struct redisson){ .redis = stand.redis, .owner = REDISSONS };
+}
+
+/* What latchd's holders wanted others to know goes with them. */
+START_TEST(what_redisson_holds_has_no_data_of_who_held_before)
+{
+    stand_up_with_redisson();
+    (void)ask_int(holder, "LOCK job DATA plain");
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    ck_assert_int_eq(redisson_lock(&redisson, "job", 30000), REDISSON_NIL);
+    ck_assert_int_eq(check_leader(ask(far, "LEADER job"), REDISSONS, ""), 0);
+    ck_assert_int_eq(redisson_unlock(&redisson, "job", NULL), 1);
+    ck_assert_int_eq(redisson_write_lock(&redisson, "job", 30000), REDISSON_NIL);
+    ck_assert_int_eq(check_leader(ask(far, "LEADER job"), REDISSONS, ""), 0);
+    ck_assert_int_eq(redisson_write_unlock(&redisson, "job", NULL), 1);
+    (void)ask_int(holder, "LOCK job WRITE DATA writer");
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    ck_assert_int_eq(redisson_write_lock(&redisson, "job", 30000), REDISSON_NIL);
+    ck_assert_int_eq(check_leader(ask(near, "LEADER job"), REDISSONS, ""), 0);
+    stand_down_two();
+}
+
+START_TEST(a_redisson_that_counts_leads_with_its_token)
+{
+    int64_t token, next;
+
+    stand_up_with_redisson();
+    ck_assert_int_eq(redisson_fenced_lock(&redisson, "job", 30000, &token),
+                     REDISSON_NIL);
+    ck_assert_int_eq(check_leader(ask(far, "LEADER job"), REDISSONS, ""), token);
+    send_after(far, token, FOREVER_MS);
+    client_send(holder, "LOCK job DATA d");
+    await_waiting(stand.admin, "job", 1);
+    ck_assert_int_eq(redisson_unlock(&redisson, "job", NULL), 1);
+    next = client_read_int(holder);
+    ck_assert_int_gt(next, token);
+    ck_assert_int_eq(check_leader(client_read(far), NULL, "d"), next);
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    /* One that does not count has none, least of all that of who held before. */
+    ck_assert_int_eq(redisson_lock(&redisson, "job", 30000), REDISSON_NIL);
+    ck_assert_int_eq(check_leader(ask(far, "LEADER job"), REDISSONS, ""), 0);
+    ck_assert_int_eq(redisson_unlock(&redisson, "job", NULL), 1);
+    ck_assert_int_eq(redisson_fenced_lock(&redisson, "job", 30000, &token),
+                     REDISSON_NIL);
+    ck_assert_int_gt(token, next);
+    ck_assert_int_eq(check_leader(ask(far, "LEADER job"), REDISSONS, ""), token);
+    stand_down_two();
 }

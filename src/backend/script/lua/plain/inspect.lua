@@ -18,7 +18,7 @@
 
 local call = redis.call
 local lock, ends, holds_key, most = KEYS[1], KEYS[4], KEYS[5], tonumber(ARGV[1])
-local fields, kind = {}, 'p'
+local fields, kind, queue = {}, 'p', KEYS[3]
 local count = redis.pcall('HLEN', lock)
 if type(count) == 'table' then
     local left, size = call('PTTL', lock), redis.pcall('STRLEN', lock)
@@ -44,18 +44,21 @@ if count > 0 then
         fields = call('HSCAN', lock, '0', 'COUNT', most)[2]
     end
 end
-local waiting = call('LRANGE', KEYS[3], 0, most - 1)
+local waiting = call('LRANGE', queue, 0, most - 1)
 if kind == 'p' and #waiting > 0 then
     kind = 'f'
 end
 local reply = { 'OK', call('PTTL', lock), call('GET', KEYS[2]) or '', kind, waiting }
 if kind == 'p' or kind == 'f' then
+--@include include/part_inspect_fenced.lua
     for i = 1, math.min(#fields, 2 * most) do
         reply[i + 5] = fields[i]
     end
     return reply
 end
 
+-- The data of a writer are behind the writer's token.
+reply[3] = string.match(reply[3], '^[^\n]*')
 local writer, keys = call('GET', ARGV[3]) or '', {}
 for i = 1, math.min(#fields, 2 * most), 2 do
     if fields[i] ~= 'mode' then
@@ -77,7 +80,7 @@ for i = 1, #tokens do
             token = last
         end
         if token and token == last then
-            reply[3] = string.match(reply[3], '^[^\n]*') .. data
+            reply[3] = reply[3] .. data
         end
     end
     -- What Redisson writes there is no token.
