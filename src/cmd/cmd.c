@@ -14,11 +14,10 @@
 static void follow_leader(void *cmd, struct span channel, bool heard)
 {
     const struct cmd *c = cmd;
-    const struct span prefix = SPAN(LATCHD_CHANNEL_LEADER);
+    struct span name = leader_channel_name(channel);
 
-    if (span_starts(channel, prefix) && channel.len > prefix.len &&
-        channel.len <= prefix.len + LATCHD_NAME_MAX) {
-        engine_follow(c->env.engine, span_after(channel, prefix.len), heard);
+    if (name.len != 0) {
+        engine_follow(c->env.engine, name, heard);
     }
 }
 

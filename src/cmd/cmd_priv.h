@@ -147,6 +147,17 @@ void write_id(struct buf *out, int proto, uint64_t id);
 void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
                     const struct lock_info *info);
 
+/* The name whose leader that channel tells of; empty: none. */
+static inline struct span leader_channel_name(struct span channel)
+{
+    const struct span prefix = SPAN(LATCHD_CHANNEL_LEADER);
+
+    return span_starts(channel, prefix) && channel.len > prefix.len &&
+                   channel.len <= prefix.len + LATCHD_NAME_MAX
+               ? span_after(channel, prefix.len)
+               : SPAN_NONE;
+}
+
 /* tracking_push.c: collects a notice for the connections that it concerns. */
 void tracking_notice(struct cmd *c, const struct effect_notice *notice);
 /* Writes the collected notices to this client now. */

@@ -129,6 +129,7 @@ struct event {
     struct cmd *cmd;
     struct span channel;
     struct span payload;
+    struct span read; /* the name that one must be allowed to read; empty: none */
 };
 
 static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
@@ -138,7 +139,8 @@ static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
     struct conn *conn = net_find(ev->cmd->env.net, client->id);
     struct buf *out;
 
-    if (conn == NULL || conn_overflows(conn)) {
+    if (conn == NULL || conn_overflows(conn) ||
+        (ev->read.len != 0 && !client_may_see(client, ev->read))) {
         return;
     }
     out = conn_out(conn);
@@ -196,7 +198,7 @@ void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
 {
     const struct leader *leader = &change->leader;
     struct buf channel = { 0 }, payload = { 0 };
-    struct event ev = { .cmd = c };
+    struct event ev = { .cmd = c, .read = change->name };
 
     buf_add_str(&channel, LATCHD_CHANNEL_LEADER);
     buf_add_span(&channel, change->name);

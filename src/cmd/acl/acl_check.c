@@ -37,6 +37,13 @@ static enum acl_verdict check_channels(const struct permissions *t,
         return ACL_ALLOWED;
     }
     for (size_t i = 1; i < argc; i++) {
+        struct span name = leader_channel_name(argv[i]);
+
+        /* Of names that match a pattern, each message is checked. */
+        if (!patterns && name.len != 0 && !permissions_may_name(t, name, PERM_READ)) {
+            *ret_object = name;
+            return ACL_NO_NAME;
+        }
         if (!(patterns ? permissions_may_channels : permissions_may_channel)(t,
                                                                              argv[i])) {
             *ret_object = argv[i];

@@ -399,3 +399,37 @@ START_TEST(a_redisson_that_counts_leads_with_its_token)
     ck_assert_int_eq(check_leader(ask(far, "LEADER job"), REDISSONS, ""), token);
     stand_down_two();
 }
+
+/* Who may not read the name is not told of its leader in any way. */
+START_TEST(a_follower_must_be_allowed_to_read_the_name)
+{
+    struct client *spy;
+    int64_t token;
+    struct value v;
+    char want[64];
+
+    stand_up_two();
+    spy = open_client();
+    ask_ok(stand.admin, "ACL SETUSER spy on >p &* +@all ~other");
+    ask_ok(spy, "AUTH spy p");
+    ask_error(spy, "NOPERM", "LEADER job");
+    ask_error(spy, "NOPERM", "SUBSCRIBE leader:job");
+    v = ask(spy, "PSUBSCRIBE leader:*");
+    value_fini(&v);
+    subscribe(near, "leader:job");
+    subscribe(far, "leader:other");
+    nobody_leads(ask(stand.admin, "LEADER job"));
+    token = ask_int(holder, "LOCK job OWNER ann DATA secret");
+    (void)snprintf(want, sizeof want, "%" PRId64 " ann secret", token);
+    expect_message(near, "leader:job", want);
+    expect_silence(spy);
+    ask_ok(stand.admin, "ACL SETUSER spy ~job");
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    v = client_read(spy);
+    ck_assert_uint_eq(v.count, 4);
+    ck_assert_str_eq(v.items[2].text, "leader:job");
+    ck_assert_str_eq(v.items[3].text, "0");
+    value_fini(&v);
+    client_close(spy);
+    stand_down_two();
+}
