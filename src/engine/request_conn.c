@@ -111,7 +111,7 @@ uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn)
     LIST_FOREACH(it, &s->attaches)
     {
         const struct entry *e = container_of(it, struct attach, in_session)->entry;
-        uint32_t every_ms = entry_is_ending(e) ? 0 : e->spec->heartbeat_ms;
+        uint32_t every_ms = entry_heartbeat(e);
 
         if (every_ms != 0 && (least == 0 || every_ms < least)) {
             least = every_ms;

@@ -37,6 +37,11 @@ bool entry_is_fresh(const struct engine *eng, const struct entry *e)
     return hold_is_certain(eng, e->hold) && (eng->now - sent) * 2 <= lease_ms;
 }
 
+uint32_t entry_heartbeat(const struct entry *e)
+{
+    return entry_is_ending(e) || e->lease != LEASE_WATCHDOG ? 0 : e->spec->heartbeat_ms;
+}
+
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s)
 {
     struct attach *a, **at = &e->attaches;
@@ -63,7 +68,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     } else {
         timer_stop(eng, &e->timer);
     }
-    if (e->spec->heartbeat_ms != 0) {
+    if (entry_heartbeat(e) != 0) {
         emit_heartbeat(eng, a);
     }
     return a;

@@ -78,6 +78,9 @@ static inline bool entry_is_ending(const struct entry *e)
 {
     return e->state == ENTRY_ENDING;
 }
+/* How often each connection that keeps the entry has to say something, in ms; 0: never,
+ * as after RENEW with LEASE. */
+uint32_t entry_heartbeat(const struct entry *e);
 
 /* The only ways to change these: they end the process if that may not follow. */
 void entry_set_state(struct entry *e, enum entry_state state);

@@ -278,3 +278,19 @@ START_TEST(a_hold_may_ask_its_connections_for_heartbeats)
     ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 900);
     ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 2), 0);
 }
+
+/* Such a hold does not depend on its connections any more. */
+START_TEST(a_renewal_with_a_lease_ends_the_heartbeat)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .heartbeat_ms = 500 }, 100);
+    ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 500);
+    fixture_renew(&e, 1, "job", (struct hold_req){ .token = 100, .lease_ms = 9000 });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .lock_kind = KIND_PLAIN,
+                                      .token = 100,
+                                      .ttl_ms = 9000,
+                                      .attach.field = SPAN("latchd:100") });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 0);
+}
