@@ -13,6 +13,7 @@
 #include "engine/hold/recent_asks.h"
 #include "engine/hold/renew_queue.h"
 #include "engine/leader/followed_names.h"
+#include "engine/leader/leader_followers.h"
 #include "engine/leader/leader_watch.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"

@@ -5,7 +5,7 @@
 #include "engine/engine.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/pending_request.h"
-#include "engine/leader/leader_watch.h"
+#include "engine/leader/leader_followers.h"
 #include "engine/multi/mlock.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session.h"

@@ -240,8 +240,8 @@ void engine_announced(struct engine *eng, struct span text)
         if (lock != NULL) {
             leader_watch_note(eng, lock);
         }
-    } else {
-        peers_on_announcement(eng, text);
+    } else if (peers_on_announcement(eng, text)) {
+        leader_watches_announce(eng);
     }
     engine_settle(eng);
 }

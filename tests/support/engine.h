@@ -41,7 +41,7 @@ struct said {
     struct lock_info info; /* INFO: its numbers; what it points to is gone */
     struct info_hold hold; /* INFO: the first holder, whose owner is in `owner` */
     char owner[64];
-    char text[512]; /* of an error; INFO: the fair queue */
+    char text[512]; /* of an error; INFO: the fair queue; LEADER: "7,ann,data" */
     uint64_t tokens[ENGINE_MANY_MAX];
     size_t token_count;
 };

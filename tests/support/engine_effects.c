@@ -126,6 +126,12 @@ static void collect_told(struct engine_fixture *e, const char *what,
     }
 }
 
+static void write_leader(char *out, size_t room, const struct leader *l)
+{
+    (void)snprintf(out, room, "%" PRIu64 ",%.*s,%.*s", l->token, (int)l->owner.len,
+                   l->owner.ptr, (int)l->data.len, l->data.ptr);
+}
+
 static void collect_reply(struct engine_fixture *e, const struct effect_reply *r)
 {
     struct said *s = &e->said[e->said_count++];
@@ -148,6 +154,10 @@ static void collect_reply(struct engine_fixture *e, const struct effect_reply *r
             append_name(s->text, sizeof(s->text), "", r->info->queue[i]);
         }
     }
+    if (r->kind == REPLY_LEADER) {
+        write_leader(s->text, sizeof(s->text),
+                     &(struct leader){ r->token, r->text, r->data });
+    }
     ck_assert_uint_le(r->token_count, ENGINE_MANY_MAX);
     s->token_count = r->token_count;
     for (size_t i = 0; i < r->token_count; i++) {
@@ -168,12 +178,11 @@ static void collect_waited(struct engine_fixture *e, const struct effect_waited 
 static void collect_leader(struct engine_fixture *e, const struct effect_leader *f)
 {
     size_t len = strlen(e->leaders);
-    const struct leader *l = &f->leader;
+    char leader[128];
 
-    (void)snprintf(e->leaders + len, sizeof(e->leaders) - len,
-                   "%.*s>%" PRIu64 ",%.*s,%.*s ", (int)f->name.len, f->name.ptr,
-                   l->token, (int)l->owner.len, l->owner.ptr, (int)l->data.len,
-                   l->data.ptr);
+    write_leader(leader, sizeof(leader), &f->leader);
+    (void)snprintf(e->leaders + len, sizeof(e->leaders) - len, "%.*s>%s ",
+                   (int)f->name.len, f->name.ptr, leader);
 }
 
 void fixture_collect(struct engine_fixture *e)

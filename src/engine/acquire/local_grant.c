@@ -5,6 +5,7 @@
 #include "engine/hold/loan.h"
 #include "engine/hold/recent_asks.h"
 #include "engine/inflight_op.h"
+#include "engine/leader/followed_names.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/recovery/quarantine.h"
@@ -33,7 +34,7 @@ uint32_t local_grant_block(const struct engine *eng, const struct waiter *w)
     bool wanted = w->often;
 
     if (!is_local(w) || a->fair != NULL || eng->cfg.local_window_ms == 0 ||
-        eng->now < eng->lends_after) {
+        eng->now < eng->lends_after || followed_name_is(eng, lock_name(w->lock))) {
         return 0;
     }
     if (!wanted && waiter_is_head(w) && behind != &a->queue) {

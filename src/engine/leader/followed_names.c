@@ -2,6 +2,7 @@
 #include "engine/effect.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/hold/loan.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -38,6 +39,14 @@ static struct followed_name *find_followed(const struct engine *eng, struct span
         n = table_next(n);
     }
     return n == NULL ? NULL : followed_of(n);
+}
+
+bool followed_name_is(const struct engine *eng, struct span name)
+{
+    const struct followed_name *f =
+        eng->followed.count == 0 ? NULL : find_followed(eng, name);
+
+    return f != NULL && eng->now < f->until;
 }
 
 static void free_followed(struct engine *eng, struct followed_name *f)
@@ -97,7 +106,7 @@ void followed_name_step(struct engine *eng, struct lock *lock)
 static void note_followed(struct engine *eng, struct span name)
 {
     struct followed_name *f = find_followed(eng, name);
-    const struct lock *lock = lock_find(eng, name);
+    struct lock *lock = lock_find(eng, name);
 
     if (f == NULL && eng->followed.count >= FOLLOWED_MAX) {
         free_outdated(eng);
@@ -109,6 +118,9 @@ static void note_followed(struct engine *eng, struct span name)
         f->told = lock == NULL ? 0 : lock_leader_token(lock);
         f->in_followed.key = hash_bytes(name.ptr, name.len);
         table_add(&eng->followed, &f->in_followed);
+        if (lock != NULL) {
+            loan_doubt(lock);
+        }
     }
     if (f != NULL) {
         f->until = eng->now + FOLLOWED_MS;

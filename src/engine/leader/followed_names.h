@@ -31,6 +31,9 @@ enum {
 void followed_name_announce(struct engine *eng, const char *word, struct span name);
 /* Announces that another client of this daemon leads, or none does any more. */
 void followed_name_step(struct engine *eng, struct lock *lock);
+/* Whether a client of another daemon follows the name. Such a name is not lent: that
+ * daemon would take the loan's token for a leader's. */
+bool followed_name_is(const struct engine *eng, struct span name);
 /* True: it was an announcement of these; *ret_changed is the name whose leader has
  * changed, or empty. */
 bool followed_names_on_announcement(struct engine *eng, struct span text,

@@ -7,6 +7,7 @@
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
 #include "engine/leader/followed_names.h"
+#include "engine/leader/leader_followers.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -45,10 +46,12 @@ static bool same_leader(const struct leader *a, const struct leader *b)
     return a->token == b->token && span_eq(a->owner, b->owner);
 }
 
-/* Subscribers are told of changes, and not of how it was when the watch began. */
+/* Subscribers are told of changes, and not of how it was when the watch began, nor of
+ * whom Redis has brought back. */
 static void tell_change(struct engine *eng, struct leader_watch *w)
 {
-    bool changed = w->is_told && !same_leader(&w->told, &w->leader);
+    bool changed = w->is_told && !same_leader(&w->told, &w->leader) &&
+                   !leader_is_older(&w->leader, w->told.token);
 
     if (w->is_heard && changed) {
         emit_leader_change(eng, lock_name(w->lock), &w->leader);
@@ -63,6 +66,21 @@ static void doubt_leader(struct leader_watch *w)
 {
     w->state = LEADER_UNKNOWN;
     w->is_due = true;
+}
+
+bool leader_watch_lasts(const struct leader_watch *w)
+{
+    return w != NULL && (w->is_heard || followers_wait(w));
+}
+
+void leader_watches_announce(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->leader_watches)
+    {
+        container_of(it, struct leader_watch, in_all)->told_others_at = NEVER;
+    }
 }
 
 void leader_watches_doubt(struct engine *eng)
@@ -80,8 +98,7 @@ void leader_watches_doubt(struct engine *eng)
 
 /* --- watches ---------------------------------------------------------------------- */
 
-/* The watch of the lock, made if there is none. */
-static struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
+struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
 {
     struct lock_activity *activity = lock_open_activity(eng, lock);
     struct leader_watch *w = activity->leader_watch;
@@ -135,8 +152,8 @@ static void send_look(struct engine *eng, struct leader_watch *w)
     w->is_due = false;
     w->seen_here = lock_leader_token(w->lock);
     timer_stop(eng, &w->timer);
-    if (w->told_others_at == NEVER ||
-        eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS) {
+    if (leader_watch_lasts(w) && (w->told_others_at == NEVER ||
+                                  eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS)) {
         w->told_others_at = eng->now;
         followed_name_announce(eng, FOLLOWED_WORD, lock_name(w->lock));
     }
@@ -161,55 +178,6 @@ void leader_watch_step(struct engine *eng, struct lock *lock)
 }
 
 /* --- answers ---------------------------------------------------------------------- */
-
-static void answer_follower(struct engine *eng, const struct leader_watch *w,
-                            struct pending_request *c)
-{
-    emit_leader(eng, c->ref, &w->leader);
-    pending_request_free(eng, c);
-}
-
-/* What is known was looked for after the LEADER came, so that no reply is older than
- * what its client may know already. */
-static bool is_known_to(const struct leader_watch *w, const struct pending_request *c)
-{
-    return w->state == LEADER_KNOWN && w->known_op > c->asked_op;
-}
-
-static void answer_followers(struct engine *eng, struct leader_watch *w)
-{
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &w->followers)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_waiting);
-        bool waits =
-            c->has_after && w->leader.token == c->after && eng->now < c->wait_until;
-
-        if (is_known_to(w, c) && !waits) {
-            answer_follower(eng, w, c);
-        }
-    }
-}
-
-/* All of them get that error; those that wait for a change only if `all`. */
-static void refuse_followers(struct engine *eng, struct leader_watch *w, bool all,
-                             enum lock_error error, struct span text)
-{
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &w->followers)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_waiting);
-
-        if (all || !c->has_after) {
-            emit_error(eng, c->ref, error, text);
-            pending_request_free(eng, c);
-        }
-    }
-}
 
 static uint64_t next_look_in(const struct engine *eng, const struct op_result *r)
 {
@@ -245,7 +213,7 @@ static void on_look_ok(struct engine *eng, struct leader_watch *w, uint64_t op_i
     w->state = LEADER_KNOWN;
     w->known_op = op_id;
     tell_change(eng, w);
-    answer_followers(eng, w);
+    followers_answer(eng, w);
 }
 
 /* The next look is not sent before that. */
@@ -261,18 +229,19 @@ static uint64_t on_look(struct engine *eng, struct leader_watch *w, uint64_t op_
 {
     if (r->status == OP_UNKNOWN || r->status == OP_LATE ||
         asked_before(eng, w->lock, op_id)) {
-        pause_looks(eng, w, r->status == OP_LATE ? RETRY_PAUSE_MS : 0);
+        w->state = LEADER_UNKNOWN; /* the one Redis of a cluster may be out of reach */
+        pause_looks(eng, w, RETRY_PAUSE_MS);
         return RETRY_PAUSE_MS;
     }
     if (r->status == OP_WRONGTYPE ||
         (r->status == OP_OK && r->lock_kind == KIND_PERMITS)) {
         w->state = LEADER_UNKNOWN;
-        refuse_followers(eng, w, true, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        followers_refuse(eng, w, true, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return LEADER_LOOK_MS;
     }
     if (r->status != OP_OK) {
         w->state = LEADER_UNKNOWN;
-        refuse_followers(eng, w, false, LOCK_BACKEND, r->text);
+        followers_refuse(eng, w, false, LOCK_BACKEND, r->text);
         pause_looks(eng, w, ERROR_PAUSE_MS);
         return ERROR_PAUSE_MS;
     }
@@ -295,92 +264,6 @@ void on_leader_look(struct engine *eng, struct inflight_op *op,
     inflight_free(eng, op); /* marks the lock for its step */
 }
 
-/* --- requests --------------------------------------------------------------------- */
-
-void request_leader(struct engine *eng, const struct leader_req *req)
-{
-    struct hold_req as = { .from = req->from, .name = req->name };
-    struct leader_watch *w;
-    struct pending_request *c;
-
-    if (eng->quorum) {
-        emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum has no leaders"));
-        return;
-    }
-    if (eng->stopping) {
-        emit_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
-        return;
-    }
-    if (eng->follower_count >= eng->cfg.max_waiters) {
-        emit_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
-        return;
-    }
-    w = leader_watch_get(eng, lock_get(eng, req->name));
-    if (req->has_after && w->state == LEADER_KNOWN && w->leader.token > req->after) {
-        emit_leader(eng, req->from, &w->leader);
-        return;
-    }
-    c = pending_request_new(eng, PENDING_LEADER, w->lock, &as);
-    c->has_after = req->has_after;
-    c->after = req->after;
-    c->asked_op = eng->next_op;
-    c->wait_until = req->has_wait    ? eng->now + req->wait_ms
-                    : req->has_after ? UINT64_MAX
-                                     : eng->now;
-    list_append(&w->followers, &c->in_waiting);
-    w->is_due = true;
-    if (c->wait_until == UINT64_MAX) {
-        timer_stop(eng, &c->timer);
-    } else if (c->wait_until > c->deadline) {
-        c->deadline = c->wait_until;
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
-    } else if (c->wait_until > eng->now) {
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->wait_until);
-    }
-}
-
-/* A WAIT that is over is answered with what is known. If that is nothing, Redis has as
- * long for its answer as anywhere. */
-void leader_request_on_timer(struct engine *eng, struct pending_request *c)
-{
-    struct leader_watch *w = c->lock->activity->leader_watch;
-
-    if (is_known_to(w, c)) {
-        answer_follower(eng, w, c);
-    } else if (eng->now < c->deadline) {
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
-    } else if (tick_is_too_late(eng, c->deadline)) {
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
-    } else {
-        emit_error(eng, c->ref, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
-        pending_request_free(eng, c);
-    }
-}
-
-bool leader_unblock(struct engine *eng, struct session *s, bool with_error)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &s->pending_requests)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_session);
-
-        if (c->kind == PENDING_LEADER) {
-            c->wait_until = eng->now;
-            c->deadline = eng->now + eng->cfg.redis_timeout_ms;
-            if (with_error) {
-                emit_error(eng, c->ref, LOCK_UNBLOCKED, TEXT_UNBLOCKED);
-                pending_request_free(eng, c);
-            } else {
-                leader_request_on_timer(eng, c);
-            }
-            return true;
-        }
-    }
-    return false;
-}
-
 void leader_follow(struct engine *eng, struct span name, bool heard)
 {
     struct lock *lock = heard ? lock_get(eng, name) : lock_find(eng, name);
@@ -390,16 +273,5 @@ void leader_follow(struct engine *eng, struct span name, bool heard)
     } else if (lock != NULL && lock->activity->leader_watch != NULL) {
         lock->activity->leader_watch->is_heard = false;
         lock_touch(eng, lock);
-    }
-}
-
-void leader_end_waits(struct engine *eng)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &eng->leader_watches)
-    {
-        refuse_followers(eng, container_of(it, struct leader_watch, in_all), true,
-                         LOCK_GOAWAY, TEXT_GOING);
     }
 }

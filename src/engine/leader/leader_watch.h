@@ -20,11 +20,8 @@
 
 struct engine;
 struct inflight_op;
-struct leader_req;
 struct lock;
 struct op_result;
-struct pending_request;
-struct session;
 
 enum {
     LEADER_LOOK_MS = 1000, /* a watch looks at least this often, */
@@ -53,14 +50,15 @@ struct leader_watch {
     uint64_t not_before;  /* no look before this, as Redis refused one */
 };
 
-void request_leader(struct engine *eng, const struct leader_req *req);
+/* The watch of the lock, made if there is none. */
+struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock);
+/* Whether somebody waits for changes, so that it is worth while to be told of them.
+ * Accepts NULL. */
+bool leader_watch_lasts(const struct leader_watch *w);
+/* Another daemon has come, which is to know what is followed here. */
+void leader_watches_announce(struct engine *eng);
 /* A client has subscribed to the changes of that name, or none has any more. */
 void leader_follow(struct engine *eng, struct span name, bool heard);
-/* Ends the wait of a LEADER of that connection, as if its time were over, or with an
- * error. False: none waits. */
-bool leader_unblock(struct engine *eng, struct session *s, bool with_error);
-/* The daemon stops: ends all waits. */
-void leader_end_waits(struct engine *eng);
 void leader_watch_free(struct engine *eng, struct lock *lock);
 /* Something may have changed: the watch of the lock, if there is one, looks again. */
 void leader_watch_note(struct engine *eng, struct lock *lock);
@@ -71,7 +69,5 @@ void leader_watch_step(struct engine *eng, struct lock *lock);
 void leader_watch_on_timer(struct engine *eng, struct leader_watch *w);
 void on_leader_look(struct engine *eng, struct inflight_op *w,
                     const struct op_result *r);
-/* The deadline of a LEADER that waits. */
-void leader_request_on_timer(struct engine *eng, struct pending_request *c);
 
 #endif

@@ -169,7 +169,8 @@ static struct span next_word(struct span *text)
     return word;
 }
 
-static void note_peer(struct engine *eng, struct span instance, uint64_t number,
+/* True: it is a hello that was not heard before. */
+static bool note_peer(struct engine *eng, struct span instance, uint64_t number,
                       bool asks)
 {
     struct peer *peer = find_peer(&eng->peers, instance);
@@ -185,9 +186,10 @@ static void note_peer(struct engine *eng, struct span instance, uint64_t number,
     if (asks && !again) {
         announce_self(eng, "here");
     }
+    return asks && !again;
 }
 
-void peers_on_announcement(struct engine *eng, struct span text)
+bool peers_on_announcement(struct engine *eng, struct span text)
 {
     struct span word = next_word(&text);
     struct span instance = next_word(&text);
@@ -198,22 +200,22 @@ void peers_on_announcement(struct engine *eng, struct span text)
     if (instance.len != OP_INSTANCE_LEN || span_eq(instance, span_str(eng->instance)) ||
         !parse_u64(number_text, UINT64_MAX, &number) ||
         !parse_u64(text, UINT64_MAX, &left)) {
-        return;
+        return false;
     }
     if (!span_eq(word, SPAN("hello")) && !span_eq(word, SPAN("here"))) {
         if (!span_eq(word, SPAN("bye"))) {
-            return;
+            return false;
         }
         peer = find_peer(&eng->peers, instance);
         if (peer != NULL) {
             remove_peer(&eng->peers, peer);
         }
-        return;
+        return false;
     }
     if (left != 0) {
         withhold_names(eng, left < PEER_RETURN_MS ? left : PEER_RETURN_MS);
     }
-    note_peer(eng, instance, number, span_eq(word, SPAN("hello")));
+    return note_peer(eng, instance, number, span_eq(word, SPAN("hello")));
 }
 
 /* --- time ------------------------------------------------------------------------- */

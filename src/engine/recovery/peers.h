@@ -79,8 +79,8 @@ bool peers_may_restore(const struct engine *eng);
 /* Announces this daemon's state to the others. */
 void peers_greet(struct engine *eng);
 void peers_leave(struct engine *eng);
-/* Another daemon has announced its state. */
-void peers_on_announcement(struct engine *eng, struct span text);
+/* Another daemon has announced its state. True: it has just come, or come back. */
+bool peers_on_announcement(struct engine *eng, struct span text);
 /* True: the others have been asked, so that Redis is to be used from now on. */
 bool peers_on_timer(struct engine *eng);
 

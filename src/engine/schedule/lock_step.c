@@ -83,7 +83,7 @@ static void step_idle(struct engine *eng, struct lock *lock)
 {
     lock->ask = false;
     if (lock->activity->leader_watch != NULL) {
-        if (lock->sub == SUB_NONE) {
+        if (lock->sub == SUB_NONE && leader_watch_lasts(lock->activity->leader_watch)) {
             subscribe_lock(eng, lock);
         }
         return;

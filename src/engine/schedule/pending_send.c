@@ -10,7 +10,7 @@
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
-#include "engine/leader/leader_watch.h"
+#include "engine/leader/leader_followers.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"

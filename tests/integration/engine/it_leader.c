@@ -433,3 +433,68 @@ START_TEST(a_follower_must_be_allowed_to_read_the_name)
     client_close(spy);
     stand_down_two();
 }
+
+/* Clients who may only look keep nobody from the lock. */
+START_TEST(followers_take_no_place_of_a_waiter)
+{
+    struct client *waiter;
+
+    stand_up("--max-waiters", "1", NULL);
+    near = open_client();
+    holder = open_client();
+    waiter = open_client();
+    send_after(near, 0, FOREVER_MS);
+    (void)ask_int(holder, "LOCK job");
+    (void)check_leader(client_read(near), NULL, "");
+    send_after(near, 0, FOREVER_MS);
+    (void)check_leader(client_read(near), NULL, "");
+    client_send(near, "LEADER job2 AFTER 0");
+    client_send(waiter, "LOCK job");
+    await_waiting(stand.admin, "job", 1);
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    ck_assert_int_gt(client_read_int(waiter), 0);
+    client_close(near);
+    client_close(holder);
+    client_close(waiter);
+    stand_down();
+}
+
+/* The token of a loan is nobody's: a follower elsewhere must not take it for a
+ * leader's, for longer than it takes to be known. */
+START_TEST(a_lent_name_shows_tokens_that_were_given)
+{
+    int64_t seen = 0, token = 0, told = 0;
+
+    stand_up("--local-window", "100ms", "--local-names", "job", NULL);
+    second = stand_second();
+    holder = open_client();
+    near = open_client();
+    far = client_open(second);
+    for (int i = 0; i < ROUNDS; i++) { /* until the name is lent */
+        (void)ask_int(holder, "LOCK job");
+        ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    }
+    send_after(far, seen, FOREVER_MS);
+    for (int i = 0; i < ROUNDS; i++) {
+        token = ask_int(holder, "LOCK job");
+        if (i < ROUNDS - 1) {
+            ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+        }
+        if (client_has_reply(far)) {
+            seen = check_leader(client_read(far), NULL, "");
+            told++;
+            send_after(far, seen, FOREVER_MS);
+        }
+    }
+    while (seen != token) {
+        int64_t next = check_leader(client_read(far), NULL, "");
+
+        ck_assert_int_ne(next, seen);
+        seen = next;
+        if (seen != token) {
+            send_after(far, seen, FOREVER_MS);
+        }
+    }
+    ck_assert_int_gt(told, 0);
+    stand_down_two();
+}

@@ -319,3 +319,21 @@ START_TEST(while_redis_is_out_of_reach_nothing_is_granted)
     fixture_collect(&e);
     is_returned();
 }
+
+/* Another daemon would take the loan's token for a leader's. */
+START_TEST(a_name_whose_leader_others_follow_is_not_lent)
+{
+    borrow();
+    engine_announced(e.engine, SPAN("follow 00000000000000bb 1 job"));
+    fixture_collect(&e);
+    unlock(1, FIRST);
+    is_returned();
+    fixture_answer(&e, &op, FREED);
+    for (uint64_t conn = 1; conn <= 2; conn++) {
+        lock_local(conn);
+        fixture_take_op(&e, OP_ACQUIRE, &op);
+        ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
+        fixture_answer(&e, &op, BUSY);
+        fixture_close(&e, conn);
+    }
+}

@@ -324,3 +324,96 @@ START_TEST(so_many_names_are_followed_and_no_more)
     (void)fixture_grant(&e, 1, name, FOREVER, 102);
     ck_assert_str_ne(e.announced, "");
 }
+
+/* The one master of a cluster that has the name does not answer. */
+START_TEST(what_was_known_before_a_look_that_had_no_answer_is_not_told)
+{
+    ask_leader(1,
+               (struct leader_req){
+                   .has_after = true, .after = 7, .wait_ms = 5000, .has_wait = true });
+    look_finds("ann", 7);
+    fixture_pass(&e, LEADER_LOOK_MS);
+    for (uint64_t ms = LEADER_LOOK_MS; ms < 5000; ms += 100) {
+        while (e.op_count > 0) {
+            fixture_gives(&e, OP_INSPECT, UNKNOWN);
+        }
+        fixture_hears_nothing(&e);
+        fixture_pass(&e, 100);
+    }
+    hears_error(1, LOCK_BACKEND);
+}
+
+/* A failover has brought the hold of ann back, who has been followed by another one. */
+START_TEST(who_was_followed_by_another_one_is_not_told_again)
+{
+    const uint64_t old = 1000000, new = 2000000;
+
+    engine_follow(e.engine, SPAN("job"), true);
+    ask_leader(
+        1, (struct leader_req){
+               .has_after = true, .after = new, .wait_ms = 5000, .has_wait = true });
+    follow_after(2, old);
+    look_finds("bob", new);
+    look_finds("bob", new);
+    hears_leader(2, new);
+    announced("leader", "job");
+    look_finds("ann", old);
+    fixture_hears_nothing(&e);
+    ask_leader(3, (struct leader_req){ 0 });
+    look_finds("ann", old);
+    hears_leader(3, old); /* so Redis says */
+    for (uint64_t ms = 0; ms < 5000; ms += LEADER_LOOK_MS) {
+        fixture_hears_nothing(&e);
+        fixture_pass(&e, LEADER_LOOK_MS);
+        look_finds("ann", old);
+    }
+    hears_error(1, LOCK_BACKEND);
+    follow_after(4, new);
+    fixture_gives(&e, OP_INSPECT, NOBODY);
+    hears_leader(4, 0);
+    ck_assert_str_eq(e.leaders, "job>0,, ");
+    engine_follow(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+}
+
+/* The fence key is ahead of a hold that a failover has brought back. */
+START_TEST(a_hold_without_an_owner_has_the_token_of_its_field)
+{
+    struct op_field field = { .owner = SPAN("latchd:5"), .count = 1 };
+
+    ask_leader(1, (struct leader_req){ 0 });
+    fixture_gives(&e, OP_INSPECT,
+                  (struct op_result){ .status = OP_OK,
+                                      .ttl_ms = 30000,
+                                      .token = 7,
+                                      .inspect = { .who = SPAN("a" OTHER ":1"),
+                                                   .data = SPAN("d"),
+                                                   .fields = &field,
+                                                   .field_count = 1 } });
+    ck_assert_str_eq(fixture_hears(&e, 1, REPLY_LEADER).text, "5,latchd:5,");
+}
+
+START_TEST(whoever_asks_once_costs_one_look)
+{
+    e.announced[0] = '\0';
+    ask_leader(1, (struct leader_req){ 0 });
+    fixture_gives(&e, OP_INSPECT, NOBODY);
+    hears_leader(1, 0);
+    ck_assert_str_eq(e.announced, "");
+    ck_assert_str_eq(e.subs, "");
+    fixture_is_empty(&e);
+}
+
+START_TEST(a_daemon_that_comes_is_told_what_is_followed)
+{
+    follow_after(1, 0);
+    fixture_gives(&e, OP_INSPECT, NOBODY);
+    e.announced[0] = '\0';
+    engine_announced(e.engine, SPAN("hello " OTHER " 7 0"));
+    fixture_collect(&e);
+    e.announced[0] = '\0';
+    fixture_pass(&e, LEADER_LOOK_MS);
+    ck_assert_str_eq(e.announced, "follow 00000000000000aa 4 job");
+    fixture_gives(&e, OP_INSPECT, NOBODY);
+    fixture_close(&e, 1);
+}
