@@ -52,6 +52,9 @@ struct engine_config {
     /* no new grants for this long after a failover; 0: at once */
     uint64_t quarantine_ms;
     uint64_t local_window_ms; /* how long a loan lends; at most LOCAL_WINDOW_MAX_MS */
+    /* by how much each step of PRIORITY puts a waiter before those who arrived later
+     */
+    uint64_t priority_aging_ms;
 };
 
 struct engine_setup {
@@ -102,6 +105,7 @@ enum {
     LOCK_IS_ENDLESS = 1 << 4,
     /* may be granted from a loan, see loan.h */
     LOCK_IS_LOCAL = 1 << 5,
+    LOCK_HAS_QUEUE = 1 << 6,
 };
 
 /* A LOCK. cmd/ has checked syntax and bounds; combinations that only the engine can
@@ -126,6 +130,10 @@ struct lock_req {
     uint64_t keep_ms;
     uint64_t grace_ms;
     uint32_t heartbeat_ms; /* how often its connection has to say something; 0: never */
+    /* QUEUE: it waits only if fewer than this wait for the name at this daemon */
+    uint32_t queue_max;
+    uint8_t
+        priority; /* 0..LATCHD_PRIORITY_MAX; counts while it waits: see wait_queue.h */
     /* LOCK_*; without WAIT: waits for ever, without LEASE: watchdog */
     unsigned has;
     uint32_t user; /* the user of the connection; see below */
@@ -330,6 +338,7 @@ struct engine_stats {
     uint64_t oldest_wait_ms;
     /* holds that became uncertain; waiters answered -BACKEND */
     uint64_t doubts, unanswered;
+    uint64_t queue_refusals; /* LOCKs that were refused because of their QUEUE */
     /* Because too few replicas acknowledged them: grants that were undone, renewals
      * that did not count. */
     uint64_t unacked_grants, unacked_renewals;
@@ -381,6 +390,7 @@ struct waiter_info {
     uint64_t conn;    /* 0: retained, no connection waits */
     bool local;       /* may be granted from memory */
     uint32_t permits; /* of a semaphore, that it wants; 0: a lock */
+    uint8_t priority;
 };
 
 /* Calls `fn` for the waiters of a name, in order, at most `count`. */

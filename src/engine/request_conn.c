@@ -132,7 +132,7 @@ void engine_end_wait(struct engine *eng, struct call_ref from)
     {
         struct waiter *w = container_of(it, struct waiter, in_session);
 
-        if (w->call.call == from.call) {
+        if (w->call == from.call) {
             waiter_expire(eng, w);
             break;
         }

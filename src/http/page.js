@@ -271,7 +271,9 @@
   }
 
   function kindOf(row) {
-    return row.kind === 'permits' ? count(row.permits, 'permit', 'permits') : row.kind;
+    const kind = row.kind === 'permits' ? count(row.permits, 'permit', 'permits') : row.kind;
+
+    return row.priority > 0 ? `${kind}, priority ${row.priority}` : kind;
   }
 
   function holder(row, s) {

@@ -94,6 +94,7 @@ void world_begin(unsigned kind)
                     .handover_limit = 3,
                     .handover_pause_ms = 2,
                     .local_window_ms = 100,
+                    .priority_aging_ms = 500,
                     .grace_ms = -1,
                     .max_keep_ms = 30000,
                     .max_lease_ms = LEASE_MAX,

@@ -21,6 +21,7 @@ struct engine_config scenario_config(void)
         .handover_limit = 64,
         .handover_pause_ms = 2,
         .local_window_ms = 20,
+        .priority_aging_ms = 10000,
         .grace_ms = -1,
         .max_keep_ms = 30000,
         .max_lease_ms = 86400000,

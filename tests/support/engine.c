@@ -19,7 +19,8 @@ static void start(struct engine_fixture *e, struct engine_setup setup)
                                            .max_waiters = 1000,
                                            .long_wait_ms = ENGINE_LONG_WAIT_MS,
                                            .max_holds = 1000,
-                                           .local_window_ms = ENGINE_WINDOW_MS };
+                                           .local_window_ms = ENGINE_WINDOW_MS,
+                                           .priority_aging_ms = ENGINE_AGING_MS };
     setup.now_ms = 1000000;
     memcpy(setup.instance, "00000000000000aa", sizeof(setup.instance));
     memset(e, 0, sizeof(*e));

@@ -9,7 +9,7 @@
 #include <check.h>
 
 enum { ENGINE_OPS_MAX = 32, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_BATCH_MAX };
-enum { ENGINE_LONG_WAIT_MS = 300, ENGINE_WINDOW_MS = 20 }; /* defaults */
+enum { ENGINE_LONG_WAIT_MS = 300, ENGINE_WINDOW_MS = 20, ENGINE_AGING_MS = 10000 };
 
 /* One op as it was emitted; texts are copies. */
 enum { ENGINE_WAITED_MAX = 8 }; /* members of which it is looked at */

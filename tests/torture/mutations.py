@@ -28,6 +28,24 @@ class Mutation:
 
 MUTATIONS = [
     Mutation(
+        "void_priority", "PRIORITY changes nothing", [
+            ("engine/wait/wait_queue.c",
+             "w->rank -= (int64_t)(w->priority * eng->cfg.priority_aging_ms);",
+             "w->rank -= 0;"),
+        ]),
+    Mutation(
+        "stuck_head", "the head that was being asked for is never passed afterwards", [
+            ("engine/schedule/lock_step.c",
+             "struct waiter *passed = wait_queue_step_back(eng, lock);",
+             "struct waiter *passed = NULL;"),
+        ]),
+    Mutation(
+        "endless_queue", "QUEUE refuses nobody", [
+            ("engine/wait/wait_queue.c",
+             "return places >= max;",
+             "return places < max && places > max;"),
+        ]),
+    Mutation(
         "skipped_renewal", "every other hold is not renewed", [
             ("engine/hold/renew_queue.c",
              "hold_renewal_lease(eng, h) != 0) {",

@@ -15,7 +15,7 @@ from checks import CALM
 from history import Ask
 from load import PAUSE_MS, Connection, Gone, believe, is_error, lock, unlock, work
 from record import Write
-from resp import encode
+from resp import Error, encode
 
 LEASE_MS, HOLD_MS, HOARD_MS = 900, 2500, 120_000
 LATE_WRITER = 0.3  # of those who lost a hold, how many write nevertheless
@@ -73,6 +73,22 @@ def worker(client, names, hold_ms, think_ms, kind="plain", waits=(200, 1000, 400
         if got is not None:
             yield from guarded(client, name, got, hold_ms * 2 * client.dice.random(), kind)
         yield from client.sleep(think_ms * 2 * client.dice.random())
+
+
+def urgent(client, names, hold_ms, think_ms):
+    """One of those who pass each other, and do not wait behind too many."""
+    while not client.crowd.leaving:
+        name, dice = client.dice.choice(names), client.dice
+        words = ("PRIORITY", dice.randrange(10), "QUEUE", dice.randrange(8))
+        try:
+            got = yield from lock(client, name, *words, wait_ms=1000)
+        except Error as why:
+            if not is_error(why, "LIMIT"):
+                raise
+            got = None
+        if got is not None:
+            yield from guarded(client, name, got, hold_ms * 2 * dice.random(), "plain")
+        yield from client.sleep(think_ms * 2 * dice.random())
 
 
 def caller(client, name, daemon):
@@ -280,6 +296,7 @@ def crowded(book, daemons, seed, pools=None, busy=True, hoards=()):
     few = ["hot-0", "hot-1"]
     crowd.add(16 if busy else 6, worker, plain, 4, 8 if busy else 30)
     crowd.add(6 if busy else 3, worker, few, 4, 8 if busy else 20)
+    crowd.add(5 if busy else 2, urgent, [*few, plain[0]], 4, 10 if busy else 30)
     crowd.add(3, resender, plain)
     for i in range(5):
         crowd.add(1, caller, f"{CALM}{i}", 0)

@@ -26,7 +26,8 @@ static unsigned given_terms(const struct lock_args *args)
     return ((args->has & OPT_WAIT) != 0 ? LOCK_HAS_WAIT : 0U) |
            ((args->has & OPT_LEASE) != 0 ? LOCK_HAS_LEASE : 0U) |
            ((args->has & OPT_KEEP) != 0 ? LOCK_HAS_KEEP : 0U) |
-           ((args->has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U);
+           ((args->has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U) |
+           ((args->has & OPT_QUEUE) != 0 ? LOCK_HAS_QUEUE : 0U);
 }
 
 /* Whether the lock may be granted from a loan: the client says so, or `local-names`
@@ -66,6 +67,8 @@ static struct lock_req lock_request(struct command_ctx *ctx,
         .keep_ms = args->keep_ms,
         .grace_ms = args->grace_ms,
         .heartbeat_ms = (uint32_t)args->heartbeat_ms,
+        .queue_max = args->queue_max,
+        .priority = args->priority,
         .has = given_terms(args),
         .user = ctx->client->user->id,
     };

@@ -284,7 +284,7 @@ static void list_waiter(void *ctx, const struct waiter_info *info)
     struct conn *conn =
         info->conn == 0 ? NULL : net_find(l->ctx->cmd->env.net, info->conn);
 
-    resp_map(out, proto, 7);
+    resp_map(out, proto, 8);
     resp_bulk_str(out, "owner");
     resp_bulk(out, info->owner);
     write_kind(out, info->kind);
@@ -309,6 +309,8 @@ static void list_waiter(void *ctx, const struct waiter_info *info)
     }
     resp_bulk_str(out, "local");
     resp_int(out, info->local);
+    resp_bulk_str(out, "priority");
+    resp_int(out, info->priority);
     l->count++;
 }
 

@@ -13,7 +13,7 @@
 const struct lock_syntax SYNTAX_LOCK = {
     "LOCK",
     OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE |
-        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF | OPT_DATA,
+        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF | OPT_DATA | OPT_QUEUE | OPT_PRIORITY,
     RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
 };
 const struct lock_syntax SYNTAX_UNLOCK = {
@@ -36,7 +36,8 @@ const struct lock_syntax SYNTAX_LOCKS = { "LOCKS",
                                           0 };
 const struct lock_syntax SYNTAX_MLOCK = { "MLOCK",
                                           OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID |
-                                              OPT_KEEP | OPT_GRACE | OPT_HEARTBEAT,
+                                              OPT_KEEP | OPT_GRACE | OPT_HEARTBEAT |
+                                              OPT_PRIORITY,
                                           RULE_NAMES | RULE_MAX_WAIT | RULE_TAKES };
 const struct lock_syntax SYNTAX_WAITERS = { "WAITERS", OPT_COUNT, RULE_NAME };
 
@@ -191,6 +192,10 @@ static bool check_together(struct lock_parse *p)
                                  "DATA does not go with %s: it needs a lock that "
                                  "one alone holds",
                                  words);
+    }
+    if ((has & OPT_PRIORITY) != 0 && (has & OPT_FAIR) != 0) {
+        return lock_parse_reject(p, "PRIORITY does not go with FAIR: a fair queue is "
+                                    "in order of arrival");
     }
     if ((has & OPT_LOCAL) != 0 && (has & OPT_NOT_LOCAL) != 0) {
         lock_options_list(has & OPT_NOT_LOCAL, words, sizeof(words));

@@ -48,6 +48,8 @@ enum lock_option {
     OPT_TO = 1 << 20,
     OPT_DATA = 1 << 21,
     OPT_AFTER = 1 << 22,
+    OPT_QUEUE = 1 << 23,
+    OPT_PRIORITY = 1 << 24,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */
@@ -98,6 +100,8 @@ struct lock_args {
     uint64_t cursor;
     uint32_t permits;
     uint32_t limit; /* OF */
+    uint32_t queue_max;
+    uint8_t priority;
     uint64_t count; /* ARGS_COUNT_DEFAULT if not given */
 };
 

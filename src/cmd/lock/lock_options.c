@@ -165,6 +165,28 @@ static bool read_limit(struct lock_parse *p, struct span text)
     return true;
 }
 
+static bool read_queue(struct lock_parse *p, struct span text)
+{
+    uint64_t max;
+
+    if (!parse_u64(text, LATCHD_QUEUE_MAX, &max)) {
+        return lock_parse_reject(p, "QUEUE must be 0..%d", LATCHD_QUEUE_MAX);
+    }
+    p->args->queue_max = (uint32_t)max;
+    return true;
+}
+
+static bool read_priority(struct lock_parse *p, struct span text)
+{
+    uint64_t priority;
+
+    if (!parse_u64(text, LATCHD_PRIORITY_MAX, &priority)) {
+        return lock_parse_reject(p, "PRIORITY must be 0..%d", LATCHD_PRIORITY_MAX);
+    }
+    p->args->priority = (uint8_t)priority;
+    return true;
+}
+
 static bool read_value(struct lock_parse *p, struct span text)
 {
     if (text.len > VALUE_MAX) {
@@ -215,18 +237,31 @@ static const struct {
     bool (*read)(struct lock_parse *p,
                  struct span text); /* NULL: a word without value */
 } OPTIONS[] = {
-    { "FAIR", OPT_FAIR, NULL },         { "READ", OPT_READ, NULL },
-    { "WRITE", OPT_WRITE, NULL },       { "WAIT", OPT_WAIT, read_wait },
-    { "LEASE", OPT_LEASE, read_lease }, { "TOKEN", OPT_TOKEN, read_token },
-    { "OWNER", OPT_OWNER, read_owner }, { "ID", OPT_ID, read_id },
-    { "KEEP", OPT_KEEP, read_keep },    { "GRACE", OPT_GRACE, read_grace },
-    { "ANY", OPT_ANY, NULL },           { "CURSOR", OPT_CURSOR, read_cursor },
-    { "MATCH", OPT_MATCH, read_match }, { "COUNT", OPT_COUNT, read_count },
-    { "TOP", OPT_TOP, read_top },       { "VALUE", OPT_VALUE, read_value },
-    { "LOCAL", OPT_LOCAL, NULL },       { "PERMITS", OPT_PERMITS, read_permits },
-    { "OF", OPT_OF, read_limit },       { "HEARTBEAT", OPT_HEARTBEAT, read_heartbeat },
-    { "TO", OPT_TO, read_to },          { "DATA", OPT_DATA, read_data },
+    { "FAIR", OPT_FAIR, NULL },
+    { "READ", OPT_READ, NULL },
+    { "WRITE", OPT_WRITE, NULL },
+    { "WAIT", OPT_WAIT, read_wait },
+    { "LEASE", OPT_LEASE, read_lease },
+    { "TOKEN", OPT_TOKEN, read_token },
+    { "OWNER", OPT_OWNER, read_owner },
+    { "ID", OPT_ID, read_id },
+    { "KEEP", OPT_KEEP, read_keep },
+    { "GRACE", OPT_GRACE, read_grace },
+    { "ANY", OPT_ANY, NULL },
+    { "CURSOR", OPT_CURSOR, read_cursor },
+    { "MATCH", OPT_MATCH, read_match },
+    { "COUNT", OPT_COUNT, read_count },
+    { "TOP", OPT_TOP, read_top },
+    { "VALUE", OPT_VALUE, read_value },
+    { "LOCAL", OPT_LOCAL, NULL },
+    { "PERMITS", OPT_PERMITS, read_permits },
+    { "OF", OPT_OF, read_limit },
+    { "HEARTBEAT", OPT_HEARTBEAT, read_heartbeat },
+    { "TO", OPT_TO, read_to },
+    { "DATA", OPT_DATA, read_data },
     { "AFTER", OPT_AFTER, read_after },
+    { "QUEUE", OPT_QUEUE, read_queue },
+    { "PRIORITY", OPT_PRIORITY, read_priority },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };

@@ -28,6 +28,7 @@ void info_locks(struct cmd *c, struct buf *out)
     buf_printf(out, "local_grants:%" PRIu64 "\r\n", s.local_grants);
     buf_printf(out, "timeouts:%" PRIu64 "\r\nunanswered:%" PRIu64 "\r\n", s.timeouts,
                s.unanswered);
+    buf_printf(out, "queue_refusals:%" PRIu64 "\r\n", s.queue_refusals);
 }
 
 void cmd_info_histogram(struct buf *out, const char *field, const struct histogram *h)

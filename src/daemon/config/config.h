@@ -63,6 +63,7 @@ struct config {
     uint64_t handover_pause_ms;
     char *local_names;
     uint64_t local_window_ms;
+    uint64_t priority_aging_ms;
     uint64_t max_keep_ms;
     uint64_t lock_libraries;
     uint64_t endless_lease_ms;

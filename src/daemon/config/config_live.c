@@ -24,6 +24,7 @@ struct engine_config config_live_locks_config(const struct config *c)
         .handover_limit = c->handover_limit,
         .handover_pause_ms = c->handover_pause_ms,
         .local_window_ms = c->local_window_ms,
+        .priority_aging_ms = c->priority_aging_ms,
         .grace_ms = c->grace_ms,
         .max_keep_ms = c->max_keep_ms,
         .max_lease_ms = c->max_lease_ms,

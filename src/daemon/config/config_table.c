@@ -161,6 +161,11 @@ const struct config_key CONFIG_KEYS[] = {
       NULL, KEY_LIVE, LOCKS,
       "For how long a name that is lent to this daemon is granted from memory before\n"
       "Redis is asked again." },
+    { "priority-aging", KEY_MSEC, FIELD(priority_aging_ms), "10s", 0, DAYS, NULL,
+      KEY_LIVE, LOCKS,
+      "By how much each step of PRIORITY puts a LOCK before those who came earlier. "
+      "0:\n"
+      "PRIORITY changes nothing." },
     { "max-lease", KEY_MSEC, FIELD(max_lease_ms), "24h", LATCHD_LEASE_MIN_MS,
       365 * DAYS, NULL, KEY_LIVE, LOCKS, "Longest LEASE that a client may ask for." },
     { "max-wait", KEY_MSEC, FIELD(max_wait_ms), "0", 0, 365 * DAYS, NULL, KEY_LIVE,

@@ -71,6 +71,7 @@ void write_wait_row(void *ctx, const struct wait_view *v)
     json_bool(w->j, "lent", v->lent);
     json_bool(w->j, "local", v->waiter.local);
     json_uint(w->j, "permits", v->waiter.permits);
+    json_uint(w->j, "priority", v->waiter.priority);
     write_client(w, v->waiter.conn);
     json_close(w->j, '}');
 }

@@ -82,6 +82,9 @@ static void add_lock_events(const struct engine_stats *n, struct buf *out)
     prom_counter(out, "latchd_wait_failures_total",
                  "Waits that ended with BACKEND, as Redis did not answer.",
                  n->unanswered);
+    prom_counter(out, "latchd_queue_refusals_total",
+                 "LOCKs that were refused, as many waited as their QUEUE allows.",
+                 n->queue_refusals);
     prom_counter(out, "latchd_unacknowledged_grants_total",
                  "Grants that were undone, as too few replicas acknowledged them.",
                  n->unacked_grants);

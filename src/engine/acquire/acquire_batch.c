@@ -105,7 +105,7 @@ static void end_unreached(struct engine *eng, struct inflight_op *part,
             waiter_ask_again(eng, w);
         } else {
             if (w->in_run && w->session != NULL) {
-                emit_unreached(eng, w->call);
+                emit_unreached(eng, waiter_call(w));
             }
             waiter_remove(eng, w);
         }

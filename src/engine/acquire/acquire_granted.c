@@ -266,12 +266,14 @@ static struct granted_waiter take_off_queue(struct engine *eng, struct waiter *w
 {
     struct granted_waiter was = { .request = w->request,
                                   .session = w->session,
-                                  .call = w->call,
                                   .member = w->member,
                                   .answer_by = answer_by(eng, w) };
     struct lock *lock = w->lock;
     bool ask = lock->ask;
 
+    if (was.session != NULL) {
+        was.call = waiter_call(w);
+    }
     histogram_add(&eng->timings.wait, (eng->now - w->began) * 1000);
     emit_wait_end(eng, w, WAIT_GRANTED, LOCK_ERR);
     w->session = NULL;
@@ -319,6 +321,17 @@ static void hold_from_loan(struct engine *eng, struct hold *h,
     timer_stop(eng, &loan->timer);
 }
 
+/* Whether a reader is the first in line now that may join those who read, and has not
+ * been asked for: it came, with a PRIORITY, before a writer who waits. */
+static bool reader_is_left_out(const struct engine *eng, const struct lock *lock)
+{
+    const struct waiter *head = lock_head(lock);
+
+    return head != NULL && head->spec->lock_kind == KIND_READ &&
+           head->in_flight == NULL && head->probe == PROBE_NONE &&
+           !lock_blocks(eng, lock, head->spec);
+}
+
 /* Gives the lock to a waiter, who is off the queue first: what follows must not see it
  * wait. */
 static void accept_grant(struct engine *eng, struct waiter *waiter,
@@ -352,7 +365,8 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
     } else {
         lock_seen(eng, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
     }
-    lock->readers_in = lock->readers_in || first_reader;
+    lock->readers_in = lock->readers_in || first_reader ||
+                       (spec->lock_kind == KIND_READ && reader_is_left_out(eng, lock));
     eng->stats.grants++;
     deliver_grant(eng, e, spec, &was, asked);
 }

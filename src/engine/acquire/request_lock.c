@@ -90,6 +90,8 @@ static void start_wait(struct engine *eng, struct waiter *w)
         /* Others are ahead. With Redis out of reach even that is not sure. */
         if (eng->up) {
             waiter_decide(eng, w);
+        } else if (w->queue_full) {
+            waiter_end_queue_full(eng, w);
         }
     }
 }
@@ -147,7 +149,7 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
     if (w->session != NULL) {
         struct session *old = w->session;
 
-        emit_null(eng, w->call);
+        emit_null(eng, waiter_call(w));
         w->session = NULL;
         list_del(&w->in_session);
         if (old != s) {
@@ -203,6 +205,8 @@ static void known_request(struct engine *eng, struct request *r,
         emit_error(eng, req->from, LOCK_ERR, SPAN("that ID was used with MLOCK"));
     } else if (r->mlock == NULL && !span_eq(request_data(r), req->data)) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_OTHER_DATA);
+    } else if (r->waiter != NULL && r->waiter->priority != req->priority) {
+        emit_error(eng, req->from, LOCK_ERR, TEXT_OTHER_PRIORITY);
     } else if (r->waiter != NULL) {
         wait_again(eng, r->waiter, req);
     } else {

@@ -131,7 +131,7 @@ static bool being_named(const struct fair *f, const struct waiter *w)
 
 bool fair_stays(const struct waiter *w)
 {
-    return !w->once || (w->spec->keep_ms > 0 && !w->no_room);
+    return w->has_place;
 }
 
 void fair_on_enqueue(struct engine *eng, struct waiter *w)

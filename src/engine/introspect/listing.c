@@ -71,6 +71,7 @@ struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter 
         .conn = w->session == NULL ? 0 : w->session->conn.key,
         .local = w->spec->local,
         .permits = w->spec->permits,
+        .priority = (uint8_t)w->priority,
     };
 }
 

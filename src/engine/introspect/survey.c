@@ -137,6 +137,26 @@ void survey_waits_of(const struct engine *eng, struct span name, size_t count,
 
 /* --- names ------------------------------------------------------------ */
 
+/* Since when somebody waits who stands in front. With priorities that need not be the
+ * head. */
+static uint64_t first_began(const struct lock *lock)
+{
+    uint64_t began = lock_head(lock)->began;
+    size_t left = lock->activity->marks == NULL ? 1 : SURVEY_AHEAD_MAX;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        const struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        began = w->began < began ? w->began : began;
+        if (--left == 0) {
+            break;
+        }
+    }
+    return began;
+}
+
 static struct name_view view_name(const struct engine *eng, const struct lock *lock)
 {
     const struct hold *h = lock_hold(lock);
@@ -150,7 +170,7 @@ static struct name_view view_name(const struct engine *eng, const struct lock *l
         view.newest = view_of(eng, h);
     }
     if (head != NULL) {
-        view.longest_wait_ms = eng->now - head->began;
+        view.longest_wait_ms = eng->now - first_began(lock);
     }
     return view;
 }

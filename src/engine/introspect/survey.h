@@ -46,7 +46,7 @@ struct name_view {
     size_t holds;
     size_t waiting;
     struct hold_view newest;  /* the newest hold, if there are holds */
-    uint64_t longest_wait_ms; /* of the head */
+    uint64_t longest_wait_ms; /* of the first SURVEY_AHEAD_MAX */
     bool lent;                /* Redis has lent the name to this daemon */
 };
 

@@ -58,6 +58,7 @@ void lock_activity_free(struct engine *eng, struct lock *lock)
     if (!lock_is_at_rest(lock)) {
         timer_stop(eng, &lock->activity->wake);
         last_answer_fini(&lock->activity->last_answer);
+        pool_free(&eng->pool, lock->activity->marks);
         pool_free(&eng->pool, lock->activity);
         lock_activity_none(lock);
     }

@@ -8,6 +8,7 @@
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
 #include "engine/timer.h"
+#include "latchd/protocol.h"
 #include "util/list.h"
 
 #include <stdbool.h>
@@ -17,6 +18,11 @@ struct fair;
 struct inflight_op;
 struct leader_watch;
 struct loan;
+
+/* Where the last waiters of each PRIORITY above 0 went: see wait_queue.c. */
+struct priority_marks {
+    struct list *last[LATCHD_PRIORITY_MAX];
+};
 
 struct lock_activity {
     struct list queue;
@@ -33,10 +39,12 @@ struct lock_activity {
     struct loan *loan;                 /* see loan.h; NULL: the name is not lent */
     struct leader_watch *leader_watch; /* NULL: nobody here follows the leader */
     struct fair *fair;                 /* see fair.c; NULL: no fair queue is known of */
+    struct priority_marks *marks;      /* NULL: no waiter came with a PRIORITY */
     struct timer wake;
     struct last_answer last_answer;
     uint32_t parallel_release_count;
     uint32_t waiting;
+    uint32_t places;    /* waiters that do not try once only: see QUEUE */
     uint32_t probes;    /* waiters that still have to ask for themselves */
     uint32_t writers;   /* waiters for the write lock */
     uint32_t handovers; /* since the last true release through this daemon */

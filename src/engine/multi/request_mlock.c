@@ -321,6 +321,8 @@ void request_mlock(struct engine *eng, const struct mlock_req *req)
         ; /* and answered */
     } else if (ml != NULL && !same_names(ml, names, req->name_count)) {
         (void)refuse_mlock(eng, req, SPAN("that ID was used with other names"));
+    } else if (ml != NULL && ml->terms.priority != req->one.priority) {
+        (void)refuse_mlock(eng, req, TEXT_OTHER_PRIORITY);
     } else if (ml != NULL) {
         resume_mlock(eng, ml, req, names);
     } else if (!is_full(eng, req)) {

@@ -23,6 +23,7 @@
 #include "engine/schedule/pending_send.h"
 #include "engine/timer.h"
 #include "engine/user_check.h"
+#include "engine/wait/wait_queue.h"
 #include "engine/wait/waiter.h"
 #include "util/heap.h"
 #include "util/list.h"
@@ -278,9 +279,13 @@ static void step_restoring(struct engine *eng, struct lock *lock)
 
 void lock_step(struct engine *eng, struct lock *lock)
 {
+    struct waiter *passed = wait_queue_step_back(eng, lock);
     struct list *release;
     struct waiter *head;
 
+    if (passed != NULL) {
+        waiter_on_passed(eng, passed);
+    }
     leader_watch_step(eng, lock);
     followed_name_step(eng, lock);
     step_undecided(eng, lock);

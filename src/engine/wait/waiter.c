@@ -16,6 +16,7 @@
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/wait/wait_graph.h"
+#include "engine/wait/wait_queue.h"
 #include "util/pool.h"
 #include "util/span.h"
 
@@ -71,6 +72,22 @@ static void arm_timer(struct engine *eng, struct waiter *w)
     }
 }
 
+/* Whether the place outlives the waiter's next answer. */
+static bool keeps_place(const struct waiter *w)
+{
+    return w->spec->keep_ms > 0 && !w->no_room && !w->queue_full;
+}
+
+/* Sets whether the waiter tries once only, and counts its place. */
+static void set_once(struct waiter *w, bool once)
+{
+    bool had_place = w->has_place;
+
+    w->once = once;
+    w->has_place = w->state != WAITER_REMOVED && (!once || keeps_place(w));
+    w->lock->activity->places += (uint32_t)w->has_place - (uint32_t)had_place;
+}
+
 void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
                  const struct lock_req *req)
 {
@@ -78,9 +95,10 @@ void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
     set_state(eng, w, WAITER_QUEUED);
     w->session = s;
     list_append(&s->waiters, &w->in_session);
-    w->call = req->from;
+    w->call = req->from.call;
     w->since = eng->now;
-    w->once = lock_tries_once(req);
+    w->queue_full = w->queue_full && (req->has & LOCK_HAS_QUEUE) != 0;
+    set_once(w, lock_tries_once(req) || w->queue_full);
     w->deadline = req->has & LOCK_HAS_WAIT ? eng->now + req->wait_ms : UINT64_MAX;
     w->in_run = false;
     w->member = mlock_find_member(eng, req->from);
@@ -96,69 +114,53 @@ void waiter_set_since(struct engine *eng, struct waiter *w, uint64_t since)
     arm_timer(eng, w);
 }
 
-/* Whether a poller that asked before `w` did may pass it: nothing is under way for `w`
- * that could be its grant, no order of Redis's concerns it, and it does not wait for
- * one answer that only the head gets. */
-static bool may_be_passed(const struct waiter *w, uint64_t since)
-{
-    return w->began > since && w->in_flight == NULL && !w->maybe_granted &&
-           !waiter_ends_next(w) && w->spec->lock_kind == KIND_PLAIN;
-}
-
-/* Puts a poller that has come back where it would stand if it had stayed. */
-static void insert_poller(struct engine *eng, struct waiter *w)
-{
-    struct list *queue = &w->lock->activity->queue;
-    struct list *at = queue;
-
-    for (int i = 0; i < POLLER_PASSES_MAX && at->prev != queue; i++) {
-        if (!may_be_passed(container_of(at->prev, struct waiter, in_queue), w->began)) {
-            break;
-        }
-        at = at->prev;
-    }
-    list_insert_before(at, &w->in_queue);
-    at = &eng->waiters;
-    for (int i = 0; i < POLLER_PASSES_MAX && at->prev != &eng->waiters; i++) {
-        if (container_of(at->prev, struct waiter, in_all)->began <= w->began) {
-            break;
-        }
-        at = at->prev;
-    }
-    list_insert_before(at, &w->in_all);
-}
-
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct acquire_spec *spec)
 {
     bool named = spec->kind == OWNER_NAMED;
+    bool wants_place = !lock_tries_once(req) || spec->keep_ms > 0;
     struct waiter *w =
         pool_alloc(&eng->pool, sizeof(*w) + (named ? sizeof(*w->in_waits) : 0));
+    struct waiter *passed;
 
     w->lock = lock;
     w->spec = spec;
     w->no_room = eng->waiter_count >= eng->cfg.max_waiters;
-    w->began = eng->now;
+    w->polls = req->polls_since != 0;
+    w->began = w->polls ? req->polls_since : eng->now;
+    w->priority = req->priority;
     list_init(&w->in_session);
     if (lock->activity->waiting == 0) {
         last_answer_forget(lock); /* what others heard is none of a new queue's */
     }
     (void)lock_open_activity(eng, lock);
-    if (req->polls_since != 0) {
-        w->polls = true;
-        w->began = req->polls_since;
-        insert_poller(eng, w);
-    } else {
-        list_append(&lock->activity->queue, &w->in_queue);
-        list_append(&eng->waiters, &w->in_all);
-    }
+    w->queue_full = (req->has & LOCK_HAS_QUEUE) != 0 && wants_place &&
+                    wait_queue_is_full(eng, lock, req->queue_max);
+    passed = wait_queue_add(eng, w);
     lock->activity->waiting++;
     lock->activity->writers += spec->lock_kind == KIND_WRITE;
     eng->waiter_count++;
     fair_on_enqueue(eng, w);
     wait_graph_add(eng, w);
     waiter_bind(eng, w, s, req);
+    if (passed != NULL) {
+        waiter_on_passed(eng, passed);
+    }
     return w;
+}
+
+void waiter_on_passed(struct engine *eng, struct waiter *w)
+{
+    if (w->lock->ask && (w->request != NULL || w->spec->kind == OWNER_NAMED)) {
+        waiter_probe_later(eng, w, PROBE_REENTER); /* it may hold already */
+    } else if (waiter_ends_next(w) && eng->up) {
+        waiter_decide(eng, w);
+    }
+}
+
+struct call_ref waiter_call(const struct waiter *w)
+{
+    return (struct call_ref){ w->session->conn.key, w->call };
 }
 
 uint64_t waiter_lease(const struct engine *eng, const struct waiter *w)
@@ -204,8 +206,8 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     set_state(eng, w, WAITER_REMOVED);
     timer_stop(eng, &w->timer);
     fair_on_dequeue(eng, w);
-    list_del(&w->in_queue);
-    list_del(&w->in_all);
+    wait_queue_remove(w);
+    set_once(w, w->once);
     lock->activity->waiting--;
     if (w->spec->lock_kind == KIND_WRITE) {
         lock->activity->writers--;
@@ -233,14 +235,14 @@ void waiter_remove(struct engine *eng, struct waiter *w)
 static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
                            enum wait_end end, enum lock_error error)
 {
-    if (!keep || w->no_room || w->spec->keep_ms == 0 || eng->stopping) {
+    if (!keep || !keeps_place(w) || eng->stopping) {
         emit_wait_end(eng, w, end, error);
         waiter_remove(eng, w);
         return;
     }
     unlink_session(eng, w);
     set_state(eng, w, WAITER_RETAINED);
-    w->once = false;
+    set_once(w, false);
     w->deadline = eng->now + w->spec->keep_ms;
     arm_timer(eng, w);
     lock_touch(eng, w->lock);
@@ -271,7 +273,7 @@ uint64_t waiter_asked_ago_ms(const struct engine *eng, const struct waiter *w)
 void waiter_end_null(struct engine *eng, struct waiter *w, bool keep)
 {
     if (w->session != NULL) {
-        emit_null(eng, w->call);
+        emit_null(eng, waiter_call(w));
         eng->stats.timeouts++;
     }
     keep_or_remove(eng, w, keep, WAIT_NULL, LOCK_ERR);
@@ -281,10 +283,16 @@ void waiter_end_error(struct engine *eng, struct waiter *w, enum lock_error erro
                       struct span text, bool keep)
 {
     if (w->session != NULL) {
-        emit_error(eng, w->call, error, text);
+        emit_error(eng, waiter_call(w), error, text);
         eng->stats.unanswered += error == LOCK_BACKEND;
     }
     keep_or_remove(eng, w, keep, WAIT_REFUSED, error);
+}
+
+void waiter_end_queue_full(struct engine *eng, struct waiter *w)
+{
+    eng->stats.queue_refusals++;
+    waiter_end_error(eng, w, LOCK_LIMIT, TEXT_QUEUE_FULL, false);
 }
 
 void waiter_end_unserved(struct engine *eng, struct waiter *w)
@@ -299,6 +307,8 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
         waiter_end_error(eng, w, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, !w->maybe_granted);
     } else if (!passed) {
         waiter_end_error(eng, w, LOCK_BACKEND, last_answer_text(eng, w->lock), true);
+    } else if (w->queue_full) {
+        waiter_end_queue_full(eng, w);
     } else if (w->no_room && w->spec->keep_ms > 0) {
         waiter_end_error(eng, w, LOCK_LIMIT, TEXT_NO_ROOM, false);
     } else {

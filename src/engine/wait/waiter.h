@@ -59,7 +59,7 @@ struct waiter {
     struct list in_all;
     struct lock *lock;
     struct session *session; /* NULL: retained for KEEP, no connection waits */
-    struct call_ref call;
+    uint64_t call;           /* which of its connection's calls: see waiter_call() */
     struct acquire_spec *spec;
     struct request *request; /* NULL: the LOCK had no ID */
     /* an op in flight that may grant the lock to this waiter */
@@ -67,8 +67,8 @@ struct waiter {
     /* the member of an MLOCK that this waiter waits for, or NULL */
     struct mlock_member *member;
     struct timer timer;
-    /* when the waiter joined the queue, or first asked if it polls; eng->waiters is in
-     * this order, as far as POLLER_PASSES_MAX allows */
+    /* when the waiter arrived, or first asked if it polls; eng->waiters is in this
+     * order, as far as POLLER_PASSES_MAX allows */
     uint64_t began;
     uint64_t since;    /* when the client last sent the LOCK */
     uint64_t deadline; /* UINT64_MAX: none */
@@ -85,7 +85,12 @@ struct waiter {
     bool maybe_granted : 1;
     /* sent in a batch behind others, and not by another request since */
     bool in_run : 1;
-    bool often : 1; /* its name was asked for shortly before: see local_grant.h */
+    bool often : 1;    /* its name was asked for shortly before: see local_grant.h */
+    int64_t rank : 57; /* see wait_queue.h */
+    unsigned priority : 4;
+    /* QUEUE beyond which nobody waits: it tries once, and keeps no place */
+    bool queue_full : 1;
+    bool has_place : 1;     /* counted in activity->places */
     struct list in_waits[]; /* in the wait graph; one element, of a named owner only */
 };
 
@@ -107,6 +112,8 @@ static inline bool waiter_is_undecided(const struct waiter *w)
     return w->state == WAITER_UNDECIDED || w->state == WAITER_EXPIRING_UNDECIDED;
 }
 
+/* Where the answer goes, while a connection waits. */
+struct call_ref waiter_call(const struct waiter *w);
 /* How long ago the client asked, or was gone: see struct claim. */
 uint64_t waiter_asked_ago_ms(const struct engine *eng, const struct waiter *w);
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
@@ -118,6 +125,9 @@ void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
                  const struct lock_req *req);
 /* Sets since when the client has been waiting. */
 void waiter_set_since(struct engine *eng, struct waiter *w, uint64_t since);
+/* The waiter was the head, and another one stands before it now: what only the head
+ * finds out is found out for the waiter in another way. */
+void waiter_on_passed(struct engine *eng, struct waiter *w);
 /* Answers null or an error and ends the wait. The place is retained if the waiter has
  * a KEEP and `keep` allows it. */
 void waiter_end_null(struct engine *eng, struct waiter *w, bool keep);
@@ -126,6 +136,8 @@ void waiter_end_error(struct engine *eng, struct waiter *w, enum lock_error erro
 /* Ends a wait whose time is over, or that tries once: with null if others hold the
  * lock, otherwise with the error that withholds it from everybody. */
 void waiter_end_unserved(struct engine *eng, struct waiter *w);
+/* Ends a wait beyond its QUEUE. */
+void waiter_end_queue_full(struct engine *eng, struct waiter *w);
 /* waiter_end_unserved(), as soon as it is known which: now, or with the head's next
  * answer. */
 void waiter_decide(struct engine *eng, struct waiter *w);

@@ -386,8 +386,11 @@ static void check_error(struct sim *s, const struct sim_conn *c, enum lock_error
         (s->profile.faults & FAULT_STRING) == 0) {
         sim_fail(s, "WRONGTYPE, but nobody uses it otherwise: %s", ask_text(&c->ask));
     }
-    if (error == LOCK_GOAWAY || error == LOCK_LIMIT) {
-        sim_fail(s, "%s without a reason", error == LOCK_LIMIT ? "LIMIT" : "GOAWAY");
+    if (error == LOCK_LIMIT) {
+        check_limit(s, c);
+    }
+    if (error == LOCK_GOAWAY) {
+        sim_fail(s, "GOAWAY without a reason");
     }
 }
 
@@ -445,6 +448,7 @@ static void check_done(struct sim *s, struct sim_conn *c, int64_t answer)
 void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply *r)
 {
     check_many(s, c);
+    check_queue_kept(s, c);
     if (r->kind != REPLY_ERROR || r->error != LOCK_BACKEND) {
         forget_vague(s, c);
     }

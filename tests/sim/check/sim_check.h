@@ -249,6 +249,18 @@ void check_scores_fell(struct sim *s, const struct redis_name *n, uint64_t by_ms
 void check_queues(struct sim *s, struct sim_daemon *d);
 void check_queue_end(struct sim *s, const struct redis_name *n);
 
+/* --- sim_places.c -------------------------------------------------------------- */
+
+/* A LOCK is granted: was it its turn among those who wait at its daemon? `sent_ms`:
+ * when its daemon asked Redis for that grant. */
+void check_turn_among(struct sim *s, const struct sim_conn *me, uint64_t sent_ms);
+/* Before the engine is told of a LOCK: notes how many wait already. */
+void check_queue_asked(struct sim *s, struct sim_conn *c);
+/* A LOCK is answered -LIMIT. */
+void check_limit(struct sim *s, const struct sim_conn *c);
+/* A LOCK is answered: it did not wait beyond its QUEUE. */
+void check_queue_kept(struct sim *s, const struct sim_conn *c);
+
 /* --- sim_circle.c ------------------------------------------------------------ */
 
 /* Refused with DEADLOCK: there must be a circle. */

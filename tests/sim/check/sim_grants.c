@@ -151,45 +151,6 @@ enum lock_kind check_hold_kind(enum lock_kind kind)
     return lock_class_of(kind) == CLASS_PLAIN ? KIND_PLAIN : kind;
 }
 
-/* It waits in the queue, at the place at which it arrived. */
-static bool queues(const struct sim *s, const struct sim_conn *c)
-{
-    const struct ask *a = &c->ask;
-
-    return c->open && c->asking && a->kind == ASK_LOCK && a->owner.len == 0 &&
-           a->id.len == 0 &&
-           ((a->has & LOCK_HAS_WAIT) == 0 || s->now < c->asked_ms + a->wait_ms);
-}
-
-/* May `later` have the lock before `earlier`, who asked the same daemon? */
-static bool may_pass(enum lock_kind later, enum lock_kind earlier)
-{
-    return lock_class_of(later) != lock_class_of(earlier) ||
-           (later == KIND_READ && earlier == KIND_READ);
-}
-
-/* Whoever waits in the same way and came earlier should have had it. */
-static void check_order(struct sim *s, const struct sim_conn *me)
-{
-    if (me->ask.kind != ASK_LOCK || me->ask.owner.len > 0 || me->ask.id.len > 0) {
-        return;
-    }
-    for (size_t i = 0; i < s->clients.count; i++) {
-        const struct sim_conn *c = &s->clients.conns[i];
-
-        bool came_first = me->ask.polls_for_ms > 0 &&
-                          me->asked_ms - me->ask.polls_for_ms < c->asked_ms;
-
-        if (!came_first && queues(s, c) && c->daemon == me->daemon &&
-            c->arrival < me->arrival &&
-            rtext_is(&c->ask.name, rtext_span(&me->ask.name)) &&
-            !may_pass(me->ask.lock_kind, c->ask.lock_kind)) {
-            sim_fail(s, "c%zu waits since %" PRIu64 ", but a later one was granted", i,
-                     c->asked_ms - SIM_START_MS);
-        }
-    }
-}
-
 static struct record *record_of_request(struct sim *s, const struct sim_conn *c,
                                         const struct redis_name *n)
 {
@@ -360,9 +321,11 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
 {
     struct belief *b = belief_get(s, c->daemon, n, token);
     struct record *r = record_of_request(s, c, n);
+    bool from_memory;
 
     s->check.grants++;
     check_given_once(s, c, n, token);
+    from_memory = b == NULL;
     b = b != NULL ? b : belief_from_loan(s, c->daemon, n, token);
     if (b == NULL) {
         sim_fail(s, "token %" PRIu64 ", which Redis did not grant to d%zu", token,
@@ -389,7 +352,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
         r->over = r->over || is_ended_elsewhere(s, c, r);
     }
     fill_record(s, c, r, b);
-    check_order(s, c);
+    check_turn_among(s, c, from_memory ? s->now : b->sent_ms);
     if (!r->over && !check_tokens_may_repeat(s)) {
         check_alone(s, r, b);
     }

@@ -28,7 +28,8 @@ static void send_lock(struct quorum *q, struct qclient *c)
     struct lock_req req = { .kind = KIND_PLAIN,
                             .name = quorum_name(c->name),
                             .owner = span_str(c->owner),
-                            .id = span_str(c->id) };
+                            .id = span_str(c->id),
+                            .priority = (uint8_t)((c - q->clients) % 4) };
 
     c->conn = ++q->next_conn;
     c->call = ++q->next_call;

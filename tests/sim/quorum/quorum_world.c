@@ -119,6 +119,7 @@ static struct engine_config config_of(const struct quorum *q)
         .fair_window = 4,
         .handover_limit = 8,
         .handover_pause_ms = 2,
+        .priority_aging_ms = 100,
         .grace_ms = -1,
         .max_keep_ms = 30000,
         .max_lease_ms = 86400000,

@@ -1,4 +1,5 @@
 /* Random clients. */
+#include "latchd/protocol.h"
 #include "sim/world/sim_faults.h"
 #include "sim/world/sim_world.h"
 
@@ -72,6 +73,17 @@ static void some_id(struct sim *s, struct ask *a)
     }
 }
 
+static void some_place(struct sim *s, struct ask *a)
+{
+    if (a->lock_kind != KIND_FAIR && dice_chance(&s->dice, 500)) {
+        a->priority = (uint8_t)dice_below(&s->dice, LATCHD_PRIORITY_MAX + 1);
+    }
+    if (dice_chance(&s->dice, 200)) {
+        a->has |= LOCK_HAS_QUEUE;
+        a->queue_max = (uint32_t)dice_below(&s->dice, 4);
+    }
+}
+
 static struct ask some_lock(struct sim *s)
 {
     struct ask a = { .kind = ASK_LOCK };
@@ -104,6 +116,9 @@ static struct ask some_lock(struct sim *s)
     if (s->profile.local && a.lock_kind == KIND_PLAIN && a.owner.len == 0 &&
         a.id.len == 0 && a.value.len == 0) {
         a.has |= LOCK_IS_LOCAL;
+    }
+    if (s->profile.places && a.value.len == 0) {
+        some_place(s, &a);
     }
     return a;
 }
@@ -139,6 +154,7 @@ static struct ask some_mlock(struct sim *s)
     }
     a.kind = ASK_MLOCK;
     a.lock_kind = KIND_PLAIN;
+    a.has &= ~(unsigned)LOCK_HAS_QUEUE;
     if (!some_names(s, &a)) {
         return some_lock(s);
     }
@@ -363,6 +379,9 @@ static void ask_local(struct sim *s, size_t daemon, const struct redis_name *n)
 
         if (c->open && !sim_is_busy(c) && c->daemon == daemon) {
             some_wait(s, &a);
+            if (s->profile.places) {
+                some_place(s, &a);
+            }
             sim_ask(s, k, &a);
             return;
         }

@@ -118,6 +118,15 @@ static void some_semaphores(struct sim *s, unsigned kinds)
     }
 }
 
+/* QUEUE and PRIORITY, in every second schedule, without a die as well. */
+static void some_places(struct sim *s, struct engine_config *config)
+{
+    static const uint64_t AGING[] = { 10, 300, 10000 };
+
+    s->profile.places = s->seed / 2 % 2 == 0;
+    config->priority_aging_ms = AGING[s->seed / 4 % 3];
+}
+
 static void set_up(struct sim *s, const struct schedule_options *o)
 {
     static const char *const NAMES[] = { "job", "door", "tap" };
@@ -143,6 +152,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
     some_runs(s);
     some_local(s, &config);
     some_semaphores(s, o->kinds);
+    some_places(s, &config);
     s->daemon_count = dice_chance(&s->dice, 400) ? 2 : 1;
     for (size_t i = 0; i < p->names; i++) {
         s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));

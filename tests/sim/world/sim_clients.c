@@ -207,6 +207,8 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .value = rtext_span(&ask->value),
         .permits = ask->permits,
         .limit = ask->limit,
+        .queue_max = ask->queue_max,
+        .priority = ask->priority,
         .wait_ms = ask->wait_ms,
         .polls_since = ask->polls_for_ms == 0 ? 0 : c->asked_ms - ask->polls_for_ms,
         .lease_ms = ask->lease_ms,
@@ -248,6 +250,7 @@ void clients_asks(struct sim *s, size_t index, const struct ask *ask)
     TRACE(s, "c%zu: %s", index, ask_text(ask));
     touch_others(s, c);
     check_asked(s, c);
+    check_queue_asked(s, c);
     check_circle_asked(s, c);
 }
 

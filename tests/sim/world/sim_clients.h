@@ -37,6 +37,8 @@ struct ask {
     size_t name_count;
     uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;
     uint32_t permits, limit;
+    uint32_t queue_max;
+    uint8_t priority;
     unsigned has; /* LOCK_HAS_*; LEASE of RENEW is in lease_ms alone */
     bool any;
 };
@@ -62,7 +64,10 @@ struct sim_conn {
     uint64_t arrival;   /* order of arrival among all waits; an ID keeps its own */
     bool closes_circle; /* of owners that wait for each other: to be refused */
     bool may_be_null;   /* cancelled, or its wait was taken over */
-    bool expect_held;   /* UNLOCK, RENEW: nothing is known that could have ended it */
+    /* how many waited at its daemon when it asked: by the daemon's own account, and for
+     * sure */
+    size_t waiting, surely_waiting;
+    bool expect_held; /* UNLOCK, RENEW: nothing is known that could have ended it */
     uint64_t expect_until;
     uint64_t answers; /* heard on this index, ever */
     /* A LOCK of a run: the index of the one ahead, and its arrival; 0: there is none.

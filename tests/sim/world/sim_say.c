@@ -21,6 +21,21 @@ static const char *const LOCK_WORDS[] = {
 
 enum { KINDS = sizeof(KIND_WORDS) / sizeof(KIND_WORDS[0]) };
 
+/* Writes what the LOCK says of its place in the queue; returns how many bytes. */
+static int put_place(char *out, size_t room, const struct ask *ask)
+{
+    int len = 0;
+
+    out[0] = '\0';
+    if ((ask->has & LOCK_HAS_QUEUE) != 0) {
+        len = snprintf(out, room, " QUEUE %" PRIu32, ask->queue_max);
+    }
+    if (ask->priority != 0) {
+        len += snprintf(out + len, room - (size_t)len, " PRIORITY %d", ask->priority);
+    }
+    return len;
+}
+
 const char *ask_text(const struct ask *ask)
 {
     static char text[400];
@@ -59,6 +74,7 @@ const char *ask_text(const struct ask *ask)
     if ((ask->has & LOCK_HAS_KEEP) != 0) {
         ADD(" KEEP %" PRIu64, ask->keep_ms);
     }
+    at += put_place(text + at, sizeof(text) - (size_t)at, ask);
     if ((ask->has & LOCK_HAS_GRACE) != 0) {
         ADD(" GRACE %" PRIu64, ask->grace_ms);
     }
@@ -113,6 +129,15 @@ static void option(struct ask *ask, const char *w, char **rest)
     }
     if (strcmp(w, "OF") == 0) {
         ask->limit = (uint32_t)number(rest);
+        return;
+    }
+    if (strcmp(w, "PRIORITY") == 0) {
+        ask->priority = (uint8_t)number(rest);
+        return;
+    }
+    if (strcmp(w, "QUEUE") == 0) {
+        ask->queue_max = (uint32_t)number(rest);
+        ask->has |= LOCK_HAS_QUEUE;
         return;
     }
     if (strcmp(w, "WAIT") == 0) {

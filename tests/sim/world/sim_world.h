@@ -125,6 +125,7 @@ struct sim_profile {
     uint32_t limit[REDIS_NAMES_MAX]; /* of a semaphore; 0: the name is a lock */
     bool runs;                       /* LOCKs that come together */
     bool local;                      /* plain LOCKs may be granted from loans */
+    bool places;                     /* LOCKs have QUEUE and PRIORITY */
     bool mixed;                      /* clients try the wrong family, too */
     bool foreign_dies; /* Redisson's processes end, and their clocks are off */
 };

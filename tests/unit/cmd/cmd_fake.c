@@ -186,8 +186,10 @@ uint64_t engine_scan(struct engine *l, uint64_t cursor, size_t count, lock_name_
 void engine_waiters(struct engine *l, struct span name, size_t count,
                     waiter_info_fn *fn, void *ctx)
 {
-    struct waiter_info first = { KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1, false, 0 };
-    struct waiter_info second = { KIND_PLAIN, SPAN(""), 10, 90, 0, true, 0 };
+    struct waiter_info first = {
+        KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1, false, 0, 9
+    };
+    struct waiter_info second = { KIND_PLAIN, SPAN(""), 10, 90, 0, true, 0, 0 };
 
     fn(ctx, &first);
     if (count > 1) {

@@ -133,6 +133,7 @@ START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
         { "LOCAL", OPT_LOCAL }, { "PERMITS", OPT_PERMITS },
         { "OF", OPT_OF },       { "HEARTBEAT", OPT_HEARTBEAT },
         { "TO ", OPT_TO },      { "DATA", OPT_DATA },
+        { "QUEUE", OPT_QUEUE }, { "PRIORITY", OPT_PRIORITY },
     };
     const struct command *c = command_find(span_str(SYNTAXES[_i].command));
     unsigned bits = 0;

@@ -120,9 +120,10 @@ static const struct {
     { "LOCKS", "*2\r\n$2\r\n17\r\n*2\r\n$5\r\njob:1\r\n$5\r\nother\r\n" },
     { "LOCKS CURSOR 17 MATCH job:*", "*2\r\n$1\r\n0\r\n*1\r\n$5\r\njob:1\r\n" },
     { "WAITERS a COUNT 1",
-      "*1\r\n*14\r\n$5\r\nowner\r\n$3\r\nann\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
+      "*1\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
       "$6\r\nwaited\r\n:20\r\n$4\r\nleft\r\n$-1\r\n$6\r\nclient\r\n:1\r\n"
-      "$7\r\naddress\r\n$11\r\n127.0.0.1:1\r\n$5\r\nlocal\r\n:0\r\n" },
+      "$7\r\naddress\r\n$11\r\n127.0.0.1:1\r\n$5\r\nlocal\r\n:0\r\n"
+      "$8\r\npriority\r\n:9\r\n" },
 };
 
 TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);

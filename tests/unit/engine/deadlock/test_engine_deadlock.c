@@ -243,6 +243,22 @@ START_TEST(a_reader_behind_a_writer_waits_for_those_that_the_writer_waits_for)
     refused(3, "r2 waits for doc held by r1, r1 waits for y held by r2");
 }
 
+START_TEST(a_reader_whose_priority_puts_it_before_the_writer_does_not)
+{
+    struct lock_req reader = AS_KIND("r2", KIND_READ);
+
+    holds(1, "doc", AS_KIND("r1", KIND_READ));
+    holds(3, "y", AS("r2"));
+    fixture_lock(&e, 1, "y", AS("r1"));
+    fixture_lock(&e, 2, "doc", AS_KIND("w", KIND_WRITE));
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_BUSY, .ttl_ms = 500 });
+    reader.priority = 1;
+    fixture_lock(&e, 3, "doc", reader);
+    fixture_gives(&e, OP_ACQUIRE, GRANTED(20));
+    (void)fixture_hears(&e, 3, REPLY_TOKEN);
+}
+
 START_TEST(an_upgrade_that_is_known_here_is_refused_at_once)
 {
     holds(1, "doc", AS_KIND("a", KIND_READ));

@@ -1,0 +1,86 @@
+/* PRIORITY over time: who passes whom, and for how long. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+enum { CROWD = 60, AGING_MS = 20, ROUNDS_MAX = 2000 };
+
+static struct sim *start(void)
+{
+    struct engine_config config = scenario_config();
+    struct sim *s;
+
+    config.priority_aging_ms = AGING_MS;
+    s = scenario_with(1, &config);
+    s->calm = s->orderly = true;
+    return s;
+}
+
+/* There are always some of the highest priority in line. */
+START_TEST(nobody_starves_behind_a_stream_of_higher_priorities)
+{
+    struct sim *s = start();
+    size_t conns[CROWD];
+    size_t patient = sim_connect(s, 0);
+    size_t rounds = 0;
+
+    for (size_t i = 0; i < CROWD; i++) {
+        conns[i] = sim_connect(s, 0);
+    }
+    sim_say(s, conns[0], "LOCK job");
+    sim_run(s, 2);
+    sim_say(s, patient, "LOCK job");
+    while (strcmp(sim_heard(s, patient), "...") == 0 && rounds++ < ROUNDS_MAX) {
+        for (size_t i = 0; i < CROWD; i++) {
+            if (!sim_is_busy(&s->clients.conns[conns[i]]) && i % 3 == rounds % 3) {
+                sim_say(s, conns[i], "LOCK job PRIORITY 9");
+            }
+        }
+        sim_run(s, 1);
+        (void)scenario_unlocks(s, conns, CROWD);
+        sim_run(s, 1);
+    }
+    heard(s, patient, "token");
+    ck_assert_uint_ge(rounds * 2, 9 * AGING_MS);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(each_hand_over_is_one_script_whatever_the_priorities)
+{
+    struct sim *s = start();
+    size_t first = sim_connect(s, 0);
+    size_t conns[CROWD];
+    uint64_t scripts;
+
+    sim_say(s, first, "LOCK job");
+    sim_run(s, 10);
+    for (size_t i = 0; i < CROWD; i++) {
+        conns[i] = sim_connect(s, 0);
+        sim_say(s, conns[i], "LOCK job PRIORITY %zu", i * 7 % 10);
+    }
+    sim_run(s, 10);
+    scripts = s->redis.scripts;
+    sim_say(s, first, "UNLOCK job TOKEN %" PRIu64, sim_token(s, first));
+    for (size_t i = 0; i < CROWD; i++) {
+        sim_run(s, 2);
+        ck_assert(scenario_unlocks(s, conns, CROWD));
+    }
+    sim_run(s, 2);
+    ck_assert_uint_le((s->redis.scripts - scripts) * 10, (uint64_t)CROWD * 11);
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("starvation");
+    TCase *t = tcase_create("starvation");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(t, nobody_starves_behind_a_stream_of_higher_priorities);
+    tcase_add_test(t, each_hand_over_is_one_script_whatever_the_priorities);
+    return suite;
+}
