@@ -55,6 +55,8 @@ static const struct option LONG[] = {
     { "of", required_argument, NULL, OPT_OF },
     { "owner", required_argument, NULL, OPT_OWNER },
     { "data", required_argument, NULL, OPT_DATA },
+    { "queue", required_argument, NULL, OPT_QUEUE },
+    { "priority", required_argument, NULL, OPT_PRIORITY },
     { "follow", no_argument, NULL, OPT_FOLLOW },
     { "kill-after", required_argument, NULL, 'k' },
     { "conflict-exit-code", required_argument, NULL, 'E' },
@@ -86,6 +88,7 @@ static const struct {
     { OPT_VERBOSE, RUN },   { OPT_OWNER, RUN | FORCE },
     { OPT_PERMITS, RUN },   { OPT_OF, RUN },
     { OPT_DATA, RUN },      { OPT_FOLLOW, LEADER },
+    { OPT_QUEUE, RUN },     { OPT_PRIORITY, RUN },
 };
 
 static const char *const NAMES[] = {
@@ -140,13 +143,15 @@ static bool read_kind(struct options *o, const char *kind)
     return true;
 }
 
-static bool check_number(const char *option, const char *text, uint64_t max)
+static bool check_number(const char *option, const char *text, uint64_t min,
+                         uint64_t max)
 {
     char why[64];
     uint64_t number;
 
-    if (!parse_u64(span_str(text), max, &number) || number == 0) {
-        (void)snprintf(why, sizeof(why), "a number from 1 to %" PRIu64, max);
+    if (!parse_u64(span_str(text), max, &number) || number < min) {
+        (void)snprintf(why, sizeof(why), "a number from %" PRIu64 " to %" PRIu64, min,
+                       max);
         return options_wrong(option, why);
     }
     return true;
@@ -155,14 +160,39 @@ static bool check_number(const char *option, const char *text, uint64_t max)
 static bool read_permits(struct options *o, const char *text)
 {
     o->permits = text;
-    return check_number("--permits", text, LATCHD_PERMITS_MAX) &&
+    return check_number("--permits", text, 1, LATCHD_PERMITS_MAX) &&
            read_kind(o, "PERMITS");
 }
 
 static bool read_limit(struct options *o, const char *text)
 {
     o->limit = text;
-    return check_number("--of", text, LATCHD_LIMIT_MAX);
+    return check_number("--of", text, 1, LATCHD_LIMIT_MAX);
+}
+
+static bool read_data(struct options *o, const char *text)
+{
+    o->data = text;
+    return strlen(text) <= LATCHD_DATA_MAX ||
+           options_wrong("--data", "that is more than 4096 bytes");
+}
+
+static bool read_queue(struct options *o, const char *text)
+{
+    o->queue = text;
+    return check_number("--queue", text, 0, LATCHD_QUEUE_MAX);
+}
+
+static bool read_priority(struct options *o, const char *text)
+{
+    o->priority = text;
+    return check_number("--priority", text, 0, LATCHD_PRIORITY_MAX);
+}
+
+static bool read_count(struct options *o, const char *text)
+{
+    return check_number("--count", text, 1, COUNT_MAX) &&
+           parse_u64(span_str(text), COUNT_MAX, &o->count);
 }
 
 static bool read_sort(struct options *o, const char *text)
@@ -202,9 +232,11 @@ static bool read_one(struct options *o, int option)
         o->owner = optarg;
         return true;
     case OPT_DATA:
-        o->data = optarg;
-        return strlen(optarg) <= LATCHD_DATA_MAX ||
-               options_wrong("--data", "that is more than 4096 bytes");
+        return read_data(o, optarg);
+    case OPT_QUEUE:
+        return read_queue(o, optarg);
+    case OPT_PRIORITY:
+        return read_priority(o, optarg);
     case OPT_FOLLOW:
         o->follow = true;
         return true;
@@ -234,8 +266,7 @@ static bool read_one(struct options *o, int option)
         o->match = optarg;
         return true;
     case OPT_COUNT:
-        return check_number("--count", optarg, COUNT_MAX) &&
-               parse_u64(span_str(optarg), COUNT_MAX, &o->count);
+        return read_count(o, optarg);
     default:
         return options_read_target(o, option);
     }
@@ -334,6 +365,9 @@ static bool check_options(struct options *o, const struct words *w)
     }
     if (o->data != NULL && o->kind != NULL && (*o->kind == 'R' || *o->kind == 'P')) {
         return options_wrong("--data", "it needs a lock that one alone holds");
+    }
+    if (o->priority != NULL && o->kind != NULL && *o->kind == 'F') {
+        return options_wrong("--priority", "a fair queue is in order of arrival");
     }
     if (o->command == CTL_RUN && *o->words == NULL) {
         return options_wrong("run", "the COMMAND is missing");

@@ -42,7 +42,9 @@ struct options {
     const char *permits; /* how many, with PERMITS */
     const char *limit;   /* --of; NULL: not given */
     const char *owner;
-    const char *data; /* run: what others are to know of the holder */
+    const char *data;     /* run: what others are to know of the holder */
+    const char *queue;    /* --queue; NULL: not given */
+    const char *priority; /* --priority; NULL: not given */
     int conflict_code;
     int lost_code;
 

@@ -36,6 +36,8 @@ enum {
     OPT_COUNT,
     OPT_DATA,
     OPT_FOLLOW,
+    OPT_QUEUE,
+    OPT_PRIORITY,
 };
 
 /* Prints an error about an option; returns false. */

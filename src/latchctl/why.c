@@ -236,6 +236,10 @@ static void add_waiter(struct why *w, const redisReply *waiter, size_t place)
     if (reply_number(reply_get(waiter, "local")) == 1) {
         buf_add_str(&w->out, ", local");
     }
+    if (reply_number(reply_get(waiter, "priority")) != 0) {
+        buf_printf(&w->out, ", priority %" PRIu64,
+                   reply_number(reply_get(waiter, "priority")));
+    }
     buf_add_str(&w->out, ", for ");
     show_ms(&w->out, reply_number(reply_get(waiter, "waited")));
     if (reply_has_number(left)) {

@@ -104,6 +104,13 @@ static bool may_pass(const redisReply *reply)
            reply_is_error(reply, "NOREPLICAS") || reply_is_error(reply, "UNBLOCKED");
 }
 
+/* Whether the LOCK was refused because of others. */
+static bool is_conflict(const struct run *r, const redisReply *reply)
+{
+    return reply_is_error(reply, "NOTHELD") ||
+           (r->options->queue != NULL && reply_is_error(reply, "LIMIT"));
+}
+
 /* Handles an event. True: the wait is over, with *ret. */
 static bool on_answer(struct take *t, const redisReply *reply, uint64_t now,
                       enum take_outcome *ret)
@@ -130,8 +137,7 @@ static bool on_answer(struct take *t, const redisReply *reply, uint64_t now,
     } else {
         print_message("%s", reply->type == REDIS_REPLY_ERROR ? reply->str
                                                              : "that is no latchd");
-        *ret =
-            reply_is_error(reply, "NOTHELD") && !renewed ? TAKE_CONFLICT : TAKE_FAILED;
+        *ret = !renewed && is_conflict(r, reply) ? TAKE_CONFLICT : TAKE_FAILED;
         return true;
     }
     return false;

@@ -66,6 +66,12 @@ void hold_words(const struct run *r, const char *verb, const char **words)
     if (takes && o->data != NULL) {
         hold_words_add(words, "DATA", o->data);
     }
+    if (takes && o->queue != NULL) {
+        hold_words_add(words, "QUEUE", o->queue);
+    }
+    if (takes && o->priority != NULL) {
+        hold_words_add(words, "PRIORITY", o->priority);
+    }
     hold_words_add(words, "ID", r->id);
     if (o->owner != NULL) {
         hold_words_add(words, "OWNER", o->owner);

@@ -46,6 +46,8 @@ def mistakes(stand):
                   ("run", "x", "--permits", "1", "--of", "2147483648", "true"),
                   ("run", "x", "--permits", "2", "--of", "1", "true"),
                   ("run", "x", "--permits", "1", "--write", "true"),
+                  ("run", "x", "--priority", "10", "true"), ("run", "x", "--queue", "-1", "true"),
+                  ("run", "x", "--priority", "1", "--fair", "true"),
                   ("run", "x", "--permits", "1", "--owner", "ann", "true"),
                   ("-p", "0", "run", "x", "true"), ("-u", "gopher://x", "run", "x", "true"),
                   ("run", "x", "-E", "256", "true"), ("run", "redisson_x", "true")]:
@@ -214,6 +216,24 @@ def waiting_in_order(stand):
     expect((stand.folder / "order").read_text() == "0\n1\n2\n3\n4\n")
 
 
+def waiting_by_priority(stand):
+    holder = stand.start_beat("urgent")
+    waiters = []
+    for number, priority in enumerate(["0", "9", "5"]):
+        waiters.append(stand.start("run", "urgent", "--priority", priority, "--queue", "3", "sh",
+                                   "-c", f"echo {number} >> {stand.folder}/urgent"))
+        until(lambda: stand.waiters("urgent") == number + 1, "nobody waits")
+    why = stand.run("why", "urgent").stdout
+    expect("1. " in why and why.index("priority 9") < why.index("priority 5"), why)
+    got = stand.run("run", "urgent", "--queue", "3", "-E", "9", "true")
+    expect(got.returncode == 9 and "QUEUE" in got.stderr, got)
+    holder.terminate()
+    for ctl in [holder, *waiters]:
+        result(ctl)
+    expect((stand.folder / "urgent").read_text() == "1\n2\n0\n")
+    expect(stand.run("run", "urgent", "--queue", "0", "true").returncode == 0)
+
+
 def odd_parents(stand):
     """Who starts it may have closed its files, and ignore the death of children."""
     for closed in ("<&-", "<&- >&-", "<&- >&- 2>&-"):
@@ -246,6 +266,7 @@ CASES = [
     ("the_lock_is_renewed_while_the_command_runs", renewal),
     ("latchd_is_found_by_options_and_urls", addresses),
     ("fair_ones_take_their_turn", waiting_in_order),
+    ("urgent_ones_are_first_and_a_full_queue_is_a_conflict", waiting_by_priority),
 ]
 
 
