@@ -155,6 +155,12 @@ func Write() Option { return kind("WRITE") }
 // Permits takes n permits of a semaphore; of is the limit with which it is made if there is none.
 func Permits(n, of int) Option { return option("PERMITS", n, "OF", of) }
 
+// Priority, 0 to 9, puts the lock's wait before those of less who came lately.
+func Priority(n int) Option { return option("PRIORITY", n) }
+
+// Queue gives ErrLimit, instead of waiting, where n wait already.
+func Queue(n int) Option { return option("QUEUE", n) }
+
 // Owner names an owner, who can enter again.
 func Owner(name string) Option { return option("OWNER", name) }
 

@@ -33,6 +33,10 @@ export interface LockOptions {
   /** So many permits of a semaphore; `of`: the limit with which it is made if there is none. */
   permits?: number;
   of?: number;
+  /** 0 to 9: stands before those of less who came lately. */
+  priority?: number;
+  /** Rejects with LIMIT, instead of waiting, where so many wait already. */
+  queue?: number;
   owner?: string;
   /** The hold ends by itself after this time, and is not renewed. */
   lease?: number;

@@ -982,8 +982,8 @@ class Latchd(_Client):
         names: several are taken all or none; a loss of one is a loss of the lock. wait: seconds;
         None: no end. on_lost, on_uncertain: called without arguments, in a thread
         of their own. options: those of LOCK, as latchd-protocol(7) has them, in lower case:
-        fair=True, read=True, write=True, owner="ann", and, in seconds, lease, grace and keep;
-        others are passed as they are.
+        fair=True, read=True, write=True, owner="ann", priority=9, queue=5, and, in seconds, lease,
+        grace and keep; others are passed as they are.
         """
         return Lock(self, names, wait, options, on_lost, on_uncertain)
 

@@ -66,6 +66,22 @@ def takes_permits(stage):
     two.unlock(waits)
 
 
+def stands_in_line_by_priority(stage):
+    daemon = stage.latchd()
+    agents = [stage.agent(daemon) for _ in range(3)]
+    first, _ = agents[0].lock("line", 0, "queue=0", "priority=0")
+    later = agents[1].tell("lock", "line", "-", "queue=1")
+    waiting(daemon, "line", 1)
+    agents[2].expect(agents[2].tell("lock", "line", "-", "queue=1"), "error", "LIMIT")
+    urgent = agents[2].tell("lock", "line", "-", "queue=2", "priority=9")
+    waiting(daemon, "line", 2)
+    agents[0].unlock(first)
+    agents[2].expect(urgent, "token")
+    agents[2].unlock(urgent)
+    agents[1].expect(later, "token")
+    agents[1].unlock(later)
+
+
 def takes_all_names_or_none(stage):
     daemon = stage.latchd()
     one, two = stage.agent(daemon), stage.agent(daemon)
@@ -390,7 +406,7 @@ def one_object_serves_many_threads(stage):
     assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == 0
 
 
-CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, takes_all_names_or_none,
+CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, stands_in_line_by_priority, takes_all_names_or_none,
          has_typed_errors, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,

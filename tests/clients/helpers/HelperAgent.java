@@ -36,6 +36,8 @@ public class HelperAgent {
                 case "read": lock.read(); break;
                 case "write": lock.write(); break;
                 case "permits": lock.permits(Integer.parseInt(parts[1]), 3); break;
+                case "priority": lock.priority(Integer.parseInt(parts[1])); break;
+                case "queue": lock.queue(Integer.parseInt(parts[1])); break;
                 case "owner": lock.owner(parts[1]); break;
                 case "lease": lock.lease(Duration.ofMillis(Long.parseLong(parts[1]))); break;
                 case "grace": lock.grace(Duration.ofMillis(Long.parseLong(parts[1]))); break;

@@ -27,6 +27,7 @@ const orders = {
       const [word, value = true] = option.split('=');
       return [word, ['lease', 'grace', 'keep'].includes(word) ? Number(value) : value];
     }));
+    for (const word of ['priority', 'queue']) if (word in more) more[word] = Number(more[word]);
     if (more.permits) Object.assign(more, { permits: Number(more.permits), of: 3 });
     quits.set(key, new AbortController());
     const lock = await latchd.lock(name.split(','), {

@@ -26,7 +26,9 @@ def arguments(words):
         key, _, value = option.partition("=")
         if key in ("lease", "grace", "keep"):
             value = int(value) / 1000
-        more[key] = value or True
+        elif key in ("priority", "queue"):
+            value = int(value)
+        more[key] = True if value == "" else value
     if "permits" in more:
         more["of"] = 3
     return names.split(","), None if wait == "-" else int(wait) / 1000, more

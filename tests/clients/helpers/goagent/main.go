@@ -69,6 +69,12 @@ func options(key, wait string, words []string) []latchd.Option {
 		case "permits":
 			permits, _ := strconv.Atoi(value)
 			all = append(all, latchd.Permits(permits, 3))
+		case "priority":
+			priority, _ := strconv.Atoi(value)
+			all = append(all, latchd.Priority(priority))
+		case "queue":
+			queue, _ := strconv.Atoi(value)
+			all = append(all, latchd.Queue(queue))
 		case "owner":
 			all = append(all, latchd.Owner(value))
 		case "lease":

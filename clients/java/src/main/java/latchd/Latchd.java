@@ -1011,6 +1011,16 @@ public final class Latchd implements AutoCloseable {
             return option("PERMITS", Integer.toString(permits), "OF", Integer.toString(of));
         }
 
+        /** 0 to 9: stands before those of less who came lately. */
+        public Lock priority(int priority) {
+            return option("PRIORITY", Integer.toString(priority));
+        }
+
+        /** Throws {@link Limit}, instead of waiting, where so many wait already. */
+        public Lock queue(int waiting) {
+            return option("QUEUE", Integer.toString(waiting));
+        }
+
         /** Names an owner, who can enter again. */
         public Lock owner(String owner) {
             return option("OWNER", owner);
