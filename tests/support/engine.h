@@ -58,6 +58,7 @@ struct engine_fixture {
     char subs[256];     /* "+job -job ..." */
     char announced[512];
     struct effect_heartbeat heartbeat; /* the last one */
+    char heartbeats[256];              /* "1>500 ...": all of them */
     char leaders[512]; /* "job>7,ann,data ...": changes that were told */
     char waited[512];  /* "granted:job>1:owner:300 ...": long waits, and whose */
 };

@@ -175,6 +175,15 @@ static void collect_waited(struct engine_fixture *e, const struct effect_waited 
                    (int)w->owner.len, w->owner.ptr, (int)w->waited_ms);
 }
 
+static void collect_heartbeat(struct engine_fixture *e,
+                              const struct effect_heartbeat *h)
+{
+    size_t len = strlen(e->heartbeats);
+
+    (void)snprintf(e->heartbeats + len, sizeof(e->heartbeats) - len,
+                   "%" PRIu64 ">%" PRIu32 " ", h->conn, h->every_ms);
+}
+
 static void collect_leader(struct engine_fixture *e, const struct effect_leader *f)
 {
     size_t len = strlen(e->leaders);
@@ -217,6 +226,7 @@ void fixture_collect(struct engine_fixture *e)
             break;
         case EFFECT_HEARTBEAT:
             e->heartbeat = f->heartbeat;
+            collect_heartbeat(e, &f->heartbeat);
             break;
         case EFFECT_LEADER:
             collect_leader(e, &f->leader);

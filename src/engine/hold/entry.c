@@ -68,8 +68,11 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     } else {
         timer_stop(eng, &e->timer);
     }
-    if (entry_heartbeat(e) != 0) {
-        emit_heartbeat(eng, a);
+    /* Those that keep it already may have been let off meanwhile: it had a fixed lease.
+     */
+    for (const struct attach *each = e->attaches;
+         each != NULL && entry_heartbeat(e) != 0; each = each->next) {
+        emit_heartbeat(eng, each);
     }
     return a;
 }

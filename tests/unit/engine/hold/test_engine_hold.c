@@ -294,3 +294,23 @@ START_TEST(a_renewal_with_a_lease_ends_the_heartbeat)
     (void)fixture_hears(&e, 1, REPLY_INT);
     ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 0);
 }
+
+/* The other connection keeps it as well, and may have been silent until then. */
+START_TEST(a_renewal_without_a_lease_begins_the_heartbeat_of_all_connections_again)
+{
+    const struct op_result back = { .status = OP_OK,
+                                    .lock_kind = KIND_PLAIN,
+                                    .token = 100,
+                                    .ttl_ms = 9000,
+                                    .attach.field = SPAN("latchd:100") };
+
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .heartbeat_ms = 500 }, 100);
+    fixture_renew(&e, 2, "job", (struct hold_req){ .token = 100, .lease_ms = 9000 });
+    fixture_gives(&e, OP_ATTACH, back);
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    e.heartbeats[0] = '\0';
+    fixture_renew(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_gives(&e, OP_ATTACH, back);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    ck_assert_str_eq(e.heartbeats, "1>500 2>500 ");
+}
