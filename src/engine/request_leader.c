@@ -27,10 +27,6 @@ static void request_leader(struct engine *eng, const struct leader_req *req)
         return;
     }
     w = leader_watch_get(eng, lock_get(eng, req->name));
-    if (req->has_after && w->state == LEADER_KNOWN && w->leader.token > req->after) {
-        emit_leader(eng, req->from, &w->leader);
-        return;
-    }
     c = pending_request_new(eng, PENDING_LEADER, w->lock, &as);
     c->has_after = req->has_after;
     c->after = req->after;

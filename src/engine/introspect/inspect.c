@@ -70,22 +70,27 @@ static uint64_t token_in_field(struct span field)
                : 0;
 }
 
-/* The token of a holder that Redis named: ours, or what the fence key or the field say.
- */
-static uint64_t token_of(const struct hold *h, const struct op_result *r,
-                         struct span owner)
+/* Whether the fence key tells of that field, so that its token is the field's. */
+static bool is_fence_of(const struct op_result *r, struct span field)
 {
     struct span who = r->inspect.who;
     size_t head = 1 + OP_INSTANCE_LEN;
 
-    if (h != NULL) {
-        return h->token;
+    return who.len > head && who.ptr[0] == 'f' && span_eq(span_after(who, head), field);
+}
+
+/* The token of a holder that Redis named; `h` is ours in that field. Redis knows best:
+ * the owner may have a later hold by now, through another daemon. */
+static uint64_t token_of(const struct hold *h, const struct op_result *r,
+                         const struct op_field *f)
+{
+    if (f->token != 0) {
+        return f->token;
     }
-    if (who.len > head && who.ptr[0] == 'f' &&
-        span_eq(span_of(who.ptr + head, who.len - head), owner)) {
+    if (is_fence_of(r, f->owner)) {
         return r->token;
     }
-    return token_in_field(owner);
+    return h != NULL ? h->token : token_in_field(f->owner);
 }
 
 uint64_t hold_client(const struct hold *h)
@@ -212,8 +217,10 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
     };
 
     for (size_t i = 0; i < count; i++) {
-        struct span field = r->inspect.fields[i].owner;
+        const struct op_field *f = &r->inspect.fields[i];
+        struct span field = f->owner;
         const struct hold *h = hold_in_field(lock, field);
+        uint64_t token = token_of(h, r, f);
         struct info_hold *info = &told.list[told.count];
 
         if (is_idle_loan(lock, field)) {
@@ -222,14 +229,13 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
         }
         field = h != NULL ? hold_field(h) : field;
         *info = (struct info_hold){
-            .kind = r->inspect.fields[i].lock_kind,
+            .kind = f->lock_kind,
             .owner = effects_copy(&eng->fx, field_owner(field)),
-            .count = r->inspect.fields[i].count,
-            .token = r->inspect.fields[i].token != 0 ? r->inspect.fields[i].token
-                                                     : token_of(h, r, field),
+            .count = f->count,
+            .token = token,
         };
         info->data = data_of(eng, r, info);
-        if (h != NULL) {
+        if (h != NULL && h->token >= token) {
             told.uncertain = told.uncertain || !hold_is_certain(eng, h);
             add_known(eng, h, info);
         }

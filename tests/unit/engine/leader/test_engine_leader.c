@@ -81,9 +81,8 @@ START_TEST(one_look_answers_all_who_came_before_it)
     fixture_is_empty(&e);
 }
 
-/* A greater token is news whenever it was seen; any other may be older than what the
- * client knows. */
-START_TEST(only_a_greater_token_is_told_without_another_look)
+/* What is known may be over: whoever comes is told what Redis says from then on. */
+START_TEST(nobody_is_told_without_another_look)
 {
     follow_after(1, 0);
     look_finds("ann", 7);
@@ -91,12 +90,14 @@ START_TEST(only_a_greater_token_is_told_without_another_look)
     follow_after(2, 7);
     look_finds("ann", 7);
     follow_after(3, 5);
-    hears_leader(3, 7);
+    fixture_hears_nothing(&e);
+    look_finds("bob", 8);
+    hears_leader(2, 8);
+    hears_leader(3, 8);
     follow_after(4, 9);
     fixture_hears_nothing(&e);
     look_finds("ann", 7);
     hears_leader(4, 7);
-    fixture_close(&e, 2);
 }
 
 START_TEST(a_watch_looks_each_second_and_when_the_lease_is_over)
@@ -416,4 +417,21 @@ START_TEST(a_daemon_that_comes_is_told_what_is_followed)
     ck_assert_str_eq(e.announced, "follow 00000000000000aa 4 job");
     fixture_gives(&e, OP_INSPECT, NOBODY);
     fixture_close(&e, 1);
+}
+
+/* Another daemon has released that hold of the owner, and granted a later one. */
+START_TEST(a_later_hold_of_the_same_owner_is_not_taken_for_the_one_that_is_known)
+{
+    struct said info;
+
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .owner = SPAN("ann") }, 5);
+    ask_leader(2, (struct leader_req){ 0 });
+    look_finds("ann", 7);
+    ck_assert_str_eq(fixture_hears(&e, 2, REPLY_LEADER).text, "7,ann,d");
+    engine_lock_info(e.engine, (struct call_ref){ 2, ++calls }, SPAN("job"));
+    fixture_collect(&e);
+    look_finds("ann", 7);
+    info = fixture_hears(&e, 2, REPLY_INFO);
+    ck_assert_uint_eq(info.hold.token, 7);
+    ck_assert_uint_eq(info.hold.client, 0);
 }
