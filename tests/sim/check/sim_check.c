@@ -465,9 +465,14 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
         break;
     case REPLY_INT:
         check_done(s, c, r->value);
+        if (c->ask.to.len > 0 && r->value == 0) {
+            check_handed(s, c);
+        }
+        break;
+    case REPLY_LEADER:
+        check_leader_answer(s, c, r);
         break;
     case REPLY_INFO:
-    case REPLY_LEADER:
     case REPLY_UNREACHED:
         break;
     }

@@ -124,6 +124,26 @@ struct last_token {
     uint64_t at; /* as a count of `happened` */
 };
 
+/* The data of the hold with that token; a hold that is not here has none. */
+struct leader_data {
+    struct redis_name *name;
+    uint64_t token;
+    struct rtext data;
+};
+
+/* Who leads, and what subscribers were told. */
+struct leader_seen {
+    uint64_t token, changes;
+};
+
+struct leader_told {
+    bool ever;
+    uint64_t token;
+    struct rtext owner;
+};
+
+enum { DATA_KEPT = 256 };
+
 struct sim_check {
     struct belief *beliefs;
     size_t belief_count, belief_room;
@@ -163,6 +183,11 @@ struct sim_check {
     uint64_t thrown_out;                  /* living daemons' waiters from fair queues */
     uint64_t upgrade_ms[REDIS_NAMES_MAX]; /* Redis said that who asks to write reads */
     uint64_t many_ms[REDIS_NAMES_MAX];    /* an MLOCK was about then */
+    struct leader_data data[DATA_KEPT];
+    size_t data_count; /* ever */
+    struct leader_seen leaders[REDIS_NAMES_MAX];
+    struct leader_told leaders_told[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
+    uint64_t handed_to, handed_call; /* the waiter whom an UNLOCK has named, or 0 */
     uint64_t grants, grants_from_loans, lost, uncertain, deadlocks;
 };
 
@@ -276,6 +301,23 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
                  uint64_t token);
 void check_grants(struct sim *s, struct sim_conn *c, const struct effect_reply *r);
 enum lock_kind check_hold_kind(enum lock_kind kind);
+
+/* --- sim_leaders.c ------------------------------------------------------- */
+
+/* Notes who leads now. */
+void check_leaders(struct sim *s);
+/* After check_op_ran(). */
+void check_data_ran(struct sim *s, const struct flight *f);
+void check_leader_answer(struct sim *s, struct sim_conn *c,
+                         const struct effect_reply *r);
+void check_leader_told(struct sim *s, struct sim_daemon *d,
+                       const struct effect_leader *change);
+/* The leader of that name has been the same for so long that all know. */
+void check_followers_know(struct sim *s, const struct redis_name *n);
+/* An UNLOCK TO was answered 0; then, after the turn. */
+void check_handed(struct sim *s, const struct sim_conn *c);
+void check_handed_over(struct sim *s);
+void check_heartbeats(struct sim *s, const struct sim_daemon *d);
 
 /* --- sim_excuses.c ------------------------------------------------------- */
 

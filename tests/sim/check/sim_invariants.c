@@ -20,6 +20,17 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
         patience =
             s->profile.rtt_ms * (6 * (1 + c->ask.name_count) + 2 * s->profile.conns);
     }
+    if (c->ask.kind == ASK_LEADER && c->ask.has_after) {
+        /* It has as long as Redis may take, like a LOCK; a WAIT that it has not, too.
+         */
+        return (c->ask.has & LOCK_HAS_WAIT) == 0
+                   ? UINT64_MAX
+                   : c->asked_ms + SIM_TICK_MS +
+                         (c->ask.wait_ms > patience ? c->ask.wait_ms : patience);
+    }
+    if (c->ask.kind == ASK_LEADER && c->ask.wait_ms > patience) {
+        patience = c->ask.wait_ms; /* for Redis */
+    }
     if (c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) {
         /* While all is drained, unlocks stand in line behind each other. */
         return s->check.draining ? UINT64_MAX : c->asked_ms + patience + SIM_TICK_MS;
@@ -323,6 +334,8 @@ void check_turn(struct sim *s, struct sim_daemon *d)
     check_permits(s);
     check_waits(s, d);
     check_holds(s, d);
+    check_handed_over(s);
+    check_heartbeats(s, d);
     if (s->calm) {
         check_ghosts(s);
         check_circles(s, d);

@@ -179,11 +179,12 @@ static void read_hash(struct redis_name *n)
     }
 }
 
-/* `<token> <who>[ <token before> <who>]` */
+/* `<token> <who>[ <token before> <who>]`, and the data on the next line. */
 static void read_fence(struct redis_name *n)
 {
     const struct key *k = find(n, &n->keys[REDIS_FENCE], KEY_STRING);
-    struct span rest = k == NULL ? SPAN_NONE : key_span(&k->string);
+    struct span text = k == NULL ? SPAN_NONE : key_span(&k->string);
+    struct span rest = span_next(&text, '\n');
 
     n->fence_token = number_of(span_next(&rest, ' '));
     n->fence_who = rtext_of(span_next(&rest, ' '));
@@ -370,7 +371,8 @@ static uint64_t writer_token(const struct redis_name *n, struct span field)
 {
     struct rtext key = redis_key(n, "latchd:writer:", "");
     const struct key *k = find(n, &key, KEY_STRING);
-    struct span who = k == NULL ? SPAN_NONE : key_span(&k->string);
+    struct span text = k == NULL ? SPAN_NONE : key_span(&k->string);
+    struct span who = span_next(&text, '\n'); /* its data follow */
     uint64_t token = number_of(span_next(&who, ' '));
     size_t head = 1 + OP_INSTANCE_LEN;
 

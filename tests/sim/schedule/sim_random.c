@@ -120,6 +120,9 @@ static struct ask some_lock(struct sim *s)
     if (s->profile.places && a.value.len == 0) {
         some_place(s, &a);
     }
+    if (s->profile.leaders) {
+        leaders_adorn(s, &a);
+    }
     return a;
 }
 
@@ -155,6 +158,7 @@ static struct ask some_mlock(struct sim *s)
     a.kind = ASK_MLOCK;
     a.lock_kind = KIND_PLAIN;
     a.has &= ~(unsigned)LOCK_HAS_QUEUE;
+    a.data.len = 0;
     if (!some_names(s, &a)) {
         return some_lock(s);
     }
@@ -204,6 +208,9 @@ static struct ask some_unlock(struct sim *s, const struct record *r)
     struct ask a = { .kind = ASK_UNLOCK };
 
     name_hold(s, &a, r);
+    if (s->profile.leaders && dice_chance(&s->dice, 700)) {
+        leaders_name_heir(s, &a);
+    }
     return a;
 }
 
@@ -243,6 +250,9 @@ static bool some_repeat(struct sim *s, struct ask *a)
         return false;
     }
     *a = c->ask;
+    if (s->profile.leaders) {
+        leaders_repeat(s, a);
+    }
     if (dice_chance(&s->dice, 300)) {
         a->has &= ~(unsigned)LOCK_HAS_WAIT;
         some_wait(s, a);
@@ -450,7 +460,11 @@ void clients_act(struct sim *s)
         return;
     }
     if (!sim_is_busy(&s->clients.conns[index])) {
-        act_idle(s, index);
+        if (s->profile.leaders && dice_chance(&s->dice, 300)) {
+            leaders_act(s, index);
+        } else {
+            act_idle(s, index);
+        }
     } else if (dice_chance(&s->dice, 120)) {
         sim_close(s, index);
     } else if (dice_chance(&s->dice, 30)) {

@@ -127,6 +127,22 @@ static void some_places(struct sim *s, struct engine_config *config)
     config->priority_aging_ms = AGING[s->seed / 4 % 3];
 }
 
+/* Leaders and followers, in every seventh schedule, without a die as well. Mostly many
+ * candidates with IDs want a name or two, so that a holder can choose among them. */
+static void some_leaders(struct sim *s, unsigned kinds)
+{
+    struct sim_profile *p = &s->profile;
+
+    p->leaders = s->seed % 7 == 6 && (kinds & KINDS_LEADERS) != 0;
+    if (p->leaders && s->seed % 5 != 0) {
+        p->names = p->runs ? p->names : 1 + s->seed % 2;
+        p->conns += 4;
+        p->ids = p->ids || !p->local;
+        p->fair = p->fair && s->seed % 5 == 1;
+        p->undelivered = s->seed % 5 == 2 ? p->undelivered : 0;
+    }
+}
+
 static void set_up(struct sim *s, const struct schedule_options *o)
 {
     static const char *const NAMES[] = { "job", "door", "tap" };
@@ -153,6 +169,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
     some_local(s, &config);
     some_semaphores(s, o->kinds);
     some_places(s, &config);
+    some_leaders(s, o->kinds);
     s->daemon_count = dice_chance(&s->dice, 400) ? 2 : 1;
     for (size_t i = 0; i < p->names; i++) {
         s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));
@@ -190,6 +207,7 @@ static void wind_down(struct sim *s)
 {
     TRACE(s, "--- the end: everybody leaves");
     faults_stop(s);
+    schedule_learn(s);
     if (dice_chance(&s->dice, 300)) {
         schedule_drain(s);
     }

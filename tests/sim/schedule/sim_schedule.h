@@ -14,7 +14,8 @@ enum {
     KINDS_MANY = 1 << 2,
     KINDS_MIXED = 1 << 3, /* a name is asked for in the wrong family, too */
     KINDS_PERMITS = 1 << 4,
-    KINDS_ALL = (1 << 5) - 1,
+    KINDS_LEADERS = 1 << 5,
+    KINDS_ALL = (1 << 6) - 1,
     KINDS_USUAL = KINDS_ALL,
 };
 
@@ -31,6 +32,9 @@ void schedule_drain(struct sim *s);
 /* Releases the locks that were taken without an end, as nothing else does. False: there
  * was none. */
 bool schedule_free_values(struct sim *s);
+
+/* Everything works again: whoever follows a leader learns who it is. */
+void schedule_learn(struct sim *s);
 
 /* The places of the dead are gone by now: one more waiter finds nobody before it. */
 void schedule_poke(struct sim *s);

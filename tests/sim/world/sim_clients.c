@@ -38,6 +38,10 @@ size_t sim_connect(struct sim *s, size_t daemon)
     c->open = true;
     c->asking = c->unreached = false;
     c->ahead_arrival = 0;
+    c->has_heartbeat = false;
+    c->led_count = 0;
+    memset(c->seen_leader, 0, sizeof(c->seen_leader));
+    memset(c->newest_leader, 0, sizeof(c->newest_leader));
     TRACE(s, "c%zu: connects to d%zu", i, daemon);
     return i;
 }
@@ -179,6 +183,7 @@ static void call_hold(struct engine *l, const struct sim_conn *c)
         .name = rtext_span(&ask->name),
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
+        .to = rtext_span(&ask->to),
         .value = ask->value.len > 0 ? rtext_span(&pattern) : SPAN_NONE,
         .token = ask->token,
         .lease_ms = ask->lease_ms,
@@ -205,6 +210,8 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
         .value = rtext_span(&ask->value),
+        .data = rtext_span(&ask->data),
+        .heartbeat_ms = ask->heartbeat_ms,
         .permits = ask->permits,
         .limit = ask->limit,
         .queue_max = ask->queue_max,
@@ -223,6 +230,20 @@ static void call_lock(struct engine *l, const struct sim_conn *c)
     struct lock_req req = lock_req_of(c);
 
     engine_lock(l, &req);
+}
+
+static void call_leader(struct engine *l, const struct sim_conn *c)
+{
+    const struct leader_req req = {
+        .from = { c->id, c->call },
+        .name = rtext_span(&c->ask.name),
+        .after = c->ask.after,
+        .wait_ms = c->ask.wait_ms,
+        .has_after = c->ask.has_after,
+        .has_wait = (c->ask.has & LOCK_HAS_WAIT) != 0,
+    };
+
+    engine_leader(l, &req);
 }
 
 static void call_mlock(struct engine *l, const struct sim_conn *c)
@@ -247,6 +268,7 @@ void clients_asks(struct sim *s, size_t index, const struct ask *ask)
     c->arrival = ++s->clients.arrivals;
     c->may_be_null = false;
     c->expect_held = false;
+    c->led_count = 0;
     TRACE(s, "c%zu: %s", index, ask_text(ask));
     touch_others(s, c);
     check_asked(s, c);
@@ -281,6 +303,9 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
     case ASK_CANCEL:
         cancel(l, c);
         break;
+    case ASK_LEADER:
+        call_leader(l, c);
+        break;
     }
     sim_turn_end(s, d);
 }
@@ -300,6 +325,14 @@ static void undelivered(struct sim *s, struct sim_conn *c, const struct effect_r
     check_closed(s, c);
 }
 
+void clients_heartbeat(struct sim *s, const struct effect_heartbeat *h)
+{
+    struct sim_conn *c =
+        &s->clients.conns[h->conn & (((uint64_t)1 << CONN_INDEX_BITS) - 1)];
+
+    c->has_heartbeat = c->has_heartbeat || c->id == h->conn;
+}
+
 void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_reply *r)
 {
     size_t index = (size_t)(r->to.conn & ((1U << CONN_INDEX_BITS) - 1));
@@ -313,6 +346,9 @@ void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_repl
     }
     if (r->kind == REPLY_TOKEN) {
         check_run(s, c);
+    }
+    if (r->kind == REPLY_LEADER) {
+        check_leaders(s); /* while it asks still */
     }
     if (r->kind == REPLY_UNREACHED) {
         TRACE(s, "c%zu: was not reached", index);
@@ -329,7 +365,7 @@ void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_repl
     c->asking = false;
     c->answers++;
     c->answer.kind = r->kind;
-    c->answer.value = r->value;
+    c->answer.value = r->kind == REPLY_LEADER ? (int64_t)r->token : r->value;
     c->answer.error = r->error;
     for (size_t i = 0; i < r->token_count && i < ASK_NAMES_MAX; i++) {
         c->answer.tokens[i] = r->tokens[i];
@@ -338,8 +374,8 @@ void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_repl
         r->kind == REPLY_ERROR
             ? rtext_of(span_of(r->text.ptr,
                                r->text.len < RTEXT_MAX ? r->text.len : RTEXT_MAX))
-            : rtext_of(SPAN_NONE);
-    TRACE(s, "c%zu: hears %s %" PRId64 " %s", index, sim_heard(s, index), r->value,
-          c->answer.text.s);
+            : rtext_of(r->kind == REPLY_LEADER ? r->data : SPAN_NONE);
+    TRACE(s, "c%zu: hears %s %" PRId64 " %s", index, sim_heard(s, index),
+          c->answer.value, c->answer.text.s);
     check_replied(s, c, r);
 }

@@ -17,11 +17,13 @@ enum ask_kind {
     ASK_INFO,
     ASK_CANCEL,
     ASK_MLOCK,
+    ASK_LEADER,
 };
 
 enum {
     ASK_NAMES_MAX = 4, /* of one MLOCK */
     RUN_MAX = 4,       /* LOCKs that come together */
+    LED_KEPT = 8, /* leaders that came and went while somebody asks for the leader */
 };
 
 /* How the `value` of every ask begins. */
@@ -35,6 +37,11 @@ struct ask {
     uint64_t polls_for_ms; /* of a client that polls: how long ago it asked first */
     struct rtext names[ASK_NAMES_MAX]; /* MLOCK; `name` is the first */
     size_t name_count;
+    struct rtext data;     /* LOCK */
+    struct rtext to;       /* UNLOCK: the ID of the waiter that is to be next */
+    uint64_t after;        /* LEADER, if `has_after` */
+    uint32_t heartbeat_ms; /* LOCK */
+    bool has_after;
     uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;
     uint32_t permits, limit;
     uint32_t queue_max;
@@ -75,6 +82,12 @@ struct sim_conn {
     size_t ahead;
     uint64_t ahead_arrival;
     struct answer answer;
+    bool has_heartbeat; /* the net was told that it has to be heard */
+    /* What it was told of each name: the last leader, and the newest. */
+    uint64_t seen_leader[REDIS_NAMES_MAX], newest_leader[REDIS_NAMES_MAX];
+    /* Who led since its LEADER came, and does no more. */
+    uint64_t led[LED_KEPT];
+    size_t led_count;
 };
 
 struct sim_clients {
@@ -107,6 +120,8 @@ void clients_go_on(struct sim *s);
 /* Nobody is given what is behind a LOCK that was not answered. */
 void check_run(struct sim *s, const struct sim_conn *c);
 void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_reply *r);
+/* The net is told that a connection has to be heard. */
+void clients_heartbeat(struct sim *s, const struct effect_heartbeat *h);
 void clients_fini(struct sim_clients *cl);
 void clients_daemon_died(struct sim *s, size_t daemon);
 
@@ -127,6 +142,16 @@ const char *ask_text(const struct ask *ask);
 struct lock_req lock_req_of(const struct sim_conn *c);
 /* It asks that now; the engine is told by the caller. */
 void clients_asks(struct sim *s, size_t index, const struct ask *ask);
+
+/* --- sim_leader_random.c ------------------------------------------------------ */
+
+/* DATA and HEARTBEAT for a LOCK; other data for one that is sent again; the waiter that
+ * an UNLOCK names. */
+void leaders_adorn(struct sim *s, struct ask *a);
+void leaders_repeat(struct sim *s, struct ask *a);
+void leaders_name_heir(struct sim *s, struct ask *a);
+/* An idle client asks who leads, or subscribes to that. */
+void leaders_act(struct sim *s, size_t index);
 
 /* --- sim_random.c -------------------------------------------------------- */
 

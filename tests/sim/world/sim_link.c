@@ -189,6 +189,7 @@ void link_arrive(struct sim *s, struct flight *f)
         sim_trace_op(s, "runs", f);
     }
     check_op_ran(s, f);
+    check_data_ran(s, f);
     if (f->orphan) {
         list_del(&f->node); /* a failover loses those that are on their way */
     }

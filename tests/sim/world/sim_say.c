@@ -9,7 +9,7 @@
 static const char *const KIND_WORDS[] = {
     [ASK_LOCK] = "LOCK",         [ASK_UNLOCK] = "UNLOCK", [ASK_RENEW] = "RENEW",
     [ASK_FORCE] = "FORCEUNLOCK", [ASK_INFO] = "LOCKINFO", [ASK_CANCEL] = "CANCEL",
-    [ASK_MLOCK] = "MLOCK",
+    [ASK_MLOCK] = "MLOCK",       [ASK_LEADER] = "LEADER",
 };
 
 static const char *const LOCK_WORDS[] = {
@@ -93,6 +93,18 @@ const char *ask_text(const struct ask *ask)
     if (ask->token != 0) {
         ADD(" TOKEN %" PRIu64, ask->token);
     }
+    if (ask->has_after) {
+        ADD(" AFTER %" PRIu64, ask->after);
+    }
+    if (ask->to.len > 0) {
+        ADD(" TO %s", ask->to.s);
+    }
+    if (ask->heartbeat_ms != 0) {
+        ADD(" HEARTBEAT %" PRIu32, ask->heartbeat_ms);
+    }
+    if (ask->data.len > 0) {
+        ADD(" DATA %s", ask->data.s);
+    }
     if (ask->any) {
         ADD(" ANY");
     }
@@ -121,10 +133,30 @@ static bool kind_option(struct ask *ask, const char *w)
     return false;
 }
 
+static bool leader_option(struct ask *ask, const char *w, char **rest)
+{
+    if (strcmp(w, "AFTER") == 0) {
+        ask->has_after = true;
+        ask->after = number(rest);
+    } else if (strcmp(w, "DATA") == 0) {
+        ask->data = rtext_of(span_str(word(rest)));
+    } else if (strcmp(w, "TO") == 0) {
+        ask->to = rtext_of(span_str(word(rest)));
+    } else if (strcmp(w, "HEARTBEAT") == 0) {
+        ask->heartbeat_ms = (uint32_t)number(rest);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void option(struct ask *ask, const char *w, char **rest)
 {
     if (kind_option(ask, w)) {
         ask->permits = ask->lock_kind == KIND_PERMITS ? (uint32_t)number(rest) : 0;
+        return;
+    }
+    if (leader_option(ask, w, rest)) {
         return;
     }
     if (strcmp(w, "OF") == 0) {
@@ -248,7 +280,7 @@ const char *sim_heard(struct sim *s, size_t index)
     case REPLY_TOKENS:
         return "tokens";
     case REPLY_LEADER:
-        return "leader";
+        return c->answer.value == 0 ? "nobody" : "leader";
     case REPLY_UNREACHED:
         break;
     }

@@ -204,6 +204,7 @@ void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *c
     d->sub_gen++;
     sub_greets(s, d);
     memset(d->wanted, 0, sizeof(d->wanted));
+    memset(d->follows, 0, sizeof(d->follows));
     TRACE(s, "d%zu: starts as %s", index, d->instance);
     link_up(s, d, false);
 }
@@ -259,8 +260,11 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
     case EFFECT_WAITED:
         break; /* is not asked for */
     case EFFECT_HEARTBEAT:
+        clients_heartbeat(s, &e->heartbeat); /* who is silent closes by itself */
+        break;
     case EFFECT_LEADER:
-        break; /* connections that end come by themselves */
+        check_leader_told(s, d, &e->leader);
+        break;
     case EFFECT_SUBSCRIBE:
         sub_subscribe(s, d, e->channel.name, e->channel.lock_class);
         break;

@@ -105,6 +105,7 @@ struct sim_daemon {
     uint64_t sub_gen, last_sub_out, last_sub_in;
     /* Subscribed, as the engine wants it. */
     bool wanted[LOCK_CLASSES][REDIS_NAMES_MAX];
+    bool follows[REDIS_NAMES_MAX]; /* a client has subscribed to its leader */
     uint64_t sub_epoch[LOCK_CLASSES][REDIS_NAMES_MAX];
     uint64_t surplus_since[REDIS_NAMES_MAX]; /* members in a queue for nobody */
     struct list open;                        /* flights, in the order sent */
@@ -126,6 +127,7 @@ struct sim_profile {
     bool runs;                       /* LOCKs that come together */
     bool local;                      /* plain LOCKs may be granted from loans */
     bool places;                     /* LOCKs have QUEUE and PRIORITY */
+    bool leaders;                    /* DATA, LEADER, UNLOCK TO, HEARTBEAT */
     bool mixed;                      /* clients try the wrong family, too */
     bool foreign_dies; /* Redisson's processes end, and their clocks are off */
 };

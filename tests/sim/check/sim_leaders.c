@@ -1,0 +1,279 @@
+/* Leaders: what followers are told of them, their data, and the waiters that an UNLOCK
+ * names. */
+#include "sim/world/sim_world.h"
+
+#include "sim/world/sim_faults.h"
+
+#include <inttypes.h>
+
+/* --- who leads ------------------------------------------------------------------- */
+
+static bool is_writer(const struct rtext *field)
+{
+    return field->len > 6 && strcmp(field->s + field->len - 6, ":write") == 0;
+}
+
+static const struct rtext *leader_field(const struct redis_name *n)
+{
+    for (size_t i = 0; i < n->field_count && n->mode != MODE_PERMITS; i++) {
+        if (n->mode == MODE_NONE || is_writer(&n->fields[i].owner)) {
+            return &n->fields[i].owner;
+        }
+    }
+    return NULL;
+}
+
+static bool is_latchds(const struct rtext *field)
+{
+    return strncmp(field->s, "latchd:", 7) == 0 || strncmp(field->s, "owner-", 6) == 0;
+}
+
+/* Of who holds alone, as Redis has it now; 0: nobody, or a Redisson. */
+static uint64_t true_leader(const struct redis_name *n)
+{
+    const struct rtext *field = leader_field(n);
+
+    return field == NULL || !is_latchds(field) ? 0 : redis_token_of(n, field);
+}
+
+/* Whoever asks for the leader of that name at this moment may be told of the one before
+ * as well. */
+static void note_leader(struct sim *s, struct redis_name *n)
+{
+    size_t i = check_name_index(s, n);
+    struct leader_seen *now = &s->check.leaders[i];
+    uint64_t token = true_leader(n);
+
+    if (token == now->token) {
+        return;
+    }
+    for (size_t k = 0; k < s->clients.count; k++) {
+        struct sim_conn *c = &s->clients.conns[k];
+
+        if (c->open && c->asking && c->ask.kind == ASK_LEADER &&
+            rtext_is(&c->ask.name, rtext_span(&n->name))) {
+            c->led[c->led_count++ % LED_KEPT] = now->token;
+        }
+    }
+    now->token = token;
+    now->changes++;
+}
+
+void check_leaders(struct sim *s)
+{
+    (void)sim_redis_now(s);
+    for (size_t i = 0; i < s->profile.names && s->profile.leaders; i++) {
+        redis_refresh(s->names[i]);
+        note_leader(s, s->names[i]);
+    }
+}
+
+/* --- data ------------------------------------------------------------------------ */
+
+void check_data_ran(struct sim *s, const struct flight *f)
+{
+    const struct claim *cl = op_claim(&f->op);
+    const struct op_result *r = &f->reply.result;
+    struct sim_check *c = &s->check;
+
+    if (cl != NULL && cl->data.len > 0 && f->minted && r->status == OP_OK &&
+        (f->op.kind == OP_ACQUIRE || r->moved)) {
+        c->data[c->data_count++ % DATA_KEPT] = (struct leader_data){
+            .name = sim_redis_name(&s->redis, f->op.name),
+            .token = r->token,
+            .data = rtext_of(cl->data),
+        };
+    }
+    check_leaders(s);
+}
+
+static struct span data_of(const struct sim *s, const struct redis_name *n,
+                           uint64_t token)
+{
+    const struct sim_check *c = &s->check;
+
+    for (size_t i = 0; i < c->data_count && i < DATA_KEPT; i++) {
+        if (c->data[i].name == n && c->data[i].token == token) {
+            return rtext_span(&c->data[i].data);
+        }
+    }
+    return SPAN_NONE;
+}
+
+static void check_data(struct sim *s, const struct redis_name *n, uint64_t token,
+                       struct span data)
+{
+    if (!span_eq(data, data_of(s, n, token))) {
+        sim_fail(s, "the leader of %s %" PRIu64 " has the data '%.*s', not '%.*s'",
+                 n->name.s, token, S(data_of(s, n, token)), S(data));
+    }
+}
+
+/* --- what is told ---------------------------------------------------------------- */
+
+/* Nothing has happened after which Redis may know less than before, or another token.
+ */
+static bool tokens_only_grow(const struct sim *s)
+{
+    return (s->profile.faults &
+            (FAULT_LOSS | FAULT_DEL | FAULT_FAILOVER | FAULT_CLOCK)) == 0;
+}
+
+/* A daemon knows of a loan of another one by the token that ends its block. */
+static bool is_older(const struct sim *s, uint64_t token, uint64_t than)
+{
+    uint64_t slack = tokens_only_grow(s) && !s->profile.local ? 0 : OP_BLOCK_MAX;
+
+    return token != 0 && token + slack < than;
+}
+
+static void check_answer(struct sim *s, const struct sim_conn *c, uint64_t token)
+{
+    bool over =
+        (c->ask.has & LOCK_HAS_WAIT) != 0 && s->now >= c->asked_ms + c->ask.wait_ms;
+
+    if (c->ask.has_after && token == c->ask.after && !over) {
+        sim_fail(s, "told of the leader %" PRIu64 " before another one leads", token);
+    }
+    if (c->ask.has_after && is_older(s, token, c->ask.after)) {
+        sim_fail(s, "told of the leader %" PRIu64 " after %" PRIu64, token,
+                 c->ask.after);
+    }
+}
+
+/* The answer is what Redis said after the question. */
+static void check_fresh(struct sim *s, const struct sim_conn *c,
+                        const struct redis_name *n, uint64_t token)
+{
+    bool true_then = token == true_leader(n) || c->led_count > LED_KEPT;
+
+    for (size_t i = 0; i < c->led_count && i < LED_KEPT; i++) {
+        true_then = true_then || token == c->led[i];
+    }
+    if (s->calm && !s->profile.local && !true_then) {
+        sim_fail(s, "told of the leader %" PRIu64 " of %s, who did not lead by then",
+                 token, n->name.s);
+    }
+}
+
+void check_leader_answer(struct sim *s, struct sim_conn *c,
+                         const struct effect_reply *r)
+{
+    struct redis_name *n = sim_redis_name(sim_redis_now(s), rtext_span(&c->ask.name));
+    uint64_t *seen = &c->seen_leader[check_name_index(s, n)];
+
+    check_data(s, n, r->token, r->data);
+    check_answer(s, c, r->token);
+    check_fresh(s, c, n, r->token);
+    if (is_older(s, r->token, c->newest_leader[check_name_index(s, n)]) &&
+        tokens_only_grow(s)) {
+        sim_fail(s, "told of an older leader of %s than before", n->name.s);
+    }
+    *seen = r->token;
+    if (r->token > c->newest_leader[check_name_index(s, n)]) {
+        c->newest_leader[check_name_index(s, n)] = r->token;
+    }
+}
+
+void check_leader_told(struct sim *s, struct sim_daemon *d,
+                       const struct effect_leader *change)
+{
+    struct redis_name *n = sim_redis_name(sim_redis_now(s), change->name);
+    struct leader_told *told = &s->check.leaders_told[d->index][check_name_index(s, n)];
+    const struct leader *l = &change->leader;
+
+    TRACE(s, "d%zu: the leader of %s is %" PRIu64 " %.*s", d->index, n->name.s,
+          l->token, S(l->owner));
+    check_data(s, n, l->token, l->data);
+    if (told->ever && told->token == l->token && rtext_is(&told->owner, l->owner)) {
+        sim_fail(s, "d%zu told twice of the leader %" PRIu64, d->index, l->token);
+    }
+    if (is_older(s, l->token, told->token)) {
+        sim_fail(s, "d%zu told of the leader %" PRIu64 " after %" PRIu64, d->index,
+                 l->token, told->token);
+    }
+    *told = (struct leader_told){ true, l->token, rtext_of(l->owner) };
+}
+
+/* --- what followers have learnt in the end ------------------------------------------
+ */
+
+static void check_follower(struct sim *s, const struct sim_conn *c,
+                           const struct redis_name *n)
+{
+    uint64_t token = true_leader(n);
+
+    if (c->open && c->asking && c->ask.kind == ASK_LEADER && c->ask.has_after &&
+        !s->daemons[c->daemon].isolated &&
+        rtext_is(&c->ask.name, rtext_span(&n->name)) && c->ask.after != token &&
+        !is_older(s, token, c->ask.after)) {
+        sim_fail(s, "c%zu is not told that %" PRIu64 " leads %s: %s",
+                 (size_t)(c - s->clients.conns), token, n->name.s, ask_text(&c->ask));
+    }
+}
+
+void check_followers_know(struct sim *s, const struct redis_name *n)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        check_follower(s, &s->clients.conns[i], n);
+    }
+    for (size_t d = 0; d < s->daemon_count; d++) {
+        const struct leader_told *told =
+            &s->check.leaders_told[d][check_name_index(s, n)];
+
+        if (told->ever && s->daemons[d].follows[check_name_index(s, n)] &&
+            !s->daemons[d].isolated && told->token != true_leader(n) &&
+            !is_older(s, true_leader(n), told->token)) {
+            sim_fail(s, "d%zu told last that %" PRIu64 " leads %s, not %" PRIu64, d,
+                     told->token, n->name.s, true_leader(n));
+        }
+    }
+}
+
+/* --- UNLOCK TO ------------------------------------------------------------------- */
+
+/* An UNLOCK that names a waiter was answered: that one has the lock in the same turn.
+ */
+void check_handed(struct sim *s, const struct sim_conn *c)
+{
+    for (size_t i = 0; i < s->clients.count && s->calm && s->profile.undelivered == 0;
+         i++) {
+        const struct sim_conn *w = &s->clients.conns[i];
+
+        if (c->expect_held && w->open && w->asking && w->ask.kind == ASK_LOCK &&
+            w->daemon == c->daemon && w->asked_ms < c->asked_ms && !w->may_be_null &&
+            rtext_is(&w->ask.name, rtext_span(&c->ask.name)) &&
+            rtext_is(&w->ask.id, rtext_span(&c->ask.to))) {
+            s->check.handed_to = w->id;
+            s->check.handed_call = w->call;
+        }
+    }
+}
+
+void check_handed_over(struct sim *s)
+{
+    for (size_t i = 0; i < s->clients.count && s->check.handed_to != 0; i++) {
+        const struct sim_conn *w = &s->clients.conns[i];
+
+        if (w->id == s->check.handed_to && w->call == s->check.handed_call && w->open &&
+            w->asking) {
+            sim_fail(s, "c%zu waits, and an UNLOCK has named it: %s", i,
+                     ask_text(&w->ask));
+        }
+    }
+    s->check.handed_to = 0;
+}
+
+/* --- HEARTBEAT ------------------------------------------------------------------- */
+
+void check_heartbeats(struct sim *s, const struct sim_daemon *d)
+{
+    for (size_t i = 0; i < s->clients.count && s->profile.leaders; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->daemon == d->index && !c->has_heartbeat &&
+            engine_conn_heartbeat(d->engine, c->id) != 0) {
+            sim_fail(s, "c%zu has to be heard, and its net was not told", i);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+/* What followers are told of leaders, whatever happens to daemons and to Redis. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+#define HEIR "1111111111111111"
+
+enum { RTT = SCENARIO_RTT_MS, FEW_RTT = 3 * SCENARIO_RTT_MS, LOOK_MS = 1000 };
+
+/* A client of that daemon waits for another leader than that. */
+static size_t follows(struct sim *s, size_t daemon, uint64_t after)
+{
+    size_t c = sim_connect(s, daemon);
+
+    sim_say(s, c, "LEADER job AFTER %" PRIu64, after);
+    sim_run(s, FEW_RTT);
+    heard(s, c, "...");
+    return c;
+}
+
+static void is_told(struct sim *s, size_t c, uint64_t token)
+{
+    heard(s, c, token == 0 ? "nobody" : "leader");
+    ck_assert_uint_eq((uint64_t)s->clients.conns[c].answer.value, token);
+}
+
+START_TEST(followers_everywhere_are_told_within_some_round_trips)
+{
+    struct sim *s = scenario_new(2);
+    size_t near = follows(s, 0, 0), far = follows(s, 1, 0);
+    size_t c = scenario_says(s, 0, "LOCK job DATA here");
+
+    sim_run(s, FEW_RTT);
+    is_told(s, near, sim_token(s, c));
+    is_told(s, far, sim_token(s, c));
+    ck_assert_str_eq(s->clients.conns[far].answer.text.s, "here");
+    far = follows(s, 1, sim_token(s, c));
+    sim_say(s, c, "UNLOCK job");
+    sim_run(s, FEW_RTT);
+    is_told(s, far, 0);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_hand_over_to_the_named_waiter_is_told_elsewhere)
+{
+    struct sim *s = scenario_new(2);
+    size_t c = scenario_says(s, 0, "LOCK job DATA first");
+    size_t other = scenario_says(s, 0, "LOCK job DATA second");
+    size_t heir = scenario_says(s, 0, "LOCK job DATA third ID " HEIR);
+    size_t far = follows(s, 1, sim_token(s, c));
+
+    sim_say(s, c, "UNLOCK job TO " HEIR);
+    sim_run(s, FEW_RTT);
+    heard(s, c, "0");
+    heard(s, other, "...");
+    is_told(s, far, sim_token(s, heir));
+    ck_assert_str_eq(s->clients.conns[far].answer.text.s, "third");
+    scenario_end(s);
+}
+END_TEST
+
+/* Nobody tells of a lease that ends. */
+START_TEST(the_end_of_a_dead_daemons_hold_is_seen)
+{
+    struct sim *s = scenario_new(2);
+    size_t c = scenario_says(s, 0, "LOCK job");
+    size_t far = follows(s, 1, sim_token(s, c));
+    int64_t left = scenario_ttl(s);
+
+    sim_kill_daemon(s, 0);
+    sim_run(s, (uint64_t)left - FEW_RTT);
+    heard(s, far, "...");
+    sim_run(s, 2 * FEW_RTT);
+    is_told(s, far, 0);
+    scenario_end(s);
+}
+END_TEST
+
+/* The grant of the next leader is lost, and nobody is there to put it back. */
+START_TEST(who_was_followed_by_another_one_does_not_lead_again)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = scenario_says(s, 0, "LOCK job LEASE 60000 DATA first");
+    size_t second, far;
+
+    sim_run(s, LOOK_MS); /* for longer than a name can be lent */
+    scenario_mark(s);
+    sim_say(s, first, "UNLOCK job");
+    sim_run(s, RTT);
+    second = scenario_says(s, 1, "LOCK job DATA second");
+    far = follows(s, 0, sim_token(s, second));
+    sim_kill_daemon(s, 1);
+    scenario_lose(s);
+    ck_assert_str_ne(scenario_holder(s), ""); /* the first one */
+    sim_run(s, scenario_config().quarantine_ms + 2 * SCENARIO_GONE_MS);
+    heard(s, far, "...");
+    ck_assert_str_ne(scenario_holder(s), ""); /* until its lease is over */
+    sim_run(s, (uint64_t)scenario_ttl(s) + 2 * LOOK_MS);
+    is_told(s, far, 0);
+    scenario_end(s);
+}
+END_TEST
+
+/* Its holder has it still: an outage is no vacancy, nor is a Redis that is empty. */
+START_TEST(a_leader_that_redis_has_lost_leads_on)
+{
+    struct sim *s = scenario_new(2);
+    size_t c, far;
+
+    scenario_mark(s);
+    c = scenario_says(s, 0, "LOCK job DATA here");
+    far = follows(s, 1, sim_token(s, c));
+    scenario_lose(s);
+    ck_assert_str_eq(scenario_holder(s), "");
+    sim_run(s, 60000);
+    heard(s, far, "...");
+    sim_say(s, c, "UNLOCK job");
+    sim_run(s, FEW_RTT);
+    is_told(s, far, 0);
+    scenario_end(s);
+}
+END_TEST
