@@ -68,8 +68,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     } else {
         timer_stop(eng, &e->timer);
     }
-    /* Those that keep it already may have been let off meanwhile: it had a fixed lease.
-     */
+    /* Connections that keep the entry already were let off if it had a fixed lease. */
     for (const struct attach *each = e->attaches;
          each != NULL && entry_heartbeat(e) != 0; each = each->next) {
         emit_heartbeat(eng, each);

@@ -35,6 +35,26 @@ static int put_place(char *out, size_t room, const struct ask *ask)
     }
     return len;
 }
+#define ADD(...) at += snprintf(text + at, room - (size_t)at, __VA_ARGS__)
+static int add_leader_words(char *text, size_t room, const struct ask *ask)
+{
+    int at = 0;
+
+    if (ask->has_after) {
+        ADD(" AFTER %" PRIu64, ask->after);
+    }
+    if (ask->to.len > 0) {
+        ADD(" TO %s", ask->to.s);
+    }
+    if (ask->heartbeat_ms != 0) {
+        ADD(" HEARTBEAT %" PRIu32, ask->heartbeat_ms);
+    }
+    if (ask->data.len > 0) {
+        ADD(" DATA %s", ask->data.s);
+    }
+    return at;
+}
+#undef ADD
 
 const char *ask_text(const struct ask *ask)
 {
@@ -93,18 +113,7 @@ const char *ask_text(const struct ask *ask)
     if (ask->token != 0) {
         ADD(" TOKEN %" PRIu64, ask->token);
     }
-    if (ask->has_after) {
-        ADD(" AFTER %" PRIu64, ask->after);
-    }
-    if (ask->to.len > 0) {
-        ADD(" TO %s", ask->to.s);
-    }
-    if (ask->heartbeat_ms != 0) {
-        ADD(" HEARTBEAT %" PRIu32, ask->heartbeat_ms);
-    }
-    if (ask->data.len > 0) {
-        ADD(" DATA %s", ask->data.s);
-    }
+    at += add_leader_words(text + at, sizeof(text) - (size_t)at, ask);
     if (ask->any) {
         ADD(" ANY");
     }
