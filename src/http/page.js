@@ -290,6 +290,7 @@
     if (row.local) parts.push(['local', 'mark']);
     if (row.uncertain) parts.push(['uncertain', 'mark bad']);
     if (row.holds > 1) parts.push([`and ${count(row.holds - 1, 'more', 'more')}`, '', 'small']);
+    if (row.data !== '') parts.push(['says ' + row.data + (row.data_is_cut ? '…' : ''), '', 'small']);
     parts.push([`${from(row)}, token ${row.token}`, '', 'small']);
     return parts;
   }

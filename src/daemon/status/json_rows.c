@@ -2,6 +2,8 @@
 
 #include "daemon/server_state.h"
 
+enum { DATA_SHOWN_MAX = 120 };
+
 static void write_client(struct row_writer *w, uint64_t id)
 {
     struct conn *c = id == 0 ? NULL : net_find(w->s->net, id);
@@ -27,6 +29,15 @@ static const char *kind_word(enum lock_kind kind)
     return WORDS[kind];
 }
 
+/* The page shows the beginning; LOCKINFO tells all. */
+static void write_data(struct row_writer *w, struct span data)
+{
+    bool is_cut = data.len > DATA_SHOWN_MAX;
+
+    json_bytes(w->j, "data", is_cut ? span_of(data.ptr, DATA_SHOWN_MAX) : data);
+    json_bool(w->j, "data_is_cut", is_cut);
+}
+
 static void write_holder(struct row_writer *w, const struct hold_view *v)
 {
     json_bytes(w->j, "owner", v->owner);
@@ -39,6 +50,7 @@ static void write_holder(struct row_writer *w, const struct hold_view *v)
     json_bool(w->j, "uncertain", v->uncertain);
     json_bool(w->j, "local", v->local);
     json_uint(w->j, "permits", v->permits);
+    write_data(w, v->data);
     write_client(w, v->conn);
 }
 

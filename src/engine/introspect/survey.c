@@ -25,6 +25,7 @@ static struct hold_view view_of(const struct engine *eng, const struct hold *h)
         .uncertain = !hold_is_certain(eng, h),
         .local = hold_loan(h) != NULL,
         .permits = hold_permits(h),
+        .data = hold_data(h),
     };
 }
 

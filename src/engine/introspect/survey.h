@@ -29,6 +29,7 @@ struct hold_view {
     bool uncertain;
     bool local;       /* granted from memory, and in the field of a loan */
     uint32_t permits; /* of a semaphore; 0: a lock */
+    struct span data; /* see lock_req */
 };
 
 struct wait_view {

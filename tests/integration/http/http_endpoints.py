@@ -133,6 +133,21 @@ def permits_are_counted():
         assert permits() == 0
 
 
+def what_holders_say_of_themselves_is_shown_and_harmless():
+    with HttpStand(BINARY) as stand, stand.client() as client:
+        stand.tell(client, "LOCK", "job", "DATA", "<script>alert(1)</script>\n\x00")
+        stand.tell(client, "LOCK", "long", "DATA", "x" * 4096)
+        stand.tell(client, "LOCK", "none")
+        text = stand.get("/status.json")
+        assert b"<script" not in (text if isinstance(text, bytes) else text.encode())
+        shown = {h["name"]: (h["data"], h["data_is_cut"]) for h in json.loads(text)["holds"]}
+        assert shown["job"] == ("<script>alert(1)</script>\\x0a\\x00", False), shown
+        assert shown["long"] == ("x" * 120, True)
+        assert shown["none"] == ("", False)
+        job = json.loads(stand.get("/name.json?name=job"))
+        assert job["holders"][0]["data"] == shown["job"][0]
+
+
 def loans_are_counted_and_how_they_end():
     with HttpStand(BINARY, "--local-window", "100ms") as stand, stand.client() as client:
 
@@ -470,6 +485,7 @@ CASES = [
     only_our_own_names_are_answered,
     metrics_are_as_prometheus_wants_them,
     permits_are_counted,
+    what_holders_say_of_themselves_is_shown_and_harmless,
     loans_are_counted_and_how_they_end,
     health_follows_redis,
     the_status_tells_who_holds_and_who_waits_and_why,
