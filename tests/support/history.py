@@ -51,6 +51,8 @@ class Ask:
     closed: int | None = None  # the connection ended first
     permits: int = 0  # of a semaphore that has so many in all
     limit: int = 0
+    data: str | None = None  # LOCK: its DATA
+    after: int | None = None  # LEADER
 
 
 @dataclasses.dataclass(slots=True)

@@ -93,6 +93,28 @@ def a_good_history_is_good():
     same((found(story), allowed(story)), ([], []))
 
 
+def led(data="d"):
+    return (Story().lock("c", 0, 5, 7_000_000, data="d").unlock("c", 50)
+            .ask("LEADER", "f", 6, 8, [7_000_000, "o", data], after=0, wait_ms=1000))
+
+
+def what_followers_may_not_be_told_is_found():
+    def after(story, sent, answered, value, last):
+        return story.ask("LEADER", "f", sent, answered, value, after=last, wait_ms=20)
+    same(found(led()), [])
+    same(found(led("e")), ["leader"])
+    same(found(led("")), ["leader"])
+    same((found(led("").fault("evict", 1, 2)), allowed(led("").fault("evict", 1, 2))),
+         ([], ["leader: evict"]))
+    same(found(after(led(), 60, 61, [7_000_000, "o", "d"], 0)), ["leader"])  # given back
+    same(found(after(led(), 9, 10, [7_000_000, "o", "d"], 7_000_000)), [])
+    same(found(led().ask("LEADER", "f", 9, 10, [7_000_000, "o", "d"], after=7_000_000,
+                         wait_ms=1000)), ["leader"])  # at once, and no other
+    same(found(after(led(), 9, 10, [7_000_000, "o", "d"], 8_000_000)), ["leader"])  # older
+    same(found(after(led(), 9, 10, [0, "", ""], 7_000_000)), ["leader"])  # somebody leads
+    same(found(after(led(), 49, 51, [0, "", ""], 7_000_000)), [])
+
+
 def two_holders_are_found():
     story = Story().lock("c", 0, 5, 1).lock("d", 6, 40, 2).unlock("c", 50).unlock("d", 60)
     same(found(story), ["two holders"])
@@ -413,7 +435,7 @@ def main():
     cases = [(name, case) for name, case in globals().items()
              if getattr(case, "__module__", None) == __name__ and callable(case)
              and name not in ("Story", "found", "allowed", "same", "main", "tap",
-                              "two_in_turn", "lent", "inside")]
+                              "two_in_turn", "lent", "inside", "led")]
     sys.exit(1 if tap(cases) else 0)
 
 

@@ -4,7 +4,7 @@ Checked are: that two never had a name at once while each was vouched for, nor s
 semaphore that they had more permits than it has; that tokens grow with real time and none is given
 twice; that what was written under a lock was written in the order of the tokens and that no update
 got lost; the order of fair waiters; one grant and one entry for each request ID; answers in time;
-that nothing is left behind; that nothing acknowledged is lost; that an UNLOCK which is sent again
+that nothing is left behind; that nothing acknowledged is lost; what followers are told of leaders; that an UNLOCK which is sent again
 has the same answer. Each in O(n log n).
 
 What a topology does not promise (docs/backends.md; latchd-protocol(7),
@@ -18,6 +18,7 @@ import itertools
 
 from history import (MS, STALLED, TOLD_LATE_MS, crushes, late_answers, overlaps,
                      tokens_that_do_not_grow)
+from leader_rules import Leaders, leads
 from local_rules import Young
 
 # What of a lease is left whenever a renewal fails: renewals are sent every third. Less
@@ -123,12 +124,12 @@ class Checker:
     def run(self):
         for check in (self.overlaps, self.crushes, self.tokens, self.writes, self.fair,
                       self.requests, self.deadlines, self.slept, self.left, self.lost,
-                      self.sent_again):
+                      self.sent_again, self.leaders):
             check()
         counts, record = self.verdict.counts, self.record
         counts.update(requests=len(record.asks), holds=len(self.holds),
                       writes=len(record.writes), told=len(record.told),
-                      closed=len(record.closed))
+                      closed=len(record.closed), led=sum(map(leads, record.asks)))
         counts.update(f"fault: {fault.kind}" for fault in record.faults)
         return self.verdict
 
@@ -400,6 +401,16 @@ class Checker:
                             or None), (ask.name, ask.answered))
                 if gone or ask.verb == "UNLOCK":  # answered or not: it is not tried again
                     del current[key]
+
+    def leaders(self):
+        for text, about, lost, daemons in Leaders(self.record, self.holds).wrong():
+            may_be_lost = lost and next((
+                f.kind for f in self.record.faults if f.start <= about[1]
+                and f.kind in LOSSES | FORGETS), None)
+            self.judge("leader", text,
+                       self.set_back(about[1]) or may_be_lost or None
+                       or daemons and (self.excuse(daemons, about[1]) or self.ran_out(about[1]))
+                       or None, about)
 
     def sent_again(self):
         """An UNLOCK that was answered 0, and was sent again to the same daemon at once."""

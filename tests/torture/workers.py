@@ -8,6 +8,7 @@ import collections
 import time
 import uuid
 
+import leader_workers
 import load
 import local_workers
 import permit_workers
@@ -311,6 +312,7 @@ def crowded(book, daemons, seed, pools=None, busy=True, hoards=()):
         crowd.add(2, holder, f"kept-{i}", HOLD_MS)
     if pools is not None:
         permit_workers.add_permits(crowd, pools, busy, rude)
+        leader_workers.add_leaders(crowd, busy)
         crowd.add(3, owner, few)
         crowd.add(1, nester, few)
         crowd.add(4, worker, ["rw"], 8, 10 if busy else 40, "read")
