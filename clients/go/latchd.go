@@ -38,7 +38,9 @@ const (
 	lastPause  = time.Second
 	leastLease = 100 * time.Millisecond // what latchd takes
 	heardAfter = 50 * time.Millisecond  // a shorter hold is not listened for
-	forever    = time.Duration(math.MaxInt64)
+	// a hold with a heartbeat is lost after two thirds of it without a renewal
+	heartbeatParts, heartbeatOf = 2, 3
+	forever                     = time.Duration(math.MaxInt64)
 )
 
 // Error is what latchd answered, or why it did not. errors.Is compares codes.
@@ -115,6 +117,7 @@ type hold struct {
 	names       []string
 	words, kind []any
 	wait, lease time.Duration // lease 0: latchd renews it
+	heartbeat   time.Duration // 0: none
 	onUncertain func()
 
 	request         string
@@ -173,6 +176,14 @@ func Keep(d time.Duration) Option { return option("KEEP", toMillis(d)) }
 // Lease ends the hold by itself after that time: it is not renewed.
 func Lease(d time.Duration) Option {
 	return func(h *hold) { h.lease, h.words = d, append(h.words, "LEASE", toMillis(d)) }
+}
+
+// Data is what Follow tells others of the holder.
+func Data(data string) Option { return option("DATA", data) }
+
+// Heartbeat frees the lock so soon after this process, or its machine, has vanished; with Grace(0).
+func Heartbeat(d time.Duration) Option {
+	return func(h *hold) { h.heartbeat, h.words = d, append(h.words, "HEARTBEAT", toMillis(d)) }
 }
 
 // Other is an option that a later latchd has.
@@ -775,6 +786,8 @@ func (c *Client) settleLocked(h *hold, sent time.Duration, left int64, err error
 		h.until = sent + time.Duration(left)*time.Millisecond
 		if h.lease != 0 {
 			h.until = min(h.until, h.end)
+		} else if h.heartbeat != 0 { // over before latchd gives it on
+			h.until = min(h.until, sent+h.heartbeat*heartbeatParts/heartbeatOf)
 		}
 		h.due, h.uncertain = sent+(h.until-sent)/3, false
 		if h.noticed {
@@ -851,4 +864,65 @@ func (c *Client) insist(h *hold, words []any) error {
 		time.Sleep(pause)
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// Following
+
+// Leader is who holds a name alone. Nobody: 0 and empty.
+type Leader struct {
+	Token int64  // the fencing token
+	Owner string // as latchd names it
+	Data  string // of the lock, see Data
+}
+
+// Follow tells who leads, now, and each time that it changes, until ctx ends, whose error it returns.
+// A leader who is followed by another one at once may be skipped.
+func (c *Client) Follow(ctx context.Context, name string, tell func(Leader)) error {
+	var last *Leader
+	pause := firstPause
+	for {
+		at, p := c.current()
+		next, err := askLeader(ctx, p, name, last, c.timeout)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			if last == nil || *last != next {
+				tell(next)
+			}
+			last, pause = &next, firstPause
+			continue
+		case !canPass(err):
+			return err
+		case !isBackend(err):
+			c.leave(at)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// askLeader waits for another leader than the last one; nil: there has been none.
+func askLeader(ctx context.Context, p peer, name string, last *Leader, within time.Duration) (Leader, error) {
+	words := []any{"LEADER", name}
+	if last != nil {
+		words = append(words, "AFTER", last.Token, "WAIT", toMillis(longestAsk))
+		within += longestAsk
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	answer, err := p.waits.Do(ctx, words...).Slice()
+	if err != nil {
+		return Leader{}, toTyped(err)
+	}
+	if len(answer) != 3 {
+		return Leader{}, &Error{"ERR", "LEADER was answered otherwise"}
+	}
+	token, _ := answer[0].(int64)
+	owner, _ := answer[1].(string)
+	data, _ := answer[2].(string)
+	return Leader{token, owner, data}, nil
 }

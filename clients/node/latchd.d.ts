@@ -42,6 +42,10 @@ export interface LockOptions {
   lease?: number;
   grace?: number;
   keep?: number;
+  /** What `follow` tells others of the holder. */
+  data?: string;
+  /** The lock is free so soon after this process, or its machine, has vanished; with `grace: 0`. */
+  heartbeat?: number;
   /** What a later latchd has. */
   [option: string]: unknown;
 }
@@ -63,6 +67,16 @@ export interface Lock extends AsyncDisposable {
   extend(lease: number): Promise<void>;
   /** Rejects with LockLost if the lock was lost before. */
   unlock(): Promise<void>;
+}
+
+/** Who holds a name alone; nobody: 0 and empty. */
+export interface Leader {
+  /** The fencing token. */
+  readonly token: number;
+  /** As latchd names it. */
+  readonly owner: string;
+  /** The `data` of the lock. */
+  readonly data: string;
 }
 
 /** Options of the library's own, such as password, are passed to its connections. */
@@ -87,6 +101,11 @@ export class Latchd {
   lock(name: string | string[], options?: LockOptions): Promise<Lock | null>;
   /** Works under the lock; rejects with LockTimeout if somebody else has it after `wait`. */
   using<T>(name: string | string[], options: LockOptions, work: (lock: Lock) => Promise<T> | T): Promise<T>;
+  /**
+   * Who leads, now, and each time that it changes, until it is left or the signal is aborted. A leader
+   * who is followed by another one at once may be skipped.
+   */
+  follow(name: string, options?: { signal?: AbortSignal }): AsyncGenerator<Leader, void, undefined>;
   /** Closes the connections that no hold needs. */
   close(): void;
 }

@@ -22,6 +22,7 @@ const FIRST_PAUSE = 50; // between attempts, growing
 const LAST_PAUSE = 1000;
 const LEAST_LEASE = 100; // what latchd takes
 const HEARD_AFTER = 50; // a shorter hold is not listened for
+const HEARTBEAT_PART = 2 / 3; // after which a hold without a renewal is lost
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 // Of leases, in steps of 10 ms; waits are measured by performance.now().
@@ -289,8 +290,8 @@ class Hold {
   since = -Infinity;
   aborter = new AbortController();
 
-  constructor(names, words, kind, lease, onUncertain) {
-    Object.assign(this, { names, words, kind, lease, onUncertain, name: names.join(' and ') });
+  constructor(names, words, kind, lease, heartbeat, onUncertain) {
+    Object.assign(this, { names, words, kind, lease, heartbeat, onUncertain, name: names.join(' and ') });
   }
 
   /** One for each name. */
@@ -307,6 +308,9 @@ class Hold {
 
   renewed(sent, left) {
     this.until = this.lease === undefined ? sent + left : Math.min(sent + left, this.end);
+    if (this.heartbeat && this.lease === undefined) { // over before latchd gives it on
+      this.until = Math.min(this.until, sent + this.heartbeat * HEARTBEAT_PART);
+    }
     this.due = this.noticed ? -Infinity : sent + (this.until - sent) / 3;
     this.uncertain = false;
   }
@@ -393,7 +397,7 @@ export class Latchd {
     const kind = ['read', 'write'].filter((k) => more[k]).map((k) => k.toUpperCase());
     const names = [name].flat();
     if (names.length === 0) throw new TypeError('a lock has a name');
-    const hold = new Hold(names, words, kind, lease, onUncertain);
+    const hold = new Hold(names, words, kind, lease, more.heartbeat, onUncertain);
     signal?.throwIfAborted();
     return (await this.#acquire(hold, wait, signal)) ? new Lock(hold, this) : null;
   }
@@ -411,6 +415,51 @@ export class Latchd {
     }
     await lock.unlock();
     return result;
+  }
+
+  /** Who holds the name alone, now, and each time that it changes: { token, owner, data }. */
+  async *follow(name, { signal } = {}) {
+    let last = null;
+    let link = null;
+    let pause = FIRST_PAUSE;
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        const after = last ? ['AFTER', last.token, 'WAIT', LONGEST_ASK] : [];
+        let leader;
+        try {
+          const asked = link ?? await this.#untilAbortedLink(signal);
+          link = null; // while it waits nobody else may have it
+          const answer = asked.ask(['LEADER', name, ...after], this.#timeout + (last ? LONGEST_ASK : 0));
+          answer.catch(() => {});
+          leader = await untilAborted(answer, signal).catch((error) => {
+            if (error instanceof Backend) link = asked;
+            else this.#leaveFollowed(asked, error);
+            throw error;
+          });
+          link = asked;
+          pause = FIRST_PAUSE;
+        } catch (error) {
+          if (signal?.aborted) throw signal.reason;
+          if (![Unreachable, Backend, GoAway].some((kind) => error instanceof kind)) throw error;
+          await untilAborted(sleep(pause), signal);
+          pause = Math.min(2 * pause, LAST_PAUSE);
+          continue;
+        }
+        const next = { token: Number(leader[0]), owner: String(leader[1]), data: String(leader[2]) };
+        if (last?.token === next.token && last.owner === next.owner) continue;
+        last = next;
+        yield { ...next };
+      }
+    } finally {
+      if (link) this.#giveBack(link);
+    }
+  }
+
+  /** Of an address that does not answer the next one is tried. */
+  #leaveFollowed(link, error) {
+    if (error instanceof Unreachable || error instanceof GoAway) this.#leave(link);
+    else link.close();
   }
 
   /** Closes the connections that no hold needs. */

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import concurrent.futures
 import enum
 import inspect
 import math
@@ -25,13 +26,13 @@ import threading
 import time
 import uuid
 import weakref
-from typing import Any, Callable, Coroutine, Optional
+from typing import Any, Callable, Coroutine, NamedTuple, Optional
 
 import redis
 from redis.asyncio import ConnectionPool
 from redis.asyncio.client import PubSub
 
-__all__ = ["Latchd", "Lock", "AsyncLatchd", "AsyncLock", "LatchdError", "LockTimeout", "LockLost",
+__all__ = ["Latchd", "Lock", "AsyncLatchd", "AsyncLock", "Leader", "LatchdError", "LockTimeout", "LockLost",
            "Unreachable", "Backend", "NoReplicas", "Deadlock", "Limit", "NoPermission", "WrongType"]
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ MOST_IDLE = 8         # connections that are kept for the next waits
 PAUSES_S = (0.05, 1.0)  # between attempts, growing
 LEAST_LEASE_MS = 100  # what latchd takes
 HEARD_AFTER_S = 0.05  # a shorter hold is not listened for
+HEARTBEAT_PART = 2 / 3  # after which a hold without a renewal is lost
 
 
 def _now() -> float:
@@ -277,8 +279,9 @@ class _Hold:
     alone."""
 
     def __init__(self, names: list[str], words: list[Any], kind: list[str], lease: Optional[float],
-                 tell: Callable[[str], None]) -> None:
+                 heartbeat: Optional[float], tell: Callable[[str], None]) -> None:
         self.names, self.words, self.kind, self.lease, self._tell = names, words, kind, lease, tell
+        self.heartbeat = heartbeat
         self.name = " and ".join(names)
         self.request = str(uuid.uuid4())
         self.state, self.uncertain, self.given_up = _State.WAITING, False, False
@@ -301,6 +304,8 @@ class _Hold:
     def renewed(self, sent: float, left_ms: int) -> None:
         left = left_ms / 1000
         self.until = sent + left if self.lease is None else min(sent + left, self.end)
+        if self.heartbeat is not None and self.lease is None:  # over before latchd gives it on
+            self.until = min(self.until, sent + self.heartbeat * HEARTBEAT_PART)
         self.due = -math.inf if self.noticed else sent + (self.until - sent) / 3
         self.uncertain = False
 
@@ -667,6 +672,41 @@ class _Core:
             hold.state = _State.RELEASED
             self._spawn(self._insist(hold))
 
+    # Following
+
+    async def ask_leader(self, follower: _Follower) -> Leader:
+        """The next one that is another than the last, however long that takes."""
+        link, follower.link, pause = follower.link, None, PAUSES_S[0]
+        words, within = ["LEADER", follower.name], self.timeout
+        if follower.last is not None:
+            words += ["AFTER", follower.last.token, "WAIT", math.ceil(LONGEST_ASK_S * 1000)]
+            within += LONGEST_ASK_S
+        try:
+            while True:
+                try:
+                    link = link or await self._own_link()
+                    leader = Leader.of(await link.ask(*words, within=within))
+                    pause = PAUSES_S[0]
+                    if leader != follower.last:
+                        follower.link, follower.last = link, leader
+                        return leader
+                    continue
+                except (Unreachable, Backend, _GoAway) as error:
+                    trouble = error
+                if link is not None and not isinstance(trouble, Backend):
+                    self._leave(link)
+                    link = None
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PAUSES_S[1])
+        finally:
+            if follower.link is None and link is not None:
+                link.close()
+
+    async def leave(self, follower: _Follower) -> None:
+        if follower.link is not None:
+            self._give_back(follower.link)
+            follower.link = None
+
     async def close(self) -> None:
         """Closes connections that nobody needs, once what is under way is done."""
         while self._tasks - {self._keeper}:
@@ -677,6 +717,90 @@ class _Core:
         if self._hearer is not None and not self._holds:
             self._hearer.cancel()
             self._hearer = None
+
+
+class Leader(NamedTuple):
+    """Who holds a name alone: the fencing token, the owner as latchd names it, and the `data` of the
+    lock. Nobody: 0 and empty."""
+
+    token: int
+    owner: str
+    data: bytes
+
+    @classmethod
+    def of(cls, answer: list[Any]) -> Leader:
+        owner, data = (text.encode() if isinstance(text, str) else text for text in answer[1:])
+        return cls(int(answer[0]), owner.decode(errors="replace"), data)
+
+    def __bool__(self) -> bool:
+        """Whether somebody leads."""
+        return bool(self.owner)
+
+
+class _Follower:
+    """What both kinds of followers are made of."""
+
+    def __init__(self, client: _Client, name: str) -> None:
+        self.name, self._client = name, client
+        self.last: Optional[Leader] = None
+        self.link: Optional[_Link] = None  # of the loop's thread
+        self._asking: Any = None
+
+    def _ask(self) -> Any:
+        core = self._client._core_of_process()
+        self._asking = asyncio.run_coroutine_threadsafe(core.ask_leader(self), _Runner.loop())
+        return self._asking
+
+    def _leave(self) -> Any:
+        if self._asking is not None:
+            self._asking.cancel()
+        core = self._client._core_of_process()
+        return asyncio.run_coroutine_threadsafe(core.leave(self), _Runner.loop())
+
+
+class Follower(_Follower):
+    """The leaders of a name, one after the other, without an end; of Latchd.follow(). close() from
+    any thread ends it."""
+
+    _closed = False
+
+    def __iter__(self) -> Follower:
+        return self
+
+    def __next__(self) -> Leader:
+        if self._closed:
+            raise StopIteration
+        asking = self._ask()
+        try:
+            return asking.result()
+        except concurrent.futures.CancelledError:
+            raise StopIteration from None
+        except BaseException:
+            asking.cancel()
+            raise
+
+    def close(self) -> None:
+        self._closed = True
+        self._leave()
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(self, *what: Any) -> None:
+        self.close()
+
+
+class AsyncFollower(_Follower):
+    """The leaders of a name, one after the other, without an end; of AsyncLatchd.follow()."""
+
+    def __aiter__(self) -> AsyncFollower:
+        return self
+
+    async def __anext__(self) -> Leader:
+        return await asyncio.wrap_future(self._ask())
+
+    async def aclose(self) -> None:
+        await asyncio.wrap_future(self._leave())
 
 
 class _Runner:
@@ -789,14 +913,14 @@ class _Lock:
             raise ValueError("a lock has a name")
         self.name, self._names, self._client, self._wait = " and ".join(names), names, client, wait
         self._calls = {"lost": on_lost, "uncertain": on_uncertain}
-        self._lease = options.get("lease")
+        self._lease, self._heartbeat = options.get("lease"), options.get("heartbeat")
         self._kind = [kind for kind in ("READ", "WRITE") if options.get(kind.lower())]
         self._words: list[Any] = []
         for option, value in options.items():
             if value is None or value is False:
                 continue
             self._words.append(option.upper())
-            if option in ("lease", "grace", "keep"):
+            if option in ("lease", "grace", "keep", "heartbeat"):
                 value = math.ceil(value * 1000)
             if value is not True:
                 self._words.append(value)
@@ -823,7 +947,8 @@ class _Lock:
         if not self._busy.acquire(blocking=False):
             raise RuntimeError(f"{self.name} is held, or waited for, by this object already")
         self._hold, self.lost = None, type(self.lost)()
-        return _Hold(list(self._names), self._words, self._kind, self._lease, self._told)
+        return _Hold(list(self._names), self._words, self._kind, self._lease, self._heartbeat,
+                     self._told)
 
     def _told(self, what: str) -> None:
         raise NotImplementedError
@@ -982,10 +1107,15 @@ class Latchd(_Client):
         names: several are taken all or none; a loss of one is a loss of the lock. wait: seconds;
         None: no end. on_lost, on_uncertain: called without arguments, in a thread
         of their own. options: those of LOCK, as latchd-protocol(7) has them, in lower case:
-        fair=True, read=True, write=True, owner="ann", priority=9, queue=5, and, in seconds, lease,
-        grace and keep; others are passed as they are.
+        fair=True, read=True, write=True, owner="ann", data="10.0.0.7", priority=9, queue=5, and, in
+        seconds, lease, grace, keep and heartbeat; others are passed as they are.
         """
         return Lock(self, names, wait, options, on_lost, on_uncertain)
+
+    def follow(self, name: str) -> Follower:
+        """Iterates over who leads: who holds the name alone, now, and each time that it changes. A
+        leader who is followed by another one at once may be skipped."""
+        return Follower(self, name)
 
     def close(self) -> None:
         """Closes the connections that no hold needs."""
@@ -1007,6 +1137,10 @@ class AsyncLatchd(_Client):
         """As Latchd.lock(), for `async with`; on_lost and on_uncertain are called in the task's
         loop, and may be coroutine functions."""
         return AsyncLock(self, names, wait, options, on_lost, on_uncertain)
+
+    def follow(self, name: str) -> AsyncFollower:
+        """As Latchd.follow(), for `async for`."""
+        return AsyncFollower(self, name)
 
     async def close(self) -> None:
         """Closes the connections that no hold needs."""

@@ -9,6 +9,7 @@ from sentinels import Sentinels
 MANY, MANY_LEASE_S = 300, 6  # to renew so many takes a busy machine a second or two
 AT_ONCE_S = 10  # on a busy machine; renewals are 20 s apart
 CROSSING = 100
+BEAT_LEASE_S = 15  # far from a heartbeat
 
 
 class At:
@@ -106,6 +107,50 @@ def takes_all_names_or_none(stage):
     for name in names:
         one.unlock(one.lock(name)[0])
     two.unlock(two.lock("c,a,b", 0, "owner=ann", "lease=1000")[0])
+
+
+def leads_with_data_and_is_followed(stage):
+    """Through a restart of latchd; a leader that goes and comes meanwhile may be skipped."""
+    daemon = stage.latchd()
+    leader, follower = stage.agent(daemon), stage.agent(daemon)
+    follows = follower.tell("follow", "office")
+    follower.expect(follows, "leader", "0", "-")
+    for data in "10.0.0.7:5432", "here":
+        held, token = leader.lock("office", 0, f"data={data}")
+        follower.expect(follows, "leader", str(token), data)
+        daemon.kill()
+        daemon.restart()
+        leader.unlock(held)
+        follower.expect(follows, "leader", "0", "-")
+    first, _ = leader.lock("office", 0)
+    follower.expect(follows, "leader")
+    heir = leader.tell("lock", "office", "-", "data=heir")
+    waiting(daemon, "office", 1)
+    leader.unlock(first)
+    token = leader.expect(heir, "token")[0]
+    follower.expect(follows, "leader", token, "heir")
+    follower.tell("leave", key=follows)
+    follower.expect(follows, "gave-up")
+    stage.redis.ask("SET", "data", "1")
+    follower.expect(follower.tell("follow", "data"), "error", "WRONGTYPE")
+
+
+def whoever_vanishes_is_replaced_within_its_heartbeat(stage):
+    daemon = stage.latchd(lease_s=BEAT_LEASE_S)
+    agent = stage.agent(daemon)
+    held, _ = agent.lock("office", 0, "heartbeat=2000", "grace=0")
+    other, _ = agent.lock("calm", 0)
+    nobody_else_gets_it(daemon, "office", 5)
+    assert agent.silent(held), "it was told that the lock is lost"
+    agent.pause()
+    began = time.monotonic()
+    assert daemon.ask("LOCK", "office", "WAIT", 10_000), "it is held for ever"
+    took = time.monotonic() - began
+    assert took < BEAT_LEASE_S / 2, f"it was free after {took:.1f} s"
+    agent.resume()
+    agent.expect_loss(held)
+    agent.unlock(held, "error", "NOTHELD")
+    agent.unlock(other)
 
 
 def has_typed_errors(stage):
@@ -406,7 +451,9 @@ def one_object_serves_many_threads(stage):
     assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == 0
 
 
-CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, stands_in_line_by_priority, takes_all_names_or_none,
+CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, stands_in_line_by_priority,
+         takes_all_names_or_none,
+         leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
          has_typed_errors, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,

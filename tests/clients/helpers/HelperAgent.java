@@ -16,6 +16,7 @@ import redis.clients.jedis.DefaultJedisClientConfig;
 /** HelperAgent TIMEOUT_S PATIENCE_S URL...: takes locks as it is told (README.md says how). */
 public class HelperAgent {
     static final Map<String, LinkedBlockingQueue<String>> UNLOCKS = new ConcurrentHashMap<>();
+    static final Map<String, Latchd.Follower> FOLLOWERS = new ConcurrentHashMap<>();
     static final Map<String, Thread> THREADS = new ConcurrentHashMap<>();
     static Latchd latchd;
 
@@ -41,6 +42,8 @@ public class HelperAgent {
                 case "owner": lock.owner(parts[1]); break;
                 case "lease": lock.lease(Duration.ofMillis(Long.parseLong(parts[1]))); break;
                 case "grace": lock.grace(Duration.ofMillis(Long.parseLong(parts[1]))); break;
+                case "data": lock.data(parts[1]); break;
+                case "heartbeat": lock.heartbeat(Duration.ofMillis(Long.parseLong(parts[1]))); break;
                 case "keep": lock.keep(Duration.ofMillis(Long.parseLong(parts[1]))); break;
                 default: throw new IllegalArgumentException(option);
             }
@@ -83,6 +86,19 @@ public class HelperAgent {
         }
     }
 
+    static void follow(String key, String name) {
+        Latchd.Follower follower = latchd.follow(name,
+                l -> say(key, "leader", l.token(), l.data().isEmpty() ? "-" : l.data()));
+        FOLLOWERS.put(key, follower);
+        follower.ended().whenComplete((nothing, error) -> {
+            if (error instanceof Latchd.LatchdException) {
+                say(key, "error", ((Latchd.LatchdException) error).code());
+            } else {
+                say(key, "gave-up");
+            }
+        });
+    }
+
     static void crowd(String key, String name, int count, int turns) {
         AtomicInteger inside = new AtomicInteger();
         AtomicInteger overlaps = new AtomicInteger();
@@ -121,6 +137,12 @@ public class HelperAgent {
                 break;
             case "unlock":
                 UNLOCKS.get(key).add(key);
+                break;
+            case "follow":
+                follow(key, words[2]);
+                break;
+            case "leave":
+                FOLLOWERS.get(key).close();
                 break;
             case "give-up":
                 THREADS.get(key).interrupt();

@@ -25,7 +25,7 @@ const orders = {
   async lock(key, name, wait, ...options) {
     const more = Object.fromEntries(options.map((option) => {
       const [word, value = true] = option.split('=');
-      return [word, ['lease', 'grace', 'keep'].includes(word) ? Number(value) : value];
+      return [word, ['lease', 'grace', 'keep', 'heartbeat'].includes(word) ? Number(value) : value];
     }));
     for (const word of ['priority', 'queue']) if (word in more) more[word] = Number(more[word]);
     if (more.permits) Object.assign(more, { permits: Number(more.permits), of: 3 });
@@ -38,6 +38,15 @@ const orders = {
     locks.set(key, lock);
     lock.signal.addEventListener('abort', () => say(key, 'lost'));
     return say(key, 'token', ...lock.tokens.values());
+  },
+  async follow(key, name) {
+    quits.set(key, new AbortController());
+    for await (const leader of latchd.follow(name, { signal: quits.get(key).signal })) {
+      say(key, 'leader', leader.token, leader.data || '-');
+    }
+  },
+  async leave(key) {
+    quits.get(key).abort();
   },
   async 'give-up'(key) {
     quits.get(key).abort();

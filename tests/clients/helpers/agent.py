@@ -24,7 +24,7 @@ def arguments(words):
     more = {}
     for option in options:
         key, _, value = option.partition("=")
-        if key in ("lease", "grace", "keep"):
+        if key in ("lease", "grace", "keep", "heartbeat"):
             value = int(value) / 1000
         elif key in ("priority", "queue"):
             value = int(value)
@@ -38,9 +38,25 @@ def answer(lock, token):
     return ["null"] if token is None else ["token", *lock.tokens.values()]
 
 
+def say_leader(key, leader):
+    say(key, "leader", leader.token, leader.data.decode() or "-")
+
+
 class Threads:
     def __init__(self, client):
-        self.client, self.locks = client, {}
+        self.client, self.locks, self.followers = client, {}, {}
+
+    def follow(self, key, name):
+        self.followers[key] = self.client.follow(name)
+        try:
+            for leader in self.followers[key]:
+                say_leader(key, leader)
+            say(key, "gave-up")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    def leave(self, key):
+        self.followers[key].close()
 
     def obey(self, what, key, *words):
         threading.Thread(target=getattr(self, what), args=(key, *words), daemon=True).start()
@@ -103,6 +119,18 @@ class Tasks:
             say(key, "error", error.code)
         except asyncio.CancelledError:
             say(key, "gave-up")
+
+    async def follow(self, key, name):
+        try:
+            async for leader in self.client.follow(name):
+                say_leader(key, leader)
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+        except asyncio.CancelledError:
+            say(key, "gave-up")
+
+    async def leave(self, key):
+        self.tasks["follow", key].cancel()
 
     async def give_up(self, key):
         self.tasks["lock", key].cancel()

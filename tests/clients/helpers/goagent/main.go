@@ -83,6 +83,10 @@ func options(key, wait string, words []string) []latchd.Option {
 			all = append(all, latchd.Grace(millis(value)))
 		case "keep":
 			all = append(all, latchd.Keep(millis(value)))
+		case "data":
+			all = append(all, latchd.Data(value))
+		case "heartbeat":
+			all = append(all, latchd.Heartbeat(millis(value)))
 		}
 	}
 	return all
@@ -102,6 +106,16 @@ func lock(ctx context.Context, key, name string, options []latchd.Option) {
 	if errors.Is(context.Cause(held), latchd.ErrLost) {
 		say(key, "lost")
 	}
+}
+
+func follow(ctx context.Context, key, name string) {
+	sayError(key, client.Follow(ctx, name, func(l latchd.Leader) {
+		data := l.Data
+		if data == "" {
+			data = "-"
+		}
+		say(key, "leader", l.Token, data)
+	}))
 }
 
 func crowd(key, name string, count, turns int) {
@@ -137,7 +151,13 @@ func obey(what, key string, words []string) {
 		quits[key] = quit
 		mu.Unlock()
 		go lock(ctx, key, words[0], options(key, words[1], words[2:]))
-	case "give-up":
+	case "follow":
+		ctx, quit := context.WithCancel(context.Background())
+		mu.Lock()
+		quits[key] = quit
+		mu.Unlock()
+		go follow(ctx, key, words[0])
+	case "give-up", "leave":
 		mu.Lock()
 		defer mu.Unlock()
 		quits[key]()

@@ -26,6 +26,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.Condition;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.DefaultJedisClientConfig;
@@ -65,6 +66,9 @@ public final class Latchd implements AutoCloseable {
     private static final long LEAST_LEASE_MS = 100; // what latchd takes
     private static final long HEARD_AFTER_MS = 50; // a shorter hold is not listened for
     private static final long FOREVER = Long.MAX_VALUE;
+    /** A hold with a heartbeat is lost after two thirds of it without a renewal. */
+    private static final long HEARTBEAT_PARTS = 2;
+    private static final long HEARTBEAT_OF = 3;
     private static final Path UPTIME = Path.of("/proc/uptime");
     private static final boolean SUSPEND_COUNTS = Files.isReadable(UPTIME);
 
@@ -372,6 +376,9 @@ public final class Latchd implements AutoCloseable {
 
         void renewed(long sent, long leftMs) {
             until = leaseMs == 0 ? sent + leftMs : Math.min(sent + leftMs, end);
+            if (lock.heartbeatMs != 0 && leaseMs == 0) { // over before latchd gives it on
+                until = Math.min(until, sent + lock.heartbeatMs * HEARTBEAT_PARTS / HEARTBEAT_OF);
+            }
             due = noticed ? Long.MIN_VALUE : sent + (until - sent) / 3;
             uncertain = false;
         }
@@ -968,6 +975,135 @@ public final class Latchd implements AutoCloseable {
         }
     }
 
+    // Following
+
+    /** Who holds a name alone. Nobody: 0 and empty. */
+    public static final class Leader {
+        private final long token;
+        private final String owner;
+        private final String data;
+
+        Leader(List<?> answer) {
+            token = (Long) answer.get(0);
+            owner = new String((byte[]) answer.get(1), StandardCharsets.UTF_8);
+            data = new String((byte[]) answer.get(2), StandardCharsets.UTF_8);
+        }
+
+        /** The fencing token. */
+        public long token() {
+            return token;
+        }
+
+        /** As latchd names it. */
+        public String owner() {
+            return owner;
+        }
+
+        /** Of the lock, see {@link Lock#data}. */
+        public String data() {
+            return data;
+        }
+
+        boolean isSameAs(Leader other) {
+            return other != null && token == other.token && owner.equals(other.owner);
+        }
+    }
+
+    /**
+     * Tells who leads, now, and each time that it changes, in a thread of its own, until it is closed. A
+     * leader who is followed by another one at once may be skipped.
+     */
+    public Follower follow(String name, Consumer<Leader> tell) {
+        Follower follower = new Follower(name, tell);
+        workers.execute(follower::run);
+        return follower;
+    }
+
+    /** Of {@link Latchd#follow}. */
+    public final class Follower implements AutoCloseable {
+        private final String name;
+        private final Consumer<Leader> tell;
+        private final CompletableFuture<Void> ended = new CompletableFuture<>();
+        private Leader last; // of its thread
+        private volatile Link link;
+        private volatile boolean closed;
+
+        private Follower(String name, Consumer<Leader> tell) {
+            this.name = name;
+            this.tell = tell;
+        }
+
+        /** Completes when it is closed, or with what latchd refused. */
+        public CompletableFuture<Void> ended() {
+            return ended;
+        }
+
+        @Override
+        public void close() {
+            closed = true;
+            Link open = link;
+            if (open != null) {
+                open.close();
+            }
+        }
+
+        private void run() {
+            long pause = FIRST_PAUSE_MS;
+            try {
+                while (!closed && !workers.isShutdown()) {
+                    try {
+                        Leader next = ask();
+                        pause = FIRST_PAUSE_MS;
+                        if (!next.isSameAs(last)) {
+                            last = next;
+                            tell.accept(next);
+                        }
+                    } catch (LatchdException e) {
+                        if (!closed && !e.canPass()) {
+                            throw e;
+                        }
+                        sleep(closed ? 0 : pause);
+                        pause = Math.min(2 * pause, LAST_PAUSE_MS);
+                    }
+                }
+                ended.complete(null);
+            } catch (RuntimeException e) {
+                ended.completeExceptionally(e);
+            } finally {
+                close();
+            }
+        }
+
+        /** The next leader, or the last one again. */
+        private Leader ask() {
+            Link asked = link != null ? link : takeLink();
+            long within = timeoutMs;
+            List<String> words = new ArrayList<>(List.of("LEADER", name));
+            if (last != null) {
+                words.addAll(List.of("AFTER", Long.toString(last.token), "WAIT", Long.toString(LONGEST_ASK_MS)));
+                within += LONGEST_ASK_MS;
+            }
+            link = asked;
+            try {
+                if (closed) {
+                    asked.close();
+                }
+                asked.connection.setSoTimeout((int) within);
+                asked.send(words);
+                return new Leader((List<?>) asked.read());
+            } catch (JedisDataException e) {
+                throw toTyped(e);
+            } catch (JedisException e) {
+                asked.close();
+                link = null;
+                if (!closed) {
+                    leave(asked.at);
+                }
+                throw toTyped(e);
+            }
+        }
+    }
+
     /**
      * A lock that threads can share: each holds it for itself, and may enter it again. A thread that
      * is interrupted in its wait leaves the queue at once. Options are set before the first use.
@@ -978,6 +1114,7 @@ public final class Latchd implements AutoCloseable {
         private final Map<Thread, Hold> mine = new ConcurrentHashMap<>();
         private String kind;
         private long leaseMs;
+        private long heartbeatMs;
         private Runnable onLost;
         private Runnable onUncertain;
 
@@ -1040,6 +1177,17 @@ public final class Latchd implements AutoCloseable {
         /** How long the place in the queue outlives the connection. */
         public Lock keep(Duration keep) {
             return option("KEEP", Long.toString(keep.toMillis()));
+        }
+
+        /** What {@link Latchd#follow} tells others of the holder. */
+        public Lock data(String data) {
+            return option("DATA", data);
+        }
+
+        /** The lock is free so soon after this process, or its machine, has vanished; with no grace. */
+        public Lock heartbeat(Duration heartbeat) {
+            heartbeatMs = heartbeat.toMillis();
+            return option("HEARTBEAT", Long.toString(heartbeatMs));
         }
 
         /** Words of LOCK that a later latchd has. */
