@@ -145,6 +145,79 @@ START_TEST(a_connection_that_takes_the_hold_over_is_heard_or_closed)
     stand_down();
 }
 
+/* PING is all that RESP2 leaves it, and what is sent to it is not said by it. */
+START_TEST(a_subscriber_is_heard_or_closed)
+{
+    struct client *holder, *next;
+    uint64_t start;
+
+    stand_up(NULL);
+    holder = open_client();
+    next = open_client();
+    (void)ask_int(holder, "LOCK job HEARTBEAT 1000 GRACE 0");
+    subscribe(holder, "granted:noise");
+    start = clock_boot_ms();
+    while (clock_boot_ms() - start < 2 * LONGER) {
+        struct value pong = ask(holder, "PING");
+
+        ck_assert_int_eq(pong.type, VALUE_LIST);
+        value_fini(&pong);
+        spend(OFTEN);
+    }
+    client_send(next, "LOCK job");
+    while (!client_has_reply(next)) {
+        ck_assert_int_gt(ask_int(stand.admin, "LOCK noise"), 0);
+        ck_assert_int_eq(ask_int(stand.admin, "UNLOCK noise"), 0);
+        spend(OFTEN);
+    }
+    ck_assert_int_gt(client_read_int(next), 0);
+    client_close(holder);
+    client_close(next);
+    stand_down();
+}
+
+/* A command that a pause puts off waits for its answer; PING is answered meanwhile. */
+START_TEST(a_pause_keeps_nobody_from_being_heard)
+{
+    struct client *waits, *pings;
+    uint64_t start;
+
+    stand_up(NULL);
+    waits = open_client();
+    pings = open_client();
+    (void)ask_int(waits, "LOCK one HEARTBEAT 1000 GRACE 0");
+    (void)ask_int(pings, "LOCK two HEARTBEAT 1000 GRACE 0");
+    ask_ok(stand.admin, "CLIENT PAUSE 2500 ALL");
+    client_send(waits, "LOCK more WAIT 0");
+    start = clock_boot_ms();
+    while (clock_boot_ms() - start < 2 * LONGER) {
+        says_pong(pings);
+        spend(OFTEN);
+    }
+    ck_assert_int_gt(client_read_int(waits), 0);
+    ck_assert_int_eq(ask_int(waits, "UNLOCK one"), 0);
+    ck_assert_int_eq(ask_int(pings, "UNLOCK two"), 0);
+    client_close(waits);
+    client_close(pings);
+    stand_down();
+}
+
+START_TEST(a_lock_from_a_transaction_has_its_heartbeat)
+{
+    struct client *holder;
+
+    stand_up(NULL);
+    holder = open_client();
+    ask_ok(holder, "MULTI");
+    client_send(holder, "LOCK job WAIT 0 HEARTBEAT 200 GRACE 0");
+    expect_status(holder, "QUEUED");
+    client_send(holder, "EXEC");
+    ck_assert_int_gt(ask_int(stand.admin, "LOCK job"), 0);
+    ck_assert(is_closed(holder));
+    client_close(holder);
+    stand_down();
+}
+
 /* What it said meanwhile is read first. */
 START_TEST(a_daemon_that_stood_still_blames_nobody)
 {

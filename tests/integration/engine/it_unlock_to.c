@@ -235,3 +235,50 @@ START_TEST(readers_permits_and_fair_queues_have_no_named_successor, TEST_ROWS(RE
     client_close(holder);
     stand_down();
 }
+
+/* It waits for one name at a time, in the order of their bytes. */
+START_TEST(an_mlock_is_named_for_the_name_that_it_waits_for)
+{
+    struct client *other, *many;
+    struct value tokens;
+
+    stand_up(NULL);
+    holder = open_client();
+    other = open_client();
+    many = open_client();
+    (void)ask_int(holder, "LOCK a");
+    (void)ask_int(other, "LOCK b");
+    client_send(many, "MLOCK 2 b a ID " ID_OF, 1);
+    await_waiting(stand.admin, "a", 1);
+    ask_error(other, "ERR no such waiter", "UNLOCK b TO " ID_OF, 1);
+    ck_assert_int_eq(ask_int(holder, "UNLOCK a TO " ID_OF, 1), 0);
+    await_waiting(stand.admin, "b", 1);
+    ck_assert_int_eq(ask_int(other, "UNLOCK b TO " ID_OF, 1), 0);
+    tokens = client_read(many);
+    ck_assert_uint_eq(tokens.count, 2);
+    value_fini(&tokens);
+    client_close(other);
+    client_close(many);
+    client_close(holder);
+    stand_down();
+}
+
+/* The lock is not free before the last entry ends. */
+START_TEST(an_owner_who_entered_twice_hands_over_with_the_last_entry)
+{
+    struct client *next;
+
+    stand_up(NULL);
+    holder = open_client();
+    next = open_client();
+    (void)ask_int(holder, "LOCK job OWNER ann");
+    (void)ask_int(holder, "LOCK job OWNER ann");
+    send_lock(next, "job", "ID " NOBODY, 1);
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job OWNER ann TO " NOBODY), 1);
+    ck_assert(!client_has_reply(next));
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job OWNER ann TO " NOBODY), 0);
+    ck_assert_int_gt(client_read_int(next), 0);
+    client_close(next);
+    client_close(holder);
+    stand_down();
+}
