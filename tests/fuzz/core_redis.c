@@ -157,6 +157,8 @@ static void seen(const struct op *op, uint64_t n, struct answer *a)
         a->fields[i] = (struct op_field){ a->r.lock_kind, span_str(OWNERS[i]), 1, n };
         a->queue[i] = span_str(OWNERS[i]);
     }
+    a->r.inspect.who = SPAN("f00000000000000bbann");
+    a->r.inspect.data = n % 3 == 0 ? SPAN("here\n") : SPAN_NONE;
     a->r.inspect.fields = a->fields;
     a->r.inspect.queue = a->queue;
 }

@@ -189,9 +189,11 @@ static void do_effects(void)
         case EFFECT_SUBSCRIBE:
             want(&fx.channel);
             break;
+        case EFFECT_LEADER:
+            cmd_leader_changed(world.cmd, &fx.leader);
+            break;
         case EFFECT_UNSUBSCRIBE:
         case EFFECT_HEARTBEAT:
-        case EFFECT_LEADER:
         case EFFECT_ANNOUNCE:
             break;
         }

@@ -9,7 +9,8 @@
  * newest t n    time passes; j n: in one go d u U  Redis is gone, the same is there,
  * another is f F n  a failover of all names; of those in group 1; it turned out to be
  * harmless c      its clock jumped m r    a message on the channel of that name; r: of
- * read/write locks s S    subscriptions are confirmed; gone q      the daemon stops */
+ * read/write locks s S    subscriptions are confirmed; gone a      another daemon
+ * announces the rest q      the daemon stops */
 #include "fuzz.h"
 
 #include "core_world.h"
@@ -85,6 +86,9 @@ static void about_redis(char what, struct span rest)
         break;
     case 'S':
         engine_on_subscriptions_lost(world.engine);
+        break;
+    case 'a':
+        engine_announced(world.engine, rest);
         break;
     case 'q':
         engine_stop(world.engine);

@@ -78,3 +78,19 @@ START_TEST(nothing_is_sent_for_a_waiter_that_is_not_there)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
     fixture_no_op(&e);
 }
+
+START_TEST(a_quorum_has_no_named_successor)
+{
+    fixture_fini(&e);
+    fixture_init(&e);
+    fixture_replace(&e, (struct engine_setup){ .quorum = true });
+    engine_on_store_up(e.engine, true);
+    fixture_collect(&e);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    unlock_to(ID_A);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
+    engine_leader(e.engine, &(struct leader_req){ .from = { 3, 9 }, .name = SPAN("job") });
+    fixture_collect(&e);
+    ck_assert_int_eq(fixture_hears(&e, 3, REPLY_ERROR).error, LOCK_ERR);
+}
