@@ -208,6 +208,36 @@ MUTATIONS = [
              "try('PEXPIREAT', lock, ends), nil",
              "1, nil"),
         ]),
+    Mutation(
+        "older_leader", "a leader that a failover brought back is told of again", [
+            ("engine/leader/leader_followers.c",
+             "return leader->token != 0 && leader->token + OP_BLOCK_MAX < token;",
+             "return token == 1;"),
+        ]),
+    Mutation(
+        "stale_leader", "a follower is told who led before it asked", [
+            ("engine/leader/leader_followers.c",
+             "w->known_op > c->asked_op &&",
+             "w->known_op + 2 > c->asked_op &&"),
+        ]),
+    Mutation(
+        "unseen_leader", "what nobody tells of a leader is not looked for", [
+            ("engine/leader/leader_watch.h",
+             "LEADER_LOOK_MS = 1000,",
+             "LEADER_LOOK_MS = 1000000,"),
+        ]),
+    Mutation(
+        "lost_data", "a hand-over forgets the data of the next holder", [
+            ("backend/script/lua/include/part_give.lua",
+             "claim .. before .. data, 'PX'",
+             "claim .. before, 'PX'"),
+        ]),
+    Mutation(
+        "wrong_heir", "every other UNLOCK TO hands over to the first waiter", [
+            ("engine/release/successor.c",
+             "named != NULL ? named : lock_head(lock);",
+             "named != NULL && eng->now % 2 == 0 ? named : lock_head(lock);"),
+        ]),
 ]
 
 

@@ -90,7 +90,8 @@ START_TEST(a_quorum_has_no_named_successor)
     fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
     unlock_to(ID_A);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
-    engine_leader(e.engine, &(struct leader_req){ .from = { 3, 9 }, .name = SPAN("job") });
+    engine_leader(e.engine,
+                  &(struct leader_req){ .from = { 3, 9 }, .name = SPAN("job") });
     fixture_collect(&e);
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_ERROR).error, LOCK_ERR);
 }
