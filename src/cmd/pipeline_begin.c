@@ -281,6 +281,7 @@ bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req)
     s->req.name = span_in_deferred(ctx, s->deferred, req->name);
     s->req.owner = span_in_deferred(ctx, s->deferred, req->owner);
     s->req.id = span_in_deferred(ctx, s->deferred, req->id);
+    s->req.data = span_in_deferred(ctx, s->deferred, req->data);
     s->subject = ctx->subject;
     s->began_us = ctx->started_us;
     step_set_state(p, s, STEP_GATHERED);

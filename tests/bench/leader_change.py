@@ -100,7 +100,8 @@ class Program:
 
     def __init__(self, words, **more):
         self.child = subprocess.Popen(list(map(str, words)), stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True, bufsize=1, **more)
+                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                      bufsize=1, **more)
         self.lines = []
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -254,7 +255,7 @@ def measure_etcd(machine, folder, samples, tell):
     with Child(["etcd", "--data-dir", folder / "etcd", "--listen-client-urls", url,
                 "--advertise-client-urls", url, "--listen-peer-urls", peer,
                 "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"],
-               folder / "etcd.log"):
+               folder / "etcd.log") as server:
         env = {**os.environ, "ETCDCTL_API": "3"}
         until(lambda: subprocess.run(["etcdctl", "--endpoints", url, "get", "x"], env=env,
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -262,10 +263,11 @@ def measure_etcd(machine, folder, samples, tell):
         for way in WAYS:
             count = samples if way == "handed over" else min(samples, SLOW_SAMPLES)
             tell(ETCD, way, [sample_etcd(machine, url, way) for _ in range(count)])
+        server.kill()
 
 
 def show(times):
-    digits = 3 if statistics.median(times) < 0.1 else 1
+    digits = 3 if statistics.median(times) < 0.1 else 2 if max(times) < 10 else 0
     return f"{statistics.median(times):.{digits}f} ({max(times):.{digits}f})"
 
 

@@ -72,7 +72,7 @@ START_TEST(a_command_without_others_is_as_ever)
 START_TEST(locks_are_gathered_into_a_run)
 {
     expect_text(sends("LOCK a WAIT 0"), "");
-    expect_text(sends("LOCK b OWNER me ID 0123456789abcdef"), "");
+    expect_text(sends("LOCK b OWNER me ID 0123456789abcdef DATA here"), "");
     ck_assert_str_eq(fake.asked, "");
     expect_text(sends_last("LOCK c LEASE 5000"), "");
     ck_assert_str_eq(fake.asked, "run");
@@ -80,6 +80,10 @@ START_TEST(locks_are_gathered_into_a_run)
     ck_assert(span_eq(fake.run[0].name, SPAN("a")));
     ck_assert(span_eq(fake.run[1].owner, SPAN("me")));
     ck_assert(span_eq(fake.run[1].id, SPAN("0123456789abcdef")));
+    ck_assert(span_eq(fake.run[1].data, SPAN("here")));
+    /* The input is gone by now: both stand in one copy of it. */
+    ck_assert_uint_lt((uintptr_t)fake.run[1].data.ptr - (uintptr_t)fake.run[1].id.ptr,
+                      sizeof("0123456789abcdef DATA "));
     ck_assert_uint_eq(fake.run[2].lease_ms, 5000);
     ck_assert(me->awaited && !me->suspended);
     expect_text(answers(fake.run[0].from, TOKEN(1)), ":1\r\n");
