@@ -677,7 +677,8 @@ class _Core:
     async def ask_leader(self, follower: _Follower) -> Leader:
         """The next one that is another than the last, however long that takes."""
         link, follower.link, pause = follower.link, None, PAUSES_S[0]
-        words, within = ["LEADER", follower.name], self.timeout
+        words: list[Any] = ["LEADER", follower.name]
+        within = self.timeout
         if follower.last is not None:
             words += ["AFTER", follower.last.token, "WAIT", math.ceil(LONGEST_ASK_S * 1000)]
             within += LONGEST_ASK_S
