@@ -232,6 +232,23 @@ void check_followers_know(struct sim *s, const struct redis_name *n)
 
 /* --- UNLOCK TO ------------------------------------------------------------------- */
 
+/* A reader may hold through another daemon: this one cannot tell, and other readers may
+ * go on. */
+static bool is_readers(const struct sim *s, const struct ask *ask)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (r->kind == KIND_READ && rtext_is(&r->name->name, rtext_span(&ask->name)) &&
+            (ask->token != 0 ? r->token == ask->token
+                             : rtext_is(&r->id, rtext_span(&ask->id)) &&
+                                   rtext_is(&r->owner, rtext_span(&ask->owner)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* An UNLOCK that names a waiter was answered: that one has the lock in the same turn.
  */
 void check_handed(struct sim *s, const struct sim_conn *c)
@@ -240,8 +257,9 @@ void check_handed(struct sim *s, const struct sim_conn *c)
          i++) {
         const struct sim_conn *w = &s->clients.conns[i];
 
-        if (c->expect_held && w->open && w->asking && w->ask.kind == ASK_LOCK &&
-            w->daemon == c->daemon && w->asked_ms < c->asked_ms && !w->may_be_null &&
+        if (c->expect_held && !is_readers(s, &c->ask) && w->open && w->asking &&
+            w->ask.kind == ASK_LOCK && w->daemon == c->daemon &&
+            w->asked_ms < c->asked_ms && !w->may_be_null &&
             rtext_is(&w->ask.name, rtext_span(&c->ask.name)) &&
             rtext_is(&w->ask.id, rtext_span(&c->ask.to))) {
             s->check.handed_to = w->id;
