@@ -38,6 +38,7 @@ START_TEST(what_redisson_holds_has_no_data_of_who_held_before)
 START_TEST(a_redisson_that_counts_leads_with_its_token)
 {
     int64_t token, next;
+    struct value v;
 
     stand_up_with_redisson();
     ck_assert_int_eq(redisson_fenced_lock(&redisson, "job", 30000, &token),
@@ -49,7 +50,15 @@ START_TEST(a_redisson_that_counts_leads_with_its_token)
     ck_assert_int_eq(redisson_unlock(&redisson, "job", NULL), 1);
     next = client_read_int(holder);
     ck_assert_int_gt(next, token);
-    ck_assert_int_eq(check_leader(client_read(far), NULL, "d"), next);
+    v = client_read(far);
+    ck_assert_uint_eq(v.count, 3);
+    if (v.items[0].integer ==
+        0) { /* Redisson hands nothing over: nobody led for a moment */
+        value_fini(&v);
+        send_after(far, 0, FOREVER_MS);
+        v = client_read(far);
+    }
+    ck_assert_int_eq(check_leader(v, NULL, "d"), next);
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     /* One that does not count has none, least of all that of who held before. */
     ck_assert_int_eq(redisson_lock(&redisson, "job", 30000), REDISSON_NIL);
