@@ -16,6 +16,9 @@ void leaders_adorn(struct sim *s, struct ask *a)
 {
     bool alone = a->lock_kind != KIND_READ && a->lock_kind != KIND_PERMITS;
 
+    if (!s->profile.leaders) {
+        return;
+    }
     if (alone && a->value.len == 0 && (a->has & LOCK_IS_LOCAL) == 0 &&
         dice_chance(&s->dice, 500)) {
         a->data =
@@ -31,7 +34,7 @@ void leaders_adorn(struct sim *s, struct ask *a)
 
 void leaders_repeat(struct sim *s, struct ask *a)
 {
-    if (a->kind == ASK_LOCK && a->lock_kind != KIND_READ &&
+    if (s->profile.leaders && a->kind == ASK_LOCK && a->lock_kind != KIND_READ &&
         a->lock_kind != KIND_PERMITS && dice_chance(&s->dice, 50)) {
         a->data = rtext_of(SPAN("other"));
     }

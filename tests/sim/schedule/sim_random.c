@@ -120,9 +120,7 @@ static struct ask some_lock(struct sim *s)
     if (s->profile.places && a.value.len == 0) {
         some_place(s, &a);
     }
-    if (s->profile.leaders) {
-        leaders_adorn(s, &a);
-    }
+    leaders_adorn(s, &a);
     return a;
 }
 
@@ -250,9 +248,7 @@ static bool some_repeat(struct sim *s, struct ask *a)
         return false;
     }
     *a = c->ask;
-    if (s->profile.leaders) {
-        leaders_repeat(s, a);
-    }
+    leaders_repeat(s, a);
     if (dice_chance(&s->dice, 300)) {
         a->has &= ~(unsigned)LOCK_HAS_WAIT;
         some_wait(s, a);

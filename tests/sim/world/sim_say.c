@@ -35,8 +35,9 @@ static int put_place(char *out, size_t room, const struct ask *ask)
     }
     return len;
 }
+
 #define ADD(...) at += snprintf(text + at, room - (size_t)at, __VA_ARGS__)
-static int add_leader_words(char *text, size_t room, const struct ask *ask)
+static int add_last_words(char *text, size_t room, const struct ask *ask)
 {
     int at = 0;
 
@@ -51,6 +52,9 @@ static int add_leader_words(char *text, size_t room, const struct ask *ask)
     }
     if (ask->data.len > 0) {
         ADD(" DATA %s", ask->data.s);
+    }
+    if (ask->any) {
+        ADD(" ANY");
     }
     return at;
 }
@@ -113,10 +117,7 @@ const char *ask_text(const struct ask *ask)
     if (ask->token != 0) {
         ADD(" TOKEN %" PRIu64, ask->token);
     }
-    at += add_leader_words(text + at, sizeof(text) - (size_t)at, ask);
-    if (ask->any) {
-        ADD(" ANY");
-    }
+    at += add_last_words(text + at, sizeof(text) - (size_t)at, ask);
 #undef ADD
     return text;
 }
