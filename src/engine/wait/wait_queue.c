@@ -125,6 +125,11 @@ static struct list *place_of_poller(struct waiter *w)
     }
     if (at != queue && waiter_at(at)->rank > w->rank) {
         w->rank = waiter_at(at)->rank;
+        /* A head that is being served may stand before its place: it steps back only
+         * if who is next has a lower rank. */
+        if (at->next != queue && waiter_at(at->next)->rank < w->rank) {
+            w->rank = waiter_at(at->next)->rank;
+        }
     }
     return at;
 }

@@ -138,6 +138,25 @@ START_TEST(the_head_that_is_being_asked_for_is_not_passed_before_its_answer)
     (void)fixture_hears(&e, 4, REPLY_TOKEN);
 }
 
+/* Between a head that is being asked for, and one that passes that head after its
+ * answer. */
+START_TEST(the_head_steps_back_behind_a_poller_as_well)
+{
+    struct lock_req poll = { .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE,
+                             .lease_ms = 10000,
+                             .wait_ms = 80,
+                             .value = SPAN("me:v"),
+                             .polls_since = e.now - 2 * AGING };
+
+    fixture_lock(&e, 2, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 3, "job", with_priority(1));
+    fixture_lock(&e, 4, "job", poll);
+    ck_assert_str_eq(in_order(), "2 4 3");
+    fixture_answer(&e, &op, BUSY);
+    ck_assert_str_eq(in_order(), "4 3 2");
+}
+
 START_TEST(what_the_head_may_have_been_granted_is_its_own)
 {
     fixture_lock(&e, 2, "job", FOREVER);
