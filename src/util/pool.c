@@ -55,7 +55,7 @@ void pool_free(struct pool *p, void *ptr)
     }
     n = ALLOC_KEEPS ? size_of(ptr) : POOL_SIZES;
     at = &p->sizes[n];
-    if (n >= POOL_SIZES || at->count >= POOL_KEEP_MAX) {
+    if (n >= POOL_SIZES || (at->count + 1) * n > POOL_KEEP_BYTES / POOL_STEP) {
         free(ptr);
         return;
     }

@@ -2,7 +2,7 @@
  *
  * What a request needs is made and freed thousands of times a second, and all requests
  * of a loop turn at once: malloc()'s own quick lists (7 blocks of a size) are too short
- * for that. Small blocks wait here, at most POOL_KEEP_MAX of a size, so that what a
+ * for that. Small blocks wait here, at most POOL_KEEP_BYTES of a size, so that what a
  * burst took goes back to the system.
  *
  * Blocks come from malloc() one by one, and belong to who asked until pool_free().
@@ -16,7 +16,7 @@ enum {
     POOL_STEP = 16,       /* bytes from one size to the next */
     POOL_BLOCK_MAX = 512, /* larger ones are not kept */
     POOL_SIZES = POOL_BLOCK_MAX / POOL_STEP + 1,
-    POOL_KEEP_MAX = 512, /* of each size; of all of them 4 MiB */
+    POOL_KEEP_BYTES = 256 * 1024, /* of each size; of all of them 8 MiB */
 };
 
 /* Owned by the caller. A zeroed pool is empty and valid. */
