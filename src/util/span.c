@@ -1,12 +1,5 @@
 #include "util/span.h"
 
-#include <strings.h>
-
-bool span_eq_nocase(struct span a, struct span b)
-{
-    return a.len == b.len && (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 static bool cut_at(struct span *rest, const char *at, struct span *ret)
 {
     if (at == NULL) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 struct span {
     const char *ptr;
@@ -68,6 +69,12 @@ static inline int span_quoted_len(struct span s)
 }
 
 /* Compares ignoring ASCII case, for command and option words. */
-bool span_eq_nocase(struct span a, struct span b);
+static inline bool span_eq_nocase(struct span a, struct span b)
+{
+    enum { CASE_BIT = 'a' ^ 'A' };
+
+    return a.len == b.len && (a.len == 0 || (((a.ptr[0] ^ b.ptr[0]) & ~CASE_BIT) == 0 &&
+                                             strncasecmp(a.ptr, b.ptr, a.len) == 0));
+}
 
 #endif

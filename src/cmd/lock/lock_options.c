@@ -231,37 +231,39 @@ static bool read_top(struct lock_parse *p, struct span text)
 
 /* --- options ---------------------------------------------------------- */
 
+#define WORD(text) .word = { (text), sizeof(text) - 1 }
+
 static const struct {
-    const char *word;
+    struct span word;
     unsigned bit;
     bool (*read)(struct lock_parse *p,
                  struct span text); /* NULL: a word without value */
 } OPTIONS[] = {
-    { "FAIR", OPT_FAIR, NULL },
-    { "READ", OPT_READ, NULL },
-    { "WRITE", OPT_WRITE, NULL },
-    { "WAIT", OPT_WAIT, read_wait },
-    { "LEASE", OPT_LEASE, read_lease },
-    { "TOKEN", OPT_TOKEN, read_token },
-    { "OWNER", OPT_OWNER, read_owner },
-    { "ID", OPT_ID, read_id },
-    { "KEEP", OPT_KEEP, read_keep },
-    { "GRACE", OPT_GRACE, read_grace },
-    { "ANY", OPT_ANY, NULL },
-    { "CURSOR", OPT_CURSOR, read_cursor },
-    { "MATCH", OPT_MATCH, read_match },
-    { "COUNT", OPT_COUNT, read_count },
-    { "TOP", OPT_TOP, read_top },
-    { "VALUE", OPT_VALUE, read_value },
-    { "LOCAL", OPT_LOCAL, NULL },
-    { "PERMITS", OPT_PERMITS, read_permits },
-    { "OF", OPT_OF, read_limit },
-    { "HEARTBEAT", OPT_HEARTBEAT, read_heartbeat },
-    { "TO", OPT_TO, read_to },
-    { "DATA", OPT_DATA, read_data },
-    { "AFTER", OPT_AFTER, read_after },
-    { "QUEUE", OPT_QUEUE, read_queue },
-    { "PRIORITY", OPT_PRIORITY, read_priority },
+    { WORD("FAIR"), OPT_FAIR, NULL },
+    { WORD("READ"), OPT_READ, NULL },
+    { WORD("WRITE"), OPT_WRITE, NULL },
+    { WORD("WAIT"), OPT_WAIT, read_wait },
+    { WORD("LEASE"), OPT_LEASE, read_lease },
+    { WORD("TOKEN"), OPT_TOKEN, read_token },
+    { WORD("OWNER"), OPT_OWNER, read_owner },
+    { WORD("ID"), OPT_ID, read_id },
+    { WORD("KEEP"), OPT_KEEP, read_keep },
+    { WORD("GRACE"), OPT_GRACE, read_grace },
+    { WORD("ANY"), OPT_ANY, NULL },
+    { WORD("CURSOR"), OPT_CURSOR, read_cursor },
+    { WORD("MATCH"), OPT_MATCH, read_match },
+    { WORD("COUNT"), OPT_COUNT, read_count },
+    { WORD("TOP"), OPT_TOP, read_top },
+    { WORD("VALUE"), OPT_VALUE, read_value },
+    { WORD("LOCAL"), OPT_LOCAL, NULL },
+    { WORD("PERMITS"), OPT_PERMITS, read_permits },
+    { WORD("OF"), OPT_OF, read_limit },
+    { WORD("HEARTBEAT"), OPT_HEARTBEAT, read_heartbeat },
+    { WORD("TO"), OPT_TO, read_to },
+    { WORD("DATA"), OPT_DATA, read_data },
+    { WORD("AFTER"), OPT_AFTER, read_after },
+    { WORD("QUEUE"), OPT_QUEUE, read_queue },
+    { WORD("PRIORITY"), OPT_PRIORITY, read_priority },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
@@ -275,8 +277,8 @@ void lock_options_list(unsigned bits, char *out, size_t room)
         if ((OPTIONS[i].bit & bits) != 0) {
             const char *join = len == 0 ? "" : (bits & (bits - 1)) != 0 ? ", " : " or ";
 
-            len +=
-                (size_t)snprintf(out + len, room - len, "%s%s", join, OPTIONS[i].word);
+            len += (size_t)snprintf(out + len, room - len, "%s%s", join,
+                                    OPTIONS[i].word.ptr);
             bits &= ~OPTIONS[i].bit;
         }
     }
@@ -302,14 +304,14 @@ bool lock_option_read(struct lock_parse *p, const struct span *argv, size_t argc
     size_t i = 0;
 
     while (i < OPTION_COUNT && ((OPTIONS[i].bit & p->syntax->options) == 0 ||
-                                !span_eq_nocase(argv[at], span_str(OPTIONS[i].word)))) {
+                                !span_eq_nocase(argv[at], OPTIONS[i].word))) {
         i++;
     }
     if (i == OPTION_COUNT) {
         return refuse_word(p, argv[at]);
     }
     if ((p->args->has & OPTIONS[i].bit) != 0) {
-        return lock_parse_reject(p, "option %s is given twice", OPTIONS[i].word);
+        return lock_parse_reject(p, "option %s is given twice", OPTIONS[i].word.ptr);
     }
     p->args->has |= OPTIONS[i].bit;
     *ret_used = 1;
@@ -317,7 +319,7 @@ bool lock_option_read(struct lock_parse *p, const struct span *argv, size_t argc
         return true;
     }
     if (at + 1 == argc) {
-        return lock_parse_reject(p, "option %s needs a value", OPTIONS[i].word);
+        return lock_parse_reject(p, "option %s needs a value", OPTIONS[i].word.ptr);
     }
     *ret_used = 2;
     return OPTIONS[i].read(p, argv[at + 1]);
