@@ -80,6 +80,7 @@ void cmd_on_event(void *ctx)
 {
     struct cmd *c = ctx;
 
+    c->answered_us = 0;
     (void)c->env.now_ms(c->env.ctx);
 }
 
@@ -201,13 +202,17 @@ static void drop_scratch(struct cmd *c)
     }
 }
 
+/* Runs a request that began at `started_us`; 0: it begins now. */
 static void run_request(struct cmd *c, struct conn *conn, const struct span *argv,
-                        size_t argc)
+                        size_t argc, uint64_t started_us)
 {
     struct client *client = conn_data(conn);
-    struct command_ctx ctx = {
-        .cmd = c, .conn = conn, .client = client, .argv = argv, .argc = argc
-    };
+    struct command_ctx ctx = { .cmd = c,
+                               .conn = conn,
+                               .client = client,
+                               .argv = argv,
+                               .argc = argc,
+                               .started_us = started_us };
 
     ctx.proto = client->proto;
     ctx.out = &c->scratch;
@@ -238,7 +243,7 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
     if (req->argc != 0) {
         client->skip = client->skip_next;
         client->skip_next = false;
-        run_request(ctx, conn, req->argv, req->argc);
+        run_request(ctx, conn, req->argv, req->argc, conn_request_us(conn));
     }
 }
 
@@ -247,7 +252,7 @@ static void run_deferred(struct cmd *c, struct conn *conn, struct client *client
     struct deferred_command *deferred = client->deferred;
 
     client->deferred = NULL;
-    run_request(c, conn, deferred->argv, deferred->argc);
+    run_request(c, conn, deferred->argv, deferred->argc, 0);
     deferred_command_free(deferred);
 }
 

@@ -42,8 +42,9 @@ struct cmd {
     struct pause pause;
     uint64_t next_call;
     uint64_t started_ms;
-    uint64_t calls;   /* of all rows */
-    uint64_t unknown; /* calls of commands that are not in the table */
+    uint64_t calls;       /* of all rows */
+    uint64_t unknown;     /* calls of commands that are not in the table */
+    uint64_t answered_us; /* the time of the answers of this round; 0: none yet */
     struct list monitors;
     struct slowlog slow;
     struct slowlog waits; /* long waits, for SLOWLOG WAITS */
@@ -66,8 +67,8 @@ struct command_ctx {
     size_t argc;
     struct buf *out; /* where the reply goes */
     int proto;
-    enum outcome outcome; /* outcome of the reply, unless it waits */
-    uint64_t started_us;
+    enum outcome outcome;   /* outcome of the reply, unless it waits */
+    uint64_t started_us;    /* 0: when it is executed */
     struct step *step;      /* its place in the client's pipeline, or NULL */
     struct subject subject; /* of a lock command: the request or owner that it names */
     struct library_call *library; /* of a lock library's command that waits; or NULL */

@@ -112,7 +112,9 @@ static void execute_command(struct command_ctx *ctx)
 {
     client_set_last(ctx->client, ctx->command);
     ctx->admitted = true;
-    ctx->started_us = clock_boot_us();
+    if (ctx->started_us == 0) {
+        ctx->started_us = clock_boot_us();
+    }
     ctx->command->run(ctx);
     stats_ran(ctx);
     if (!list_empty(&ctx->cmd->monitors) && !ctx->counted) {

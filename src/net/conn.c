@@ -215,6 +215,7 @@ void conn_flush(struct conn *c)
     if (c->state == CONN_ENDING) {
         c->unsent |= len > 0;
         drop_output(c);
+        conn_count(c);
         return;
     }
     if (conn_overflows(c)) {
@@ -377,6 +378,11 @@ void conn_set_trusted(struct conn *c, bool trusted)
 size_t conn_output_limit(const struct conn *c)
 {
     return c->net->limits.output_buffer;
+}
+
+uint64_t conn_request_us(const struct conn *c)
+{
+    return c->net->request_us;
 }
 
 uint64_t conn_input_count(const struct conn *c)

@@ -193,6 +193,8 @@ void conn_close(struct conn *c);
 
 /* Counts reads of input: tells whether a client has sent anything since some reply. */
 uint64_t conn_input_count(const struct conn *c);
+/* For on_request: when the request was begun, in us. */
+uint64_t conn_request_us(const struct conn *c);
 
 struct conn_info {
     char peer[128];

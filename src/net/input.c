@@ -75,6 +75,16 @@ static bool has_run(struct conn *c)
     return c->flow != FLOW_FREE;
 }
 
+/* Notes when the next request begins. False: the others are to run first. */
+static bool begin_request(struct conn *c, uint64_t start_us, bool first)
+{
+    if (conn_had_its_share(c)) {
+        return false;
+    }
+    c->net->request_us = first ? start_us : clock_boot_us();
+    return c->net->request_us < start_us + TURN_SHARE_US;
+}
+
 /* Runs the complete requests at the start of `data`; start_us is now. Returns how many
  * bytes that was. *ret_more: stopped because the conn has had its share of the turn. */
 static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
@@ -91,8 +101,7 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
         struct resp_limits limits;
         enum resp_status status;
 
-        if (conn_had_its_share(c) ||
-            (!first && clock_boot_us() >= start_us + TURN_SHARE_US)) {
+        if (!begin_request(c, start_us, first)) {
             *ret_more = true;
             break;
         }
@@ -181,6 +190,15 @@ static void keep_input(struct conn *c, const char *data, size_t len)
     buf_add(&c->in->bytes, data, len);
 }
 
+/* Counts the memory of a conn that has taken input. Where conn_flush() counts it at the
+ * end of this turn, that is enough. */
+static void count_input(struct conn *c)
+{
+    if (list_empty(&c->dirty)) {
+        conn_count(c);
+    }
+}
+
 void conn_run(struct conn *c)
 {
     struct span data = c->in == NULL ? SPAN("") : buf_span(&c->in->bytes);
@@ -193,7 +211,7 @@ void conn_run(struct conn *c)
         buf_drop(&c->in->bytes, used);
     }
     settle_input(c, more);
-    conn_count(c);
+    count_input(c);
 }
 
 void conn_on_read(void *ctx, const char *data, size_t len)
@@ -217,7 +235,7 @@ void conn_on_read(void *ctx, const char *data, size_t len)
     }
     if (!list_empty(&c->work)) {
         keep_input(c, data, len); /* net_end_turn() runs it */
-        conn_count(c);
+        count_input(c);
     } else if (c->in != NULL || c->flow == FLOW_SUSPENDED) {
         keep_input(c, data, len);
         conn_run(c);
@@ -230,7 +248,7 @@ void conn_on_read(void *ctx, const char *data, size_t len)
             c->in->hint = hint;
         }
         settle_input(c, more);
-        conn_count(c);
+        count_input(c);
     }
 }
 

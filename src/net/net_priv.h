@@ -107,8 +107,9 @@ struct net {
     size_t memory;       /* sum of `counted` */
     uint64_t last_id;
     uint64_t linger_checked_ms;
-    uint64_t swept_ms;  /* time of the last sweep of the heartbeats */
-    uint64_t ticked_ms; /* time of the last net_tick(), for late logins */
+    uint64_t request_us; /* when the request that runs, or ran last, was begun */
+    uint64_t swept_ms;   /* time of the last sweep of the heartbeats */
+    uint64_t ticked_ms;  /* time of the last net_tick(), for late logins */
 };
 
 /* Makes an accepted socket a conn, or refuses it; takes the socket. */

@@ -60,18 +60,25 @@ void stats_rejected(const struct command_ctx *ctx)
     }
 }
 
-static uint64_t elapsed_us(uint64_t started_us)
+static uint64_t elapsed_us(uint64_t started_us, uint64_t now_us)
 {
-    uint64_t now = clock_boot_us();
+    return now_us > started_us ? now_us - started_us : 0;
+}
 
-    return now > started_us ? now - started_us : 0;
+/* Answers of one round have one time: they leave together. */
+static uint64_t answered_us(struct cmd *c)
+{
+    if (c->answered_us == 0) {
+        c->answered_us = clock_boot_us();
+    }
+    return c->answered_us;
 }
 
 void stats_ran(const struct command_ctx *ctx)
 {
     struct command_stat *stat = stat_of(ctx->cmd, ctx->command);
     int64_t slow_us = ctx->cmd->limits.slowlog_us;
-    uint64_t us = elapsed_us(ctx->started_us);
+    uint64_t us = elapsed_us(ctx->started_us, clock_boot_us());
 
     if (!ctx->counted) {
         stat->calls++;
@@ -93,7 +100,7 @@ void stats_answered(struct cmd *c, const struct command *command, uint64_t began
 {
     struct command_stat *stat = stat_of(c, command);
 
-    histogram_add(&stat->wait, elapsed_us(began_us));
+    histogram_add(&stat->wait, elapsed_us(began_us, answered_us(c)));
     stat->failed += outcome_is_error(outcome);
     stat->outcomes[outcome]++;
 }

@@ -67,6 +67,7 @@ void cmd_push(struct cmd *c)
 {
     struct list *it;
 
+    c->answered_us = 0;
     while ((it = list_first(&c->tracking.dirty)) != NULL) {
         struct tracker *tr = container_of(it, struct tracker, in_dirty);
 
