@@ -206,13 +206,25 @@ static bool is_upgrade(const struct engine *eng, const struct waiter *w)
            lock_held_by(w->lock, owner, KIND_WRITE) == NULL;
 }
 
-bool deadlock_refuses(struct engine *eng, struct waiter *w)
+/* Looks for a circle that the wait would close, and refuses the wait if there is one.
+ */
+static bool refuse_circle(struct engine *eng, struct waiter *w)
 {
     struct search s = { .eng = eng,
                         .asking = wait_graph_as(w),
                         .left = CIRCLE_STEPS_MAX };
     struct bounds way = { .wait_until = w->deadline };
 
+    eng->deadlock_search++;
+    if (!follow_wait(&s, w, way)) {
+        return false;
+    }
+    refuse_wait(&s, w);
+    return true;
+}
+
+bool deadlock_refuses(struct engine *eng, struct waiter *w)
+{
     if (w->spec->kind != OWNER_NAMED) {
         return false;
     }
@@ -220,13 +232,5 @@ bool deadlock_refuses(struct engine *eng, struct waiter *w)
         waiter_end_error(eng, w, LOCK_DEADLOCK, TEXT_UPGRADE, false);
         return true;
     }
-    if (!wait_counts(w) || list_empty(&w->lock->holds)) {
-        return false;
-    }
-    eng->deadlock_search++;
-    if (!follow_wait(&s, w, way)) {
-        return false;
-    }
-    refuse_wait(&s, w);
-    return true;
+    return wait_counts(w) && !list_empty(&w->lock->holds) && refuse_circle(eng, w);
 }
