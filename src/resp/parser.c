@@ -48,8 +48,9 @@ size_t resp_args_max(const struct resp_limits *limits)
 
 enum number_status { NUMBER_DONE, NUMBER_INCOMPLETE, NUMBER_INVALID, NUMBER_TOO_LONG };
 
-/* Fast path: nearly all numbers have one or two digits. False: use read_number(). */
-static bool read_small(struct span data, size_t *pos, int64_t *ret)
+/* Fast path: nearly all numbers have one or two digits. False: use read_any_number().
+ */
+static inline bool read_small(struct span data, size_t *pos, int64_t *ret)
 {
     const char *at = data.ptr + *pos;
     unsigned first, second;
@@ -77,16 +78,13 @@ static bool read_small(struct span data, size_t *pos, int64_t *ret)
 
 /* Reads a decimal and its CRLF at *pos. The result depends on the bytes alone, not on
  * how they were split into reads: an error is found at the same byte. */
-static enum number_status read_number(struct span data, size_t *pos, int64_t *ret)
+static enum number_status read_any_number(struct span data, size_t *pos, int64_t *ret)
 {
     size_t at = *pos;
     bool negative = at < data.len && data.ptr[at] == '-';
     size_t first = at += negative;
     int64_t value = 0;
 
-    if (read_small(data, pos, ret)) {
-        return NUMBER_DONE;
-    }
     for (; at < data.len; at++) {
         unsigned digit = (unsigned char)data.ptr[at] - (unsigned)'0';
         size_t digits = at - first;
@@ -117,6 +115,12 @@ static enum number_status read_number(struct span data, size_t *pos, int64_t *re
     *pos = at + 2;
     *ret = negative ? -value : value;
     return NUMBER_DONE;
+}
+
+static inline enum number_status read_number(struct span data, size_t *pos,
+                                             int64_t *ret)
+{
+    return read_small(data, pos, ret) ? NUMBER_DONE : read_any_number(data, pos, ret);
 }
 
 static enum resp_status read_count(struct resp_parser *p,
