@@ -318,7 +318,6 @@ static void hold_from_loan(struct engine *eng, struct hold *h,
     loan->next = h->token + 1;
     loan->holder = h;
     loan_set_state(loan, LOAN_HELD);
-    timer_stop(eng, &loan->timer);
 }
 
 /* Whether a reader is the first in line now that may join those who read, and has not

@@ -47,7 +47,7 @@ extern const struct transitions LOAN_TRANSITIONS;
 
 struct loan {
     struct list in_all; /* eng->loans */
-    struct timer timer; /* IDLE: when the loan is returned */
+    struct timer timer; /* IDLE: when the loan is returned; HELD: of no effect */
     struct lock *lock;
     struct hold *holder;
     enum loan_state state;
