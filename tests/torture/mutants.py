@@ -3,7 +3,8 @@
 
 A copy of the sources is built once for each mutation of mutations.py, with only that one
 in it, and is run through the simulators, and if they find nothing, through a torture. A fault
-in a script is for the torture alone, which shows what that finds. --all: everything runs. First
+in a script is for the torture alone, which shows what that finds, unless it says otherwise.
+--all: everything runs. First
 comes a build without any, in which nothing may be found. Prints a table; exit code 1 if one
 survives. With --check nothing is built: do they still fit the sources?
 """
@@ -83,7 +84,7 @@ def catchers(copy, mutation, options):
     """(name, command) of what is to find it."""
     build = copy.build
     in_script = mutation.edits and all(file.endswith(".lua") for file, *_ in mutation.edits)
-    if options.all or not in_script:
+    if options.all or not in_script or mutation.simulated:
         yield "simulator", [build / "tests/sim/sim", "--schedules", SCHEDULES]
         yield "quorum simulator", [build / "tests/sim/sim_quorum", "--schedules",
                                    QUORUM_SCHEDULES]

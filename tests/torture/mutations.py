@@ -16,7 +16,8 @@ import lua_scope  # noqa: E402  pylint: disable=wrong-import-position
 
 @dataclasses.dataclass
 class Mutation:
-    """topology, faults: of the torture that is to find it, if no simulator does."""
+    """topology, faults: of the torture that is to find it, if no simulator does. simulated: the
+    simulators are to find it although it is in a script."""
 
     name: str
     what: str
@@ -24,6 +25,7 @@ class Mutation:
     topology: str = "single"
     faults: str = "half"
     minutes: float = 0  # at least
+    simulated: bool = False
 
 
 MUTATIONS = [
@@ -237,6 +239,89 @@ MUTATIONS = [
             ("engine/release/successor.c",
              "named != NULL ? named : lock_head(lock);",
              "named != NULL && eng->now % 2 == 0 ? named : lock_head(lock);"),
+        ]),
+    # Of names that are lent to a daemon:
+    Mutation(
+        "loan_overlaps", "a block of tokens begins before the last token", [
+            ("backend/script/lua/include/part_grant.lua",
+             "math.max(last, tonumber(seen), now - block) + 1",
+             "now - block + 1"),
+            ("backend/script/lua/plain/acquire_batch.lua",
+             "math.max(tonumber(sub(last, 1, 16)), tonumber(seen), now - block) + 1",
+             "now - block + 1"),
+        ], simulated=True),
+    Mutation(
+        "loan_found_again", "what was granted before is taken for a loan with a block", [
+            ("engine/acquire/acquire_granted.c",
+             "hold_from_loan(eng, e->hold, r, asked);\n    }\n",
+             "hold_from_loan(eng, e->hold, r, asked);\n"
+             "    } else if (spec->local && asked.claimed_before) {\n"
+             "        e->hold->loan_distance = 1000;\n"
+             "        loan_begin(eng, e->hold, r->token + 1000, asked);\n    }\n"),
+        ]),
+    Mutation(
+        "loan_outlives_window", "a loan lends for as long as its tokens last", [
+            ("engine/acquire/local_grant.c",
+             "read_time(eng) >= loan->lends_until) {",
+             "read_time(eng) < loan->lends_until - loan->lends_until) {"),
+            ("engine/schedule/lock_step.c",
+             "heap_armed(&loan->timer.node) && eng->now < loan->lends_until) {",
+             "eng->up) {"),
+        ]),
+    Mutation(
+        "loan_in_flight", "a hold ends in memory while the op that settles it is in flight", [
+            ("engine/renew/watchdog.c",
+             "loan_set_state(hold_loan(h), LOAN_SETTLING);",
+             "hold_loan(h)->state = LOAN_HELD;"),
+        ]),
+    Mutation(
+        "loan_vouch_ends", "a window is taken for the end of a hold from memory", [
+            ("engine/acquire/acquire_granted.c",
+             "h->loan_distance = (uint32_t)(r->loan_token - r->token);\n",
+             "h->loan_distance = (uint32_t)(r->loan_token - r->token);\n"
+             "        h->until = h->began + eng->cfg.local_window_ms;\n"),
+        ]),
+    Mutation(
+        "loan_kept_at_stop", "a daemon that stops keeps its idle loans", [
+            ("engine/schedule/lock_step.c",
+             "list_empty(&a->releases) && !eng->stopping &&\n"
+             "        list_empty(&a->waiting_for_restore)",
+             "list_empty(&a->releases) &&\n"
+             "        list_empty(&a->waiting_for_restore)"),
+        ]),
+    Mutation(
+        "loan_lowers_fence", "who is settled sets the fence key, whoever's it is", [
+            ("backend/script/lua/plain/renew.lua",
+             "    call('HSET', lock, field, '1')\n",
+             "    call('HSET', lock, field, '1')\n"
+             "    call('SET', tagged('latchd:fence:', lock), string.sub(field, 8) - 60000000 "
+             ".. ' a', 'PX', 600000)\n"),
+        ], faults="clock_back", simulated=True),
+    Mutation(
+        "loan_dropped_by_batch", "a batch of renewals lacks the loans of its holds", [
+            ("engine/renew/watchdog.c",
+             "hold_loan(h) != NULL ? hold_loan_token(h) : 0,",
+             "0,"),
+        ]),
+    Mutation(
+        "loan_never_yields", "whom a name is lent with gets it before others", [
+            ("engine/release/release.c",
+             "r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n",
+             "r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n"
+             "    r->yield = r->next.block_us != 0 ? YIELD_NEVER : r->yield;\n"),
+        ]),
+    Mutation(
+        "loan_held_twice", "a name is granted from memory while somebody has it", [
+            ("engine/schedule/lock_step.c",
+             "    if (loan->holder != NULL) {\n        return step_lent_hold",
+             "    if (loan->holder != NULL && (loan->state != LOAN_HELD || "
+             "lock_head(lock) == NULL)) {\n        return step_lent_hold"),
+            ("engine/acquire/local_grant.c",
+             "a->fair == NULL && list_empty(&lock->holds) &&",
+             "a->fair == NULL &&"),
+            ("engine/hold/loan.c",
+             "[LOAN_HELD] = TRANSITION_TO(LOAN_IDLE) |",
+             "[LOAN_HELD] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_IDLE) |"),
         ]),
 ]
 

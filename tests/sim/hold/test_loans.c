@@ -158,6 +158,47 @@ START_TEST(a_settled_hold_survives_a_crash_of_its_daemon)
 }
 END_TEST
 
+static void stops(struct sim_daemon *d)
+{
+    d->stopping = true;
+    engine_stop(sim_turn_begin(s, d));
+    sim_turn_end(s, d);
+    sim_run(s, SCENARIO_RTT_MS);
+    ck_assert(engine_stopped(d->engine));
+}
+
+START_TEST(a_daemon_that_stops_returns_its_idle_loans)
+{
+    borrow();
+    gives_back(a);
+    stops(&s->daemons[0]);
+    sim_kill_daemon(s, 0);
+    sim_say(s, other, "LOCK job");
+    sim_run(s, SCENARIO_RTT_MS);
+    heard(s, other, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_settles_who_holds_from_a_loan)
+{
+    uint64_t token;
+
+    borrow();
+    gives_back(a);
+    asks(b);
+    token = sim_token(s, b);
+    stops(&s->daemons[0]);
+    sim_kill_daemon(s, 0);
+    ck_assert(stands_under(token));
+    ck_assert_int_gt(scenario_ttl(s), 29000);
+    sim_say(s, other, "RENEW job TOKEN %" PRIu64, token);
+    sim_run(s, SCENARIO_RTT_MS);
+    ck_assert_int_gt(atoi(sim_heard(s, other)), 29000);
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_hold_from_memory_is_put_back_after_a_failover_that_lost_the_loan_H37)
 {
     scenario_mark(s);
@@ -212,6 +253,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_waiter_of_another_daemon_has_its_turn_within_a_window);
     tcase_add_test(tc, after_a_crash_nobody_has_the_name_before_the_lease_is_over);
     tcase_add_test(tc, a_settled_hold_survives_a_crash_of_its_daemon);
+    tcase_add_test(tc, a_daemon_that_stops_returns_its_idle_loans);
+    tcase_add_test(tc, a_daemon_that_stops_settles_who_holds_from_a_loan);
     tcase_add_test(
         tc, a_hold_from_memory_is_put_back_after_a_failover_that_lost_the_loan_H37);
     tcase_add_test(tc, a_holder_that_was_deleted_from_outside_is_told_within_a_window);
