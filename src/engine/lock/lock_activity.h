@@ -44,10 +44,12 @@ struct lock_activity {
     struct last_answer last_answer;
     uint32_t parallel_release_count;
     uint32_t waiting;
-    uint32_t places;    /* waiters that do not try once only: see QUEUE */
-    uint32_t probes;    /* waiters that still have to ask for themselves */
-    uint32_t writers;   /* waiters for the write lock */
-    uint32_t handovers; /* since the last true release through this daemon */
+    uint32_t places;  /* waiters that do not try once only: see QUEUE */
+    uint32_t probes;  /* waiters that still have to ask for themselves */
+    uint32_t writers; /* waiters for the write lock */
+    /* since the last true release through this daemon, or since others were looked for
+     */
+    uint32_t handovers;
     /* from `handovers_since` to when another daemon's waiters were last looked for */
     uint32_t checked_after_ms;
     uint64_t sub_op;  /* the last op sent when the subscription was confirmed */

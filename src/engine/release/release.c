@@ -33,6 +33,7 @@ static enum yield choose_yield(struct engine *eng, struct lock *lock)
     if (a->handovers >= eng->cfg.handover_limit ||
         since_ms - a->checked_after_ms >= HANDOVER_WINDOW_MS) {
         a->checked_after_ms = (uint32_t)since_ms;
+        a->handovers = 0;
         return YIELD_IF_OTHERS;
     }
     return YIELD_NEVER;

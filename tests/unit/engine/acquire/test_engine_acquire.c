@@ -257,6 +257,27 @@ START_TEST(a_message_that_came_while_nobody_waited_makes_the_next_one_ask)
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
 
+START_TEST(others_are_looked_for_once_in_as_many_handovers_as_the_limit)
+{
+    enum { LIMIT = 64, ROUNDS = 2 };
+
+    hold_job();
+    for (uint64_t conn = 2; conn <= 2 + ROUNDS * LIMIT + 1; conn++) {
+        fixture_lock(&e, conn, "job", FOREVER);
+    }
+    for (uint64_t i = 0; i < ROUNDS * LIMIT + 1; i++) {
+        fixture_unlock(&e, i + 1, "job", (struct hold_req){ 0 });
+        fixture_take_op(&e, OP_RELEASE, &op);
+        ck_assert_int_eq(op.op.release.yield,
+                         i > 0 && i % LIMIT == 0 ? YIELD_IF_OTHERS : YIELD_NEVER);
+        fixture_answer(
+            &e, &op,
+            (struct op_result){ .status = OP_OK, .moved = true, .token = 101 + i });
+        (void)fixture_hears(&e, i + 1, REPLY_INT);
+        (void)fixture_hears(&e, i + 2, REPLY_TOKEN);
+    }
+}
+
 START_TEST(h23_after_a_second_of_handovers_the_lock_is_truly_released)
 {
     hold_job();
