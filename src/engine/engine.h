@@ -323,6 +323,7 @@ bool engine_stopped(const struct engine *eng);
 struct engine_stats {
     uint64_t locks, holds, waiters, ops_in_flight;
     uint64_t grants, handovers, releases, lost, timeouts, renewals;
+    uint64_t yields; /* releases that freed a lock for others, who may be first */
     /* Names that are lent now; loans ever, and of these the ones whose hold got a field
      * of its own, and those that were given back; grants from memory. */
     uint64_t lent, loans, settled, returned, local_grants;

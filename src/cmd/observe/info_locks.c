@@ -21,7 +21,9 @@ void info_locks(struct cmd *c, struct buf *out)
     buf_printf(out, "ops_in_flight:%" PRIu64 "\r\n", s.ops_in_flight);
     buf_printf(out, "grants:%" PRIu64 "\r\nhandovers:%" PRIu64 "\r\n", s.grants,
                s.handovers);
-    buf_printf(out, "releases:%" PRIu64 "\r\nlost:%" PRIu64 "\r\n", s.releases, s.lost);
+    buf_printf(out, "releases:%" PRIu64 "\r\nyields:%" PRIu64 "\r\n", s.releases,
+               s.yields);
+    buf_printf(out, "lost:%" PRIu64 "\r\n", s.lost);
     buf_printf(out, "lent:%" PRIu64 "\r\nloans:%" PRIu64 "\r\n", s.lent, s.loans);
     buf_printf(out, "loans_settled:%" PRIu64 "\r\nloans_returned:%" PRIu64 "\r\n",
                s.settled, s.returned);

@@ -62,6 +62,10 @@ static void add_lock_events(const struct engine_stats *n, struct buf *out)
                  n->returned);
     prom_counter(out, "latchd_releases_total", "Holds that were released.",
                  n->releases);
+    prom_counter(out, "latchd_yields_total",
+                 "Releases that freed a name for waiters elsewhere, while the waiters "
+                 "of this daemon stood back.",
+                 n->yields);
     prom_counter(out, "latchd_losses_total",
                  "Holds that were lost: Redis did not know them any more, their lease "
                  "ran out, or they were freed by force.",

@@ -77,6 +77,7 @@ static void on_freed(struct engine *eng, struct lock *lock, bool yielded)
         return;
     }
     if (yielded) {
+        eng->stats.yields++;
         lock_pause(eng, lock, eng->cfg.handover_pause_ms);
         lock->yielded = true;
     }

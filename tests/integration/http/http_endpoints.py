@@ -155,7 +155,7 @@ def loans_are_counted_and_how_they_end():
             found = parse(stand.get("/metrics"))
             return {key: value(found, f"latchd_{key}") for key in (
                 "names_lent", "loans_total", "loans_settled_total", "loans_returned_total",
-                "local_grants_total", "grants_total")}
+                "local_grants_total", "grants_total", "yields_total")}
 
         def pass_on():
             for _ in range(20):
@@ -180,6 +180,7 @@ def loans_are_counted_and_how_they_end():
         now = counts()
         ended = now["loans_settled_total"] + now["loans_returned_total"]
         assert now["loans_total"] == ended and now["grants_total"] > now["local_grants_total"], now
+        assert now["yields_total"] == 0, now  # there is nobody elsewhere
 
 
 def health_follows_redis():

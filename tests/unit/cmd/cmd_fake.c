@@ -156,6 +156,7 @@ void engine_stats(const struct engine *l, struct engine_stats *ret)
     *ret = (struct engine_stats){ .locks = 5,
                                   .store_up = true,
                                   .lent = 1,
+                                  .yields = 4,
                                   .loans = 6,
                                   .settled = 2,
                                   .returned = 3,

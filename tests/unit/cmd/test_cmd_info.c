@@ -32,6 +32,11 @@ START_TEST(loans_are_told_with_how_they_ended)
                   "loans_returned:3\r\nlocal_grants:70\r\n"));
 }
 
+START_TEST(it_is_told_how_often_waiters_stood_back)
+{
+    ck_assert(has(fake_run(me, "INFO locks"), "\r\nyields:4\r\n"));
+}
+
 START_TEST(commands_are_told_by_outcome)
 {
     const char *out;

@@ -280,6 +280,8 @@ START_TEST(others_are_looked_for_once_in_as_many_handovers_as_the_limit)
 
 START_TEST(h23_after_a_second_of_handovers_the_lock_is_truly_released)
 {
+    struct engine_stats stats;
+
     hold_job();
     fixture_lock(&e, 2, "job", FOREVER);
     fixture_lock(&e, 3, "job", FOREVER);
@@ -294,6 +296,8 @@ START_TEST(h23_after_a_second_of_handovers_the_lock_is_truly_released)
     ck_assert_int_eq(op.op.release.yield, YIELD_ALWAYS);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .release.freed = true });
+    engine_stats(e.engine, &stats);
+    ck_assert_uint_eq(stats.yields, 1);
     engine_on_message(e.engine, SPAN("job"),
                       false); /* our own release is no reason to hurry */
     fixture_collect(&e);
