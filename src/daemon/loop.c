@@ -183,10 +183,9 @@ static void arm_timer(struct server *s)
     (void)uv_timer_start(&s->timer, on_timer, at > now ? at - now : 0, 0);
 }
 
-/* Runs after timers and before the sockets are waited for. */
-static void on_prepare(uv_prepare_t *prepare)
+static void before_wait(void *ctx)
 {
-    struct server *s = prepare->data;
+    struct server *s = ctx;
 
     loop_end(s);
     shutdown_check(s);
@@ -195,28 +194,26 @@ static void on_prepare(uv_prepare_t *prepare)
     }
 }
 
-/* Runs after the sockets. */
-static void on_check(uv_check_t *check)
+static void after_events(void *ctx)
 {
-    loop_end(check->data);
+    loop_end(ctx);
 }
 
-int loop_init(struct server *s)
+void loop_init(struct server *s)
 {
-    int r;
-
     (void)uv_timer_init(&s->loop, &s->timer);
-    (void)uv_prepare_init(&s->loop, &s->prepare);
-    (void)uv_check_init(&s->loop, &s->check);
-    s->timer.data = s->prepare.data = s->check.data = s;
+    s->timer.data = s;
     s->next_alive_ms = s->next_second_ms = s->now_ms;
-    r = uv_prepare_start(&s->prepare, on_prepare);
-    return r < 0 ? r : uv_check_start(&s->check, on_check);
+}
+
+int loop_run(struct server *s)
+{
+    static const struct io_turn TURN = { before_wait, after_events };
+
+    return io_run(&s->io, &TURN, s);
 }
 
 void loop_fini(struct server *s)
 {
     uv_close((uv_handle_t *)&s->timer, NULL);
-    uv_close((uv_handle_t *)&s->prepare, NULL);
-    uv_close((uv_handle_t *)&s->check, NULL);
 }

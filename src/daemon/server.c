@@ -78,12 +78,13 @@ static bool run_loop(struct server *s)
     bool ok = r == 0;
 
     if (ok) {
-        r = loop_init(s);
-        ok = r == 0 && open_signals(s) == 0 && wiring_start(s);
+        s->io.runs = true;
+        loop_init(s);
+        ok = open_signals(s) == 0 && wiring_start(s);
         if (!ok) {
             shutdown_close(s);
         }
-        (void)uv_run(&s->loop, UV_RUN_DEFAULT);
+        ok = loop_run(s) == 0 && ok;
         wiring_free(s);
         io_fini(&s->io);
     }

@@ -49,8 +49,6 @@ struct server {
     struct io io;
 
     uv_timer_t timer;
-    uv_prepare_t prepare;
-    uv_check_t check;
     uv_signal_t signals[SERVER_SIGNALS];
     int signal_count;  /* initialised signal handles */
     uint64_t armed_at; /* deadline of the timer; 0: not set */
@@ -88,7 +86,8 @@ struct server {
 
 /* --- loop.c ----------------------------------------------------------- */
 
-int loop_init(struct server *s);
+void loop_init(struct server *s);
+int loop_run(struct server *s);
 void loop_fini(struct server *s);
 /* Begins a turn of the loop, once: reads the clock, and does what fell due before
  * anything else. */

@@ -11,7 +11,7 @@
 enum { EVENTS_MAX = 512 }; /* events per turn */
 
 struct poller {
-    uv_poll_t poll;
+    uv_poll_t poll; /* unless io_run() waits for the events */
     struct io *io;
     size_t streams;
     int fd;
@@ -29,9 +29,8 @@ static void free_dead(struct io *io)
 
 /* The poller */
 
-static void on_closed(uv_handle_t *handle)
+static void poller_free(struct poller *p)
 {
-    struct poller *p = container_of(handle, struct poller, poll);
     struct io *io = p->io;
 
     (void)close(p->fd);
@@ -40,25 +39,62 @@ static void on_closed(uv_handle_t *handle)
     free_dead(io);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events)
+static void on_closed(uv_handle_t *handle)
 {
-    const struct poller *p = container_of(poll, struct poller, poll);
+    poller_free(container_of(handle, struct poller, poll));
+}
+
+/* Waits for events, and handles those of streams. True: the loop has to run, as it has
+ * events of its own or the time is over. */
+static bool handle_events(const struct poller *p, int timeout_ms)
+{
     struct epoll_event ready[EVENTS_MAX];
+    bool loop_ready = false;
     int count;
 
-    (void)status;
-    (void)events;
     free_dead(p->io);
-    count = epoll_wait(p->fd, ready, EVENTS_MAX, 0);
+    count = epoll_wait(p->fd, ready, EVENTS_MAX, timeout_ms);
     for (int i = 0; i < count; i++) {
         struct stream *s = ready[i].data.ptr;
 
         /* The event of another stream may have closed this one; its memory is still
          * valid. */
-        if (s->fd >= 0) {
+        if (s == NULL) {
+            loop_ready = true;
+        } else if (s->fd >= 0) {
             stream_ready(s, ready[i].events);
         }
     }
+    return loop_ready || count <= 0;
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    (void)handle_events(container_of(poll, struct poller, poll), 0);
+}
+
+/* Has the loop wait for the streams. */
+static int join_loop(struct poller *p)
+{
+    int r = uv_poll_init(p->io->loop, &p->poll, p->fd);
+
+    if (r == 0) {
+        (void)uv_poll_start(&p->poll, UV_READABLE, on_ready); /* cannot fail */
+    }
+    return r;
+}
+
+/* Waits for the loop's own events beside those of streams. */
+static int join_streams(struct poller *p)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+    int fd = uv_backend_fd(p->io->loop);
+
+    return epoll_ctl(p->fd, EPOLL_CTL_ADD, fd, &event) == 0
+               ? 0
+               : uv_translate_sys_error(errno);
 }
 
 static int poller_open(struct io *io)
@@ -73,13 +109,12 @@ static int poller_open(struct io *io)
         free(p);
         return r;
     }
-    r = uv_poll_init(io->loop, &p->poll, p->fd);
+    r = io->runs ? join_streams(p) : join_loop(p);
     if (r != 0) {
         (void)close(p->fd);
         free(p);
         return r;
     }
-    (void)uv_poll_start(&p->poll, UV_READABLE, on_ready); /* cannot fail */
     io->poller = p;
     io->pollers++;
     return 0;
@@ -87,10 +122,45 @@ static int poller_open(struct io *io)
 
 static void poller_leave(struct poller *p)
 {
-    if (--p->streams == 0) {
-        p->io->poller = NULL;
-        uv_close((uv_handle_t *)&p->poll, on_closed);
+    if (--p->streams > 0 || p->io->runs) {
+        return;
     }
+    p->io->poller = NULL;
+    uv_close((uv_handle_t *)&p->poll, on_closed);
+}
+
+/* Running the loop */
+
+static bool has_work(const struct io *io)
+{
+    return uv_loop_alive(io->loop) || io->poller->streams > 0;
+}
+
+/* How long the loop's own handles leave time to wait. */
+static int time_to_wait(const struct io *io)
+{
+    uv_update_time(io->loop);
+    return uv_loop_alive(io->loop) ? uv_backend_timeout(io->loop) : -1;
+}
+
+int io_run(struct io *io, const struct io_turn *turn, void *ctx)
+{
+    int r = io->poller == NULL ? poller_open(io) : 0;
+
+    if (r != 0) {
+        return r;
+    }
+    for (turn->before_wait(ctx); has_work(io); turn->before_wait(ctx)) {
+        int timeout_ms = time_to_wait(io);
+
+        if (handle_events(io->poller, timeout_ms) || timeout_ms == 0) {
+            (void)uv_run(io->loop, UV_RUN_NOWAIT);
+        }
+        turn->after_events(ctx);
+    }
+    poller_free(io->poller);
+    io->poller = NULL;
+    return 0;
 }
 
 /* --- the streams of a poller ----------------------------------------------------- */

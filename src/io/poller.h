@@ -1,11 +1,11 @@
-/* poller: what waits for the sockets of all streams of an io: one epoll set, which is a
- * single handle of the loop, so that a stream needs no handle of its own. Private to
- * io/.
+/* poller: what waits for the sockets of all streams of an io: one epoll set, so that a
+ * stream needs no handle of the loop. Private to io/.
  *
- * It is there while any stream has a socket, and keeps the loop running so long. All
- * events of a turn of the loop come in its poll phase. A stream that was closed is
- * freed before the next events come, or with the poller: never while somebody works
- * with it.
+ * The daemon's io_run() has the loop's own epoll set in that one, and waits for both in
+ * one call. Elsewhere the set is a single handle of the loop, there while any stream
+ * has a socket, and keeps the loop running so long. All events of a turn come together.
+ * A stream that was closed is freed before the next events come, or with the poller:
+ * never while somebody works with it.
  */
 #ifndef LATCHD_IO_POLLER_H
 #define LATCHD_IO_POLLER_H

@@ -2,11 +2,11 @@
  * alike. TLS changes nothing of what is said here: bytes are the text, counted before
  * they are encrypted or after they were decrypted, but for stream_queued().
  *
- * A stream is one heap object with one socket, and all of them share one libuv handle,
- * see poller.h. It lives until stream_close(); the memory goes in a later turn of the
- * loop. After stream_close() no event comes any more. Events come in the loop's poll
- * phase, and none from within one of the functions here, but for io_tick().
- * Dead peers are found by keepalive and TCP_USER_TIMEOUT. */
+ * A stream is one heap object with one socket, and all of them share one epoll set, see
+ * poller.h. It lives until stream_close(); the memory goes in a later turn of the loop.
+ * After stream_close() no event comes any more. Events come one after the other, and
+ * none from within one of the functions here, but for io_tick(). Dead peers are found
+ * by keepalive and TCP_USER_TIMEOUT. */
 #ifndef LATCHD_IO_STREAM_H
 #define LATCHD_IO_STREAM_H
 
@@ -34,6 +34,8 @@ struct io {
     struct poller *poller; /* NULL: no stream has a socket */
     size_t pollers;        /* pollers, including those being closed */
     struct stream *dead;   /* streams to be freed */
+    bool runs; /* io_run() waits for events, not the loop: said before the first stream
+                */
     size_t acceptors;
     int spare_fd; /* reserve for when no file can be opened, see acceptor.h; -1: none */
     char *read_buf;
@@ -50,6 +52,15 @@ int io_init(struct io *io, uv_loop_t *loop);
 /* Frees an io. The last stream must be closed, and the loop must have run until it had
  * nothing to do. */
 void io_fini(struct io *io);
+struct io_turn {
+    void (*before_wait)(void *ctx);
+    void (*after_events)(void *ctx);
+};
+
+/* Runs the loop of an io with `runs` until it has no handle and no stream: waits for
+ * the events of both in one call, where uv_run() needs two. 0 or a UV_E* code. */
+int io_run(struct io *io, const struct io_turn *turn, void *ctx)
+    __attribute__((warn_unused_result));
 /* Called after each turn of the loop: lets deferred handshakes go on. */
 void io_end_turn(struct io *io);
 /* Called about once a second: ends handshakes that take too long. */

@@ -115,8 +115,8 @@ void net_stats(const struct net *n, struct net_stats *ret);
  * turn. True: some ran, and their effects can be done in the same turn. */
 bool net_run(struct net *n);
 /* Ends a loop turn: runs requests as net_run(), writes all replies, frees closed
- * conns. Must be called after each turn of the loop, from a prepare or check handle,
- * and never from a function of the handler. */
+ * conns. Must be called after the events of each turn of the loop, and never from a
+ * function of the handler. */
 void net_end_turn(struct net *n);
 /* Closes the listeners: no new connections. */
 void net_stop_listening(struct net *n);
