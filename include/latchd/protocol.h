@@ -36,14 +36,16 @@
 #define LATCHD_LEASE_MIN_MS 100
 #define LATCHD_KEEP_DEFAULT_MS 2000
 #define LATCHD_HEARTBEAT_MIN_MS 200
-#define LATCHD_HEARTBEAT_MAX_MS 60000     /* of 16 bits */
-#define LATCHD_DATA_MAX 4096              /* of LOCK ... DATA */
-#define LATCHD_MLOCK_MAX 1000             /* names of one MLOCK */
-#define LATCHD_PRIORITY_MAX 9             /* of LOCK ... PRIORITY */
-#define LATCHD_QUEUE_MAX 1000000000       /* of LOCK ... QUEUE */
-#define LATCHD_PERMITS_MAX 1000           /* permits of one LOCK */
-#define LATCHD_LIMIT_MAX 2147483647       /* permits of one semaphore */
-#define LATCHD_TOKEN_MAX 9007199254740992 /* 2^53: exact in every JSON number */
+#define LATCHD_HEARTBEAT_MAX_MS 60000        /* of 16 bits */
+#define LATCHD_DATA_MAX 4096                 /* of LOCK ... DATA */
+#define LATCHD_MLOCK_MAX 1000                /* names of one MLOCK */
+#define LATCHD_PRIORITY_MAX 9                /* of LOCK ... PRIORITY */
+#define LATCHD_QUEUE_MAX 1000000000          /* of LOCK ... QUEUE */
+#define LATCHD_PERMITS_MAX 1000              /* permits of one LOCK */
+#define LATCHD_LIMIT_MAX 2147483647          /* permits of one semaphore */
+#define LATCHD_LATCH_MAX 9223372036854775807 /* what a latch is set to: a long */
+#define LATCHD_COUNTED_MAX 100000            /* IDs that one latch remembers */
+#define LATCHD_TOKEN_MAX 9007199254740992    /* 2^53: exact in every JSON number */
 
 /* A request is remembered as over for this long by the daemon that ended it. */
 #define LATCHD_OVER_MS 300000

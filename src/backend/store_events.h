@@ -38,7 +38,8 @@ struct store_listener {
     void (*on_unsubscribed_all)(void *ctx);
     /* On the channel of that name, or on that of a member of its fair queue: then
      * whoever the member belongs to, `n` and `{n}` are both told. */
-    void (*on_message)(void *ctx, struct span name, enum lock_class lock_class);
+    void (*on_message)(void *ctx, struct span name, enum lock_class lock_class,
+                       struct span payload);
     /* Announcements of daemons are received from now on; also after each reconnect. */
     void (*on_listening)(void *ctx);
     void (*on_announced)(void *ctx, struct span text);

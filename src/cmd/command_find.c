@@ -75,7 +75,8 @@ bool command_is_lock(const struct command *c)
 
 bool command_may_wait(const struct command *c)
 {
-    return command_is_lock(c) || (c != NULL && c->run == cmd_leader);
+    return command_is_lock(c) ||
+           (c != NULL && (c->run == cmd_leader || c->run == cmd_latch_await));
 }
 
 bool command_is_sub(const struct command *c)

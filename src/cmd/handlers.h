@@ -28,6 +28,10 @@ bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
 command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlock;
 /* cmd_lockinfo.c */
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
+/* cmd_latch.c */
+command_fn cmd_latch_await, cmd_latch_count, cmd_latch_delete, cmd_latch_info,
+    cmd_latch_set;
+
 /* cmd_leader.c */
 command_fn cmd_leader;
 /* cmd_semaphore.c */

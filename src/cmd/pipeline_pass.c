@@ -29,6 +29,8 @@ static command_fn *const HARMLESS[] = {
     cmd_command_info,
     cmd_command_list,
     cmd_command_docs,
+    cmd_latch_await,
+    cmd_latch_info,
     cmd_leader,
     cmd_lockinfo,
     cmd_locks,

@@ -23,6 +23,23 @@ const char *lock_error_word(enum lock_error error)
     return ERROR_WORDS[error];
 }
 
+/* LATCH INFO */
+static void latch_write(struct buf *out, int proto, const struct effect_reply *reply)
+{
+    static const char *const STATES[] = {
+        [LATCH_NONE] = "none", [LATCH_SET] = "set",   [LATCH_OPEN] = "open",
+        [LATCH_GONE] = "gone", [LATCH_LOST] = "lost",
+    };
+
+    resp_map(out, proto, 3);
+    resp_bulk_str(out, "left");
+    resp_int(out, reply->value);
+    resp_bulk_str(out, "state");
+    resp_bulk_str(out, STATES[reply->latch_state]);
+    resp_bulk_str(out, "waiting");
+    resp_int(out, (int64_t)reply->waiting);
+}
+
 void reply_write(const struct cmd *c, struct buf *out, const struct client *client,
                  const struct library_call *library, const struct effect_reply *reply)
 {
@@ -55,6 +72,9 @@ void reply_write(const struct cmd *c, struct buf *out, const struct client *clie
         resp_int(out, (int64_t)reply->token);
         resp_bulk(out, reply->text);
         resp_bulk(out, reply->data);
+        break;
+    case REPLY_LATCH:
+        latch_write(out, client->proto, reply);
         break;
     case REPLY_UNREACHED: /* handled by the pipeline, never written */
         break;

@@ -132,11 +132,12 @@ static void on_unsubscribed_all(void *ctx)
     engine_on_subscriptions_lost(s->engine);
 }
 
-static void on_message(void *ctx, struct span name, enum lock_class lock_class)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class,
+                       struct span payload)
 {
     struct server *s = ctx;
 
-    engine_on_message(s->engine, name, lock_class);
+    engine_on_message(s->engine, name, lock_class, payload);
 }
 
 static void on_listening(void *ctx)

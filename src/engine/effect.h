@@ -9,6 +9,7 @@
 
 #include "engine/lock_kind.h"
 #include "engine/op.h"
+#include "engine/op_result.h"
 #include "util/span.h"
 
 #include <stdbool.h>
@@ -48,6 +49,7 @@ enum reply_kind {
     REPLY_ERROR,  /* error, text */
     REPLY_INFO,   /* LOCKINFO: info */
     REPLY_LEADER, /* LEADER: token, text (the owner), data */
+    REPLY_LATCH,  /* LATCH INFO: value (what is left), latch_state, waiting */
     REPLY_TOKENS, /* MLOCK: tokens, with one grant number for all of them */
     /* Of a batch: a LOCK before this one was not granted, so this one counts as never
      * sent, and must be sent again when all before it have been answered. */
@@ -161,6 +163,8 @@ struct effect_reply {
      * LOCKINFO's WRONGTYPE: `value` is the PTTL of what is there, and this the value if
      * it is a short string; else without a pointer */
     struct span data;
+    enum latch_state latch_state;
+    size_t waiting;
     const struct lock_info *info;
     const uint64_t *tokens;
     size_t token_count;

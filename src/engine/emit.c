@@ -90,6 +90,16 @@ void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
     r->data = data.ptr == NULL ? data : effects_copy(&eng->fx, data);
 }
 
+void emit_latch(struct engine *eng, struct call_ref to, const struct latch_told *told,
+                size_t waiting)
+{
+    struct effect_reply *r = add_reply(eng, to, REPLY_LATCH);
+
+    r->value = told->value;
+    r->latch_state = told->state;
+    r->waiting = waiting;
+}
+
 void emit_leader(struct engine *eng, struct call_ref to, const struct leader *leader)
 {
     struct effect_reply *r = add_reply(eng, to, REPLY_LEADER);

@@ -31,6 +31,10 @@ struct waiter;
 #define TEXT_NO_WAITER SPAN("no such waiter")
 #define TEXT_OTHER_DATA SPAN("that owner or ID has it with other DATA")
 #define TEXT_NOT_NEXT SPAN("TO hands over plain and write locks, without a fair queue")
+#define TEXT_NO_LATCH SPAN("no such latch")
+#define TEXT_LATCH_GONE                                                                \
+    SPAN("gone: the latch was deleted or lost, or opened where nobody here saw it")
+#define TEXT_LATCH_FULL SPAN("the latch remembers no more IDs")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
 #define TEXT_NO_ROOM SPAN("max-waiters reached")
@@ -49,6 +53,9 @@ void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
 /* WRONGTYPE, with what is there: its PTTL, and the value of a string. */
 void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
                      struct span data);
+/* LATCH INFO. */
+void emit_latch(struct engine *eng, struct call_ref to, const struct latch_told *told,
+                size_t waiting);
 void emit_leader(struct engine *eng, struct call_ref to, const struct leader *leader);
 /* For those who have subscribed. */
 void emit_leader_change(struct engine *eng, struct span name,

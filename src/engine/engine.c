@@ -12,8 +12,9 @@
 #include "engine/hold/pending_request.h"
 #include "engine/hold/recent_asks.h"
 #include "engine/hold/renew_queue.h"
+#include "engine/latch/count_log.h"
+#include "engine/latch/latch_watch.h"
 #include "engine/leader/followed_names.h"
-#include "engine/leader/leader_followers.h"
 #include "engine/leader/leader_watch.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -28,6 +29,7 @@
 #include "engine/session.h"
 #include "engine/timer.h"
 #include "engine/wait/waiter.h"
+#include "engine/watch/name_watch.h"
 #include "util/alloc.h"
 #include "util/heap.h"
 #include "util/list.h"
@@ -62,7 +64,9 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->unsent);
     list_init(&eng->waiting_for_store);
     list_init(&eng->infos);
-    list_init(&eng->leader_watches);
+    list_init(&eng->leader_watches.list);
+    list_init(&eng->latch_watches.list);
+    count_log_init(&eng->count_log);
     list_init(&eng->over);
     list_init(&eng->ended);
     list_init(&eng->fair_left);
@@ -127,6 +131,7 @@ void engine_free(struct engine *eng)
         return;
     }
     mlocks_free(eng);
+    count_log_free(eng);
     TABLE_FOREACH(n, &walk, &eng->inflight_ops)
     {
         inflight_free(eng, container_of(n, struct inflight_op, op));
@@ -147,6 +152,7 @@ void engine_free(struct engine *eng)
         free_pending_releases(eng, lock);
         loan_drop(eng, lock);
         leader_watch_free(eng, lock);
+        latch_watch_free(eng, lock);
         lock_free(eng, lock);
     }
     requests_free(eng);
@@ -226,9 +232,11 @@ static void fire_timer(struct engine *eng, struct timer *t)
     case TIMER_LOAN:
         lock_touch(eng, container_of(t, struct loan, timer)->lock);
         break;
-    case TIMER_LEADER:
-        leader_watch_on_timer(eng, container_of(t, struct leader_watch, timer));
+    case TIMER_WATCH:
+        name_watch_note(eng, container_of(t, struct name_watch, timer));
         break;
+    case TIMER_COUNT_LOG:
+        break; /* count_log_send() comes next */
     case TIMER_PEERS:
         if (peers_on_timer(eng)) {
             engine_on_store_up(eng, false);
@@ -275,7 +283,8 @@ void engine_stop(struct engine *eng)
     eng->stopping = true;
     peers_leave(eng);
     mlock_stop(eng);
-    leader_end_waits(eng);
+    watch_set_stop(eng, &eng->leader_watches);
+    watch_set_stop(eng, &eng->latch_watches);
     LIST_FOREACH(it, &eng->loans)
     {
         lock_touch(eng, container_of(it, struct loan, in_all)->lock);

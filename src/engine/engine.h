@@ -217,6 +217,21 @@ struct leader_req {
 };
 
 void engine_leader(struct engine *eng, const struct leader_req *req);
+
+enum latch_word { LATCH_SETS, LATCH_COUNTS, LATCH_AWAITS, LATCH_DELETES, LATCH_INFO };
+
+/* A LATCH command. */
+struct latch_req {
+    struct call_ref from;
+    enum latch_word word;
+    struct span name;
+    struct span id;   /* SET, COUNT: sent again, it does nothing more; or empty */
+    int64_t count;    /* SET: from 1 */
+    uint64_t wait_ms; /* AWAIT, if has_wait; else it waits for ever */
+    bool has_wait;
+};
+
+void engine_latch(struct engine *eng, const struct latch_req *req);
 /* Whether anybody hears EFFECT_LEADER of that name; nobody at first. */
 void engine_follow(struct engine *eng, struct span name, bool heard);
 
@@ -293,8 +308,8 @@ void engine_on_subscribed(struct engine *eng, struct span name,
 void engine_on_subscriptions_lost(struct engine *eng);
 /* A message came on the channel of that name, or on the channel of one of this
  * instance's members of the name's fair queue. */
-void engine_on_message(struct engine *eng, struct span name,
-                       enum lock_class lock_class);
+void engine_on_message(struct engine *eng, struct span name, enum lock_class lock_class,
+                       struct span payload);
 
 /* --- the other daemons ------------------------------------------------------------ */
 
@@ -352,6 +367,9 @@ struct engine_stats {
     uint64_t other_daemons;      /* daemons that are known to use this Redis */
     uint64_t followers;          /* LEADERs that wait */
     uint64_t followed_names;     /* names whose leaders clients here follow */
+    uint64_t awaits;             /* LATCH AWAITs that wait */
+    uint64_t awaited_latches;    /* that they wait for */
+    uint64_t latch_counts;       /* COUNTs of latches that were answered */
     bool store_up;
 };
 

@@ -21,9 +21,11 @@
 #include "engine/effect.h"
 #include "engine/engine.h"
 #include "engine/hold/renew_queue.h"
+#include "engine/latch/count_log.h"
 #include "engine/op.h"
 #include "engine/recovery/peers.h"
 #include "engine/timer.h"
+#include "engine/watch/name_watch.h"
 #include "util/heap.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -79,14 +81,14 @@ struct engine {
     struct list restores; /* holds that have to be put back */
     struct list holds;
     struct list waiters;
-    struct list to_send;           /* pending requests, which the scheduler sends */
-    struct list unsent;            /* ops in flight, the same */
-    struct list waiting_for_store; /* pending requests, sent when Redis is up */
-    struct list infos;             /* pending LOCKINFOs */
-    struct list leader_watches;    /* see leader_watch.h */
-    size_t leader_watch_count;
-    size_t follower_count; /* pending LEADERs */
-    struct table followed; /* see followed_names.h */
+    struct list to_send;             /* pending requests, which the scheduler sends */
+    struct list unsent;              /* ops in flight, the same */
+    struct list waiting_for_store;   /* pending requests, sent when Redis is up */
+    struct list infos;               /* pending LOCKINFOs */
+    struct watch_set leader_watches; /* see leader_watch.h */
+    struct watch_set latch_watches;  /* see latch_watch.h */
+    struct count_log count_log;      /* see count_log.h */
+    struct table followed;           /* see followed_names.h */
     /* a hold has become uncertain: pending_info_hurry() is to run */
     bool hold_became_uncertain;
     struct list over;

@@ -9,6 +9,7 @@
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/wait/waiter.h"
+#include "engine/watch/name_watch.h"
 #include "latchd/protocol.h"
 #include "util/pool.h"
 
@@ -58,6 +59,9 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
     }
     if (w->call != NULL) {
         w->call->in_flight = NULL;
+    }
+    if (w->watch != NULL) {
+        w->watch->look = NULL;
     }
     if (w->kind == INFLIGHT_RESTORE) {
         eng->restores_in_flight--;

@@ -17,7 +17,9 @@ struct engine;
 struct entry;
 struct hold;
 struct lock;
+struct logged_count;
 struct loss_check;
+struct name_watch;
 struct pending_release;
 struct pending_request;
 struct renew_queue;
@@ -32,7 +34,9 @@ enum inflight_kind {
     INFLIGHT_ATTACH,
     INFLIGHT_INSPECT,
     INFLIGHT_LIMIT,
-    INFLIGHT_LEADER,
+    INFLIGHT_WATCH,
+    INFLIGHT_LATCH,
+    INFLIGHT_COUNT_AGAIN,
     INFLIGHT_QUEUE,
     INFLIGHT_LEAVE,
     INFLIGHT_RESTORE,
@@ -57,6 +61,8 @@ struct inflight_op {
     bool claimed_before; /* the waiter is gone, and an earlier op may have granted */
     struct pending_release *release;
     struct pending_request *call;
+    struct name_watch *watch;      /* WATCH; NULL: gone */
+    struct logged_count *counted;  /* COUNT_AGAIN; NULL: gone */
     struct hold *hold;             /* RESTORE; NULL: gone */
     struct renewal_item *renewing; /* RENEW */
     size_t hold_count;

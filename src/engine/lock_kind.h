@@ -13,6 +13,7 @@ enum lock_class {
     CLASS_PLAIN,     /* plain and fair locks */
     CLASS_RW,        /* read and write locks */
     CLASS_SEMAPHORE, /* permits */
+    CLASS_LATCH,     /* counted down; nobody holds it */
     LOCK_CLASSES,
 };
 

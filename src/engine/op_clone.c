@@ -89,6 +89,9 @@ static void each_span(struct op *op, span_fn *fn, void *ctx)
     case OP_LEAVE:
         each_of_queue(&op->queue, fn, ctx);
         break;
+    case OP_LATCH:
+        fn(ctx, &op->latch.request);
+        break;
     case OP_INSPECT:
     case OP_LIMIT:
         break;
@@ -142,6 +145,7 @@ static size_t size_of_lists(const struct op *op)
     case OP_ATTACH:
     case OP_INSPECT:
     case OP_LIMIT:
+    case OP_LATCH:
         break;
     }
     return 0;

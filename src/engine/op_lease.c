@@ -11,6 +11,8 @@ bool op_extends_lease(const struct op *op)
         return true;
     case OP_RELEASE:
         return op->release.has_next;
+    case OP_LATCH:
+        return op->latch.verb == LATCH_TO_SET || op->latch.verb == LATCH_TO_COUNT;
     case OP_INSPECT:
     case OP_QUEUE:
     case OP_LEAVE:
@@ -39,6 +41,7 @@ bool op_result_extends_lease(enum op_kind kind, const struct op_result *r)
     case OP_ACQUIRE:
     case OP_ATTACH:
     case OP_RESTORE:
+    case OP_LATCH:
         return true;
     case OP_ACQUIRE_BATCH:
         return r->batch.count > 0 && r->batch.results[0].status == OP_OK;

@@ -1,4 +1,5 @@
-/* op_lease: which ops, and which of their results, grant or extend a lease. With
+/* op_lease: which ops, and which of their results, grant or extend a lease, or change
+ * a latch. With
  * `min-replicas` only those must be acknowledged by replicas, and only those can be
  * OP_NOREPLICAS. Pure functions. */
 #ifndef LATCHD_ENGINE_OP_LEASE_H

@@ -22,6 +22,7 @@ enum op_status {
     OP_NOSEMAPHORE, /* there is none, and the claim has no limit to make it with */
     OP_BEYOND,      /* the semaphore has fewer permits than the claim wants */
     OP_OTHER_DATA,  /* the claim's owner holds already, with other data */
+    OP_FULL,        /* the latch remembers as many requests as it may */
     OP_BEHIND,      /* `propose` is not above the last token, which is `token` */
     /* the name is a lock of another class, or other data */
     OP_WRONGTYPE,
@@ -42,6 +43,19 @@ enum renew_result {
     RENEW_ELSEWHERE, /* another instance keeps the hold; its TTL was not touched */
     RENEW_WRONGTYPE, /* the name is of another type by now: lost */
     RENEW_UNKNOWN,   /* too few masters of a quorum could be asked about it */
+};
+
+/* LOST: the latch was set, is not there any more, and nobody saw it end: Redisson has
+ * opened or deleted it, or Redis has lost it. */
+enum latch_state { LATCH_NONE, LATCH_SET, LATCH_OPEN, LATCH_GONE, LATCH_LOST };
+
+/* What a LATCH op found or made. */
+struct latch_told {
+    int64_t value;
+    enum latch_state state;
+    uint64_t generation; /* 0: none is known */
+    uint64_t last_gone;  /* of those before, the last one that was deleted.. */
+    uint64_t last_lost;  /* ..and the last one that was LOST */
 };
 
 /* One owner found by OP_INSPECT. */
@@ -100,6 +114,7 @@ struct op_result {
             bool freed;  /* nobody holds now, `0` was published */
             bool shared; /* a read lock is left where a writer was */
         } release;
+        struct latch_told latch;
         struct {
             bool restored; /* the hold was missing */
         } restore;

@@ -5,11 +5,11 @@
 #include "engine/engine.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/pending_request.h"
-#include "engine/leader/leader_followers.h"
 #include "engine/multi/mlock.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session.h"
 #include "engine/wait/waiter.h"
+#include "engine/watch/name_watch.h"
 #include "util/list.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -150,7 +150,7 @@ bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error)
         return true;
     }
     if (first == NULL) {
-        bool led = s != NULL && leader_unblock(eng, s, with_error);
+        bool led = s != NULL && name_watch_unblock(eng, s, with_error);
 
         engine_settle(eng);
         return led;

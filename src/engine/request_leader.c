@@ -1,7 +1,6 @@
 /* LEADER, and who listens to its channel. */
 #include "engine/emit.h"
 #include "engine/engine.h"
-#include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/hold/pending_request.h"
 #include "engine/leader/leader_watch.h"
@@ -18,32 +17,15 @@ static void request_leader(struct engine *eng, const struct leader_req *req)
         emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum has no leaders"));
         return;
     }
-    if (eng->stopping) {
-        emit_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
-        return;
-    }
-    if (eng->follower_count >= eng->cfg.max_waiters) {
-        emit_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
+    if (name_watch_refuses(eng, req->from)) {
         return;
     }
     w = leader_watch_get(eng, lock_get(eng, req->name));
-    c = pending_request_new(eng, PENDING_LEADER, w->lock, &as);
-    c->has_after = req->has_after;
+    c = pending_request_new(eng, PENDING_FOLLOWER, w->watch.lock, &as);
+    c->waits_for_change = req->has_after;
     c->after = req->after;
-    c->asked_op = eng->next_op;
-    c->wait_until = req->has_wait    ? eng->now + req->wait_ms
-                    : req->has_after ? UINT64_MAX
-                                     : eng->now;
-    list_append(&w->followers, &c->in_waiting);
-    w->is_due = true;
-    if (c->wait_until == UINT64_MAX) {
-        timer_stop(eng, &c->timer);
-    } else if (c->wait_until > c->deadline) {
-        c->deadline = c->wait_until;
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
-    } else if (c->wait_until > eng->now) {
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->wait_until);
-    }
+    name_watch_follow(eng, &w->watch, c, req->wait_ms,
+                      req->has_wait || !req->has_after);
 }
 
 void engine_leader(struct engine *eng, const struct leader_req *req)

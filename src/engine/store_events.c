@@ -6,6 +6,8 @@
 #include "engine/hold/hold.h"
 #include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
+#include "engine/latch/count_log.h"
+#include "engine/latch/latch_watch.h"
 #include "engine/leader/followed_names.h"
 #include "engine/leader/leader_watch.h"
 #include "engine/lock/last_answer.h"
@@ -64,6 +66,8 @@ void engine_on_store_up(struct engine *eng, bool same_server)
             restore_lock(eng, lock);
         }
         release_log_replay(eng, NULL, NULL);
+        count_log_replay(eng, NULL, NULL);
+        latch_watches_distrust(eng);
         fair_left_again(eng, NULL, NULL);
     }
     peers_greet(eng);
@@ -89,7 +93,8 @@ bool engine_is_up(const struct engine *eng)
 void engine_on_store_down(struct engine *eng)
 {
     peers_forget_asking(eng);
-    leader_watches_doubt(eng);
+    watch_set_doubt(eng, &eng->leader_watches);
+    watch_set_doubt(eng, &eng->latch_watches);
     eng->up = false;
 }
 
@@ -132,8 +137,11 @@ void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *
         }
     }
     release_log_replay(eng, concerns, ctx);
+    count_log_replay(eng, concerns, ctx);
     fair_left_again(eng, concerns, ctx);
-    leader_watches_doubt(eng);
+    watch_set_doubt(eng, &eng->leader_watches);
+    watch_set_doubt(eng, &eng->latch_watches);
+    latch_watches_distrust(eng);
     engine_settle(eng);
 }
 
@@ -168,6 +176,7 @@ void engine_on_subscribed(struct engine *eng, struct span name,
     lock_set_sub(lock, SUB_ON);
     lock_open_activity(eng, lock)->sub_op = eng->next_op;
     leader_watch_note(eng, lock);
+    latch_watch_note(eng, lock);
     if (lock_head(lock) != NULL) {
         lock_ask(eng, lock);
     }
@@ -190,7 +199,8 @@ void engine_on_subscriptions_lost(struct engine *eng)
     engine_settle(eng);
 }
 
-void engine_on_message(struct engine *eng, struct span name, enum lock_class lock_class)
+void engine_on_message(struct engine *eng, struct span name, enum lock_class lock_class,
+                       struct span payload)
 {
     struct lock *lock = lock_find(eng, name);
     struct list *it;
@@ -209,6 +219,7 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
     }
     last_answer_over(eng, lock);
     leader_watch_note(eng, lock);
+    latch_watch_on_message(eng, lock, payload);
     loan_doubt(lock);
     if (lock_head(lock) == NULL) {
         engine_settle(eng);

@@ -22,7 +22,8 @@ enum timer_kind {
     TIMER_MLOCK,
     TIMER_PEERS,
     TIMER_LOAN,
-    TIMER_LEADER,
+    TIMER_WATCH,
+    TIMER_COUNT_LOG,
 };
 
 struct timer {

@@ -26,6 +26,7 @@ static const char *const WAYS[] = {
     [OP_ATTACH] = "onwatlkEr",   [OP_RESTORE] = "onewtlkEr",
     [OP_INSPECT] = "olkE",       [OP_QUEUE] = "otlkE",
     [OP_LEAVE] = "otlkE",        [OP_LIMIT] = "obtlkE",
+    [OP_LATCH] = "otlkEr",
 };
 
 static bool can(enum op_kind kind, char how)
@@ -192,6 +193,13 @@ static void well(const struct op *op, char how, uint64_t n, struct answer *a)
     case OP_LIMIT:
         a->r.permits.free = (int64_t)n - 3;
         a->r.permits.limit = n;
+        break;
+    case OP_LATCH:
+        a->r.latch = (struct latch_told){ .value = n,
+                                          .state = n % 5,
+                                          .generation = n / 5 + 1,
+                                          .last_gone = n % 3,
+                                          .last_lost = n % 2 };
         break;
     case OP_QUEUE:
     case OP_LEAVE:

@@ -79,7 +79,7 @@ static void about_redis(char what, struct span rest)
         break;
     case 'm':
     case 'r':
-        engine_on_message(world.engine, rest, what == 'r');
+        engine_on_message(world.engine, rest, what == 'r', SPAN("0"));
         break;
     case 's':
         confirm();

@@ -38,7 +38,9 @@ struct said {
     uint64_t grant;
     uint64_t token; /* of a RENEW that tells it */
     enum lock_error error;
-    struct lock_info info; /* INFO: its numbers; what it points to is gone */
+    enum latch_state latch_state; /* LATCH.. */
+    size_t waiting;               /* ..and this */
+    struct lock_info info;        /* INFO: its numbers; what it points to is gone */
     struct info_hold hold; /* INFO: the first holder, whose owner is in `owner` */
     char owner[64];
     char text[512]; /* of an error; INFO: the fair queue; LEADER: "7,ann,data" */

@@ -90,6 +90,9 @@ static void collect_op(struct engine_fixture *e, const struct op *op)
     case OP_RENEW:
         collect_renew(s, &op->renew);
         break;
+    case OP_LATCH:
+        copy_text(s->entry, sizeof(s->entry), op->latch.request);
+        break;
     case OP_QUEUE:
     case OP_LEAVE:
         collect_queue(s, op);
@@ -142,7 +145,9 @@ static void collect_reply(struct engine_fixture *e, const struct effect_reply *r
                         .value = r->value,
                         .grant = r->grant,
                         .token = r->token,
-                        .error = r->error };
+                        .error = r->error,
+                        .latch_state = r->latch_state,
+                        .waiting = r->waiting };
     copy_text(s->text, sizeof(s->text), r->text);
     if (r->kind == REPLY_INFO) {
         s->info = *r->info;

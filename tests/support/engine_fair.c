@@ -54,6 +54,6 @@ void fair_subscribed(struct engine_fixture *e)
 
 void fair_message(struct engine_fixture *e)
 {
-    engine_on_message(e->engine, SPAN("job"), false);
+    engine_on_message(e->engine, SPAN("job"), false, SPAN("0"));
     fixture_collect(e);
 }

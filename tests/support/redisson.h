@@ -75,6 +75,14 @@ int64_t redisson_write_unlock(const struct redisson *r, const char *name,
                               const char *request);
 int64_t redisson_write_force_unlock(const struct redisson *r, const char *name);
 
+/* RCountDownLatch. */
+const char *redisson_latch_channel(const char *name);
+/* 1: it is set now, 0: one is there. */
+int64_t redisson_latch_set(const struct redisson *r, const char *name, int64_t count);
+void redisson_latch_count(const struct redisson *r, const char *name);
+int64_t redisson_latch_left(const struct redisson *r, const char *name);
+int64_t redisson_latch_delete(const struct redisson *r, const char *name);
+
 /* A connection that listens to one channel. */
 redisContext *redisson_listen(const struct redisson *r, const char *channel);
 /* The next message there is that payload; within 10 s. */

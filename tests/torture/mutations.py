@@ -90,8 +90,8 @@ MUTATIONS = [
     Mutation(
         "no_recheck", "nothing is asked again once the subscription is there", [
             ("engine/store_events.c",
-             "leader_watch_note(eng, lock);\n    if (lock_head(lock) != NULL) {",
-             "leader_watch_note(eng, lock);\n    if (eng->stopping) {"),
+             "latch_watch_note(eng, lock);\n    if (lock_head(lock) != NULL) {",
+             "latch_watch_note(eng, lock);\n    if (eng->stopping) {"),
         ]),
     Mutation(
         "lost_wake", "a release tells nobody", [

@@ -229,13 +229,14 @@ static void on_unsubscribed_all(void *ctx)
 }
 
 /* Every node hears what is published to plain channels. */
-static void on_message(void *ctx, struct span name, enum lock_class lock_class)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class,
+                       struct span payload)
 {
     struct member *m = ctx;
     struct cluster *c = m->cluster;
 
     if (c->owners[slot_of(name)] == m) {
-        c->listener.on_message(c->listener.ctx, name, lock_class);
+        c->listener.on_message(c->listener.ctx, name, lock_class, payload);
     }
 }
 

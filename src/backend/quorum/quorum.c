@@ -198,11 +198,12 @@ static void on_unsubscribed_all(void *ctx)
     }
 }
 
-static void on_message(void *ctx, struct span name, enum lock_class lock_class)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class,
+                       struct span payload)
 {
     struct member *m = ctx;
 
-    m->quorum->listener.on_message(m->quorum->listener.ctx, name, lock_class);
+    m->quorum->listener.on_message(m->quorum->listener.ctx, name, lock_class, payload);
 }
 
 /* --- time ------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@ struct span channel_prefix(enum lock_class lock_class)
         [CLASS_PLAIN] = "redisson_lock__channel:",
         [CLASS_RW] = "redisson_rwlock:",
         [CLASS_SEMAPHORE] = "redisson_sc:",
+        [CLASS_LATCH] = "redisson_countdownlatch__channel__",
     };
 
     return span_str(PREFIXES[lock_class]);
@@ -26,9 +27,10 @@ bool channel_split(struct span channel, enum lock_class *ret_class,
     return false;
 }
 
-bool channel_is_tagged(struct span name)
+bool channel_is_tagged(struct span name, enum lock_class lock_class)
 {
-    return name.len != 0 && memchr(name.ptr, '{', name.len) != NULL;
+    return lock_class != CLASS_LATCH && name.len != 0 &&
+           memchr(name.ptr, '{', name.len) != NULL;
 }
 
 struct span channel_daemons(char out[static CHANNEL_DAEMONS_MAX], unsigned db)
@@ -72,13 +74,13 @@ struct channel_names channel_member_names(const struct channel_member *m,
         return ret;
     }
     name = before_member(m, span_after(channel, prefix.len));
-    if (channel_is_tagged(name)) {
+    if (channel_is_tagged(name, CLASS_PLAIN)) {
         ret.braced = name;
     }
     if (name.len > 2 && name.ptr[0] == '{' && name.ptr[name.len - 1] == '}') {
         struct span inner = span_of(name.ptr + 1, name.len - 2);
 
-        ret.unbraced = channel_is_tagged(inner) ? SPAN_NONE : inner;
+        ret.unbraced = channel_is_tagged(inner, CLASS_PLAIN) ? SPAN_NONE : inner;
     }
     return ret;
 }

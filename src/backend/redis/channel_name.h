@@ -4,9 +4,11 @@
  *   redisson_lock__channel:{N}:<member>   one member of the fair queue
  *   redisson_rwlock:{N}                   read/write locks
  *   redisson_sc:{N}                       semaphores
+ *   redisson_countdownlatch__channel__{N} latches
  *   latchd:daemons:<db>                   what daemons announce to each other
  *
- * `{N}` is N itself where N has a `{`, so the names `n` and `{n}` share their channels.
+ * `{N}` is N itself where N has a `{`, so the names `n` and `{n}` share their channels;
+ * but the channel of a latch has braces around every name.
  * Pure functions over bytes. */
 #ifndef LATCHD_BACKEND_REDIS_CHANNEL_NAME_H
 #define LATCHD_BACKEND_REDIS_CHANNEL_NAME_H
@@ -34,7 +36,7 @@ struct span channel_prefix(enum lock_class lock_class);
 bool channel_split(struct span channel, enum lock_class *ret_class,
                    struct span *ret_text);
 /* Whether N has a `{`, and so needs no braces. */
-bool channel_is_tagged(struct span name);
+bool channel_is_tagged(struct span name, enum lock_class lock_class);
 
 /* The channel of daemons. All databases of a server share all channels, so its name
  * says which database it is for. */

@@ -13,20 +13,30 @@ enum {
     ASKED_MAX = 4096, /* confirmations that may be open */
 };
 
-/* Tells each wanted name of a channel. */
+/* Tells of a message; without payload, that the subscription is confirmed. */
+static void tell_name(const struct store_listener *listener, struct span name,
+                      enum lock_class lock_class, const struct span *payload)
+{
+    if (payload != NULL) {
+        listener->on_message(listener->ctx, name, lock_class, *payload);
+    } else {
+        listener->on_subscribed(listener->ctx, name, lock_class);
+    }
+}
+
 static void tell_channel(struct redis_sub *s, const struct sub_channel *ch,
-                         void (*fn)(void *ctx, struct span name,
-                                    enum lock_class lock_class))
+                         const struct span *payload)
 {
     bool unbraced = ch->want_unbraced;
     enum lock_class lock_class = ch->lock_class;
     struct span text = span_of(ch->text, ch->len);
 
     if (ch->want_braced) {
-        fn(s->listener->ctx, text, lock_class);
+        tell_name(s->listener, text, lock_class, payload);
     }
     if (unbraced && !s->closed) {
-        fn(s->listener->ctx, span_of(text.ptr + 1, text.len - 2), lock_class);
+        tell_name(s->listener, span_of(text.ptr + 1, text.len - 2), lock_class,
+                  payload);
     }
 }
 
@@ -188,7 +198,7 @@ static void on_pong(struct redis_sub *s)
 void sub_confirmed(struct redis_sub *s, struct sub_channel *ch)
 {
     if (ch->open == 0 && ch->asked && (ch->shard_on || !s->has_shards)) {
-        tell_channel(s, ch, s->listener->on_subscribed);
+        tell_channel(s, ch, NULL);
     } else if (is_over(ch)) {
         sub_channel_free(&s->channels, ch);
     }
@@ -206,7 +216,8 @@ static void on_confirmed(struct redis_sub *s, struct sub_channel *ch)
 
 /* ["message", channel, payload], ["subscribe" or "unsubscribe", channel, count], and
  * the same of sharded channels, with an s before the word */
-static void on_push(struct redis_sub *s, struct span word, struct span text)
+static void on_push(struct redis_sub *s, struct span word, struct span text,
+                    struct span payload)
 {
     struct sub_channel *ch = NULL;
     enum lock_class lock_class;
@@ -225,7 +236,7 @@ static void on_push(struct redis_sub *s, struct span word, struct span text)
         if (ch->want_member) {
             sub_on_member(s, text);
         }
-        tell_channel(s, ch, s->listener->on_message);
+        tell_channel(s, ch, &payload);
     } else if (ch->open > 0 && (span_eq(word, SPAN("subscribe")) ||
                                 span_eq(word, SPAN("unsubscribe")))) {
         on_confirmed(s, ch);
@@ -236,12 +247,13 @@ static void on_push(struct redis_sub *s, struct span word, struct span text)
 void sub_on_member(struct redis_sub *s, struct span channel)
 {
     struct channel_names names = channel_member_names(&s->member, channel);
+    const struct span freed = SPAN("0");
 
     if (names.braced.len != 0) {
-        s->listener->on_message(s->listener->ctx, names.braced, false);
+        tell_name(s->listener, names.braced, CLASS_PLAIN, &freed);
     }
     if (names.unbraced.len != 0 && !s->closed) {
-        s->listener->on_message(s->listener->ctx, names.unbraced, false);
+        tell_name(s->listener, names.unbraced, CLASS_PLAIN, &freed);
     }
 }
 
@@ -308,7 +320,7 @@ static void on_reply(void *ctx, const redisReply *reply)
     } else if (reply->elements == 3 && sub_on_daemons(s, texts, count)) {
         ;
     } else if (count >= 2 && reply->elements == 3) {
-        on_push(s, texts[0], texts[1]);
+        on_push(s, texts[0], texts[1], count > 2 ? texts[2] : SPAN_NONE);
     }
 }
 
@@ -363,7 +375,7 @@ void redis_sub_add(struct redis_sub *s, struct span name, enum lock_class lock_c
 {
     struct sub_channel *ch = sub_channel_of(&s->channels, name, lock_class, true);
 
-    if (channel_is_tagged(name)) {
+    if (channel_is_tagged(name, lock_class)) {
         ch->want_braced = true;
     } else {
         ch->want_unbraced = true;
@@ -378,7 +390,7 @@ void redis_sub_remove(struct redis_sub *s, struct span name, enum lock_class loc
     if (ch == NULL) {
         return;
     }
-    if (channel_is_tagged(name)) {
+    if (channel_is_tagged(name, lock_class)) {
         ch->want_braced = false;
     } else {
         ch->want_unbraced = false;

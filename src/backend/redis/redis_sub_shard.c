@@ -169,7 +169,7 @@ void redis_sub_retry(struct redis_sub *s)
 /* Returns the part of a member's channel after the prefix, to be freed. */
 static struct span member_text(struct span name, struct span member)
 {
-    bool tagged = channel_is_tagged(name);
+    bool tagged = channel_is_tagged(name, CLASS_PLAIN);
     struct span parts[] = { tagged ? SPAN_NONE : SPAN("{"), name,
                             tagged ? SPAN(":") : SPAN("}:"), member };
     char *text = xmalloc(name.len + member.len + 3);

@@ -68,7 +68,7 @@ struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
 struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name,
                                    enum lock_class lock_class, bool make)
 {
-    bool tagged = channel_is_tagged(name);
+    bool tagged = channel_is_tagged(name, lock_class);
     size_t len = name.len + (tagged ? 0 : 2);
     struct sub_channel *ch = xcalloc(1, sizeof(*ch) + len);
     struct sub_channel *found;

@@ -5,6 +5,7 @@
 
 #include "backend/redis/redis_command.h"
 #include "backend/script/script_args_fair.h"
+#include "backend/script/script_args_latch.h"
 #include "backend/script/script_args_semaphore.h"
 #include "backend/script/script_args_words.h"
 #include "backend/script/script_select.h"
@@ -366,8 +367,12 @@ static void put_entry_or_loan(struct script_source *from)
 
 static void put_request(struct script_source *from)
 {
+    struct span of_claim = from->claim != NULL && is_known_by_request(from->claim)
+                               ? from->claim->entry
+                               : SPAN_NONE;
+
     command_word(from->out,
-                 is_known_by_request(from->claim) ? from->claim->entry : SPAN_NONE);
+                 from->op->kind == OP_LATCH ? from->op->latch.request : of_claim);
 }
 
 static void put_has_keeper(struct script_source *from)

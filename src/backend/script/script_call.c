@@ -179,6 +179,18 @@ static enum lua_id prepare_restore(struct script_source *from)
     return SCRIPTS[from->op->lock_class];
 }
 
+static enum lua_id prepare_latch(const struct script_source *from)
+{
+    static const enum lua_id SCRIPTS[] = {
+        [LATCH_TO_SET] = LUA_LATCH_SET,
+        [LATCH_TO_COUNT] = LUA_LATCH_COUNT,
+        [LATCH_TO_DELETE] = LUA_LATCH_DELETE,
+        [LATCH_TO_LOOK] = LUA_LATCH_LOOK,
+    };
+
+    return SCRIPTS[from->op->latch.verb];
+}
+
 /* Which script does it, of what it is written. */
 static enum lua_id prepare_op(struct script_source *from)
 {
@@ -203,6 +215,8 @@ static enum lua_id prepare_op(struct script_source *from)
         return LUA_FAIR_LEAVE;
     case OP_LIMIT:
         return LUA_SEM_LIMIT;
+    case OP_LATCH:
+        return prepare_latch(from);
     case OP_INSPECT:
         break;
     }

@@ -86,6 +86,17 @@ static void put_holds_key(struct script_source *from)
     command_key(from->out, "latchd:holds:", from->name, SPAN_NONE);
 }
 
+/* Beside Redisson's counter of a latch: its mark, and who has counted. */
+static void put_latch_key(struct script_source *from)
+{
+    command_key(from->out, "latchd:latch:", from->name, SPAN_NONE);
+}
+
+static void put_counted_key(struct script_source *from)
+{
+    command_key(from->out, "latchd:counted:", from->name, SPAN_NONE);
+}
+
 static void put_queue(struct script_source *from)
 {
     command_key(from->out, "redisson_lock_queue:", from->name, SPAN_NONE);
@@ -158,6 +169,15 @@ static void put_tombstone_of(struct script_source *from)
 static void put_reader_of(struct script_source *from)
 {
     command_key(from->out, "latchd:reader:", from->name, SPAN(":"));
+}
+
+/* Redisson puts braces around every name here, also one that has a brace. */
+static void put_latch_channel(struct script_source *from)
+{
+    struct span parts[] = { channel_prefix(CLASS_LATCH), SPAN("{"), from->name,
+                            SPAN("}") };
+
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 static void put_channel(struct script_source *from)

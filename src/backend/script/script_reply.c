@@ -24,6 +24,7 @@ static const struct {
     { SPAN("UNTRIED"), OP_UNTRIED },
     { SPAN("NOSEMAPHORE"), OP_NOSEMAPHORE },
     { SPAN("BEYOND"), OP_BEYOND },
+    { SPAN("FULL"), OP_FULL },
     { SPAN("OTHERDATA"), OP_OTHER_DATA },
 };
 
@@ -338,6 +339,9 @@ static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count
         break;
     case OP_LEAVE:
         ret->result.fair = reply_flag(r);
+        break;
+    case OP_LATCH:
+        reply_latch(r, &ret->result.latch);
         break;
     }
 }

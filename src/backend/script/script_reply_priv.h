@@ -26,6 +26,9 @@ uint64_t reply_known_token(struct reply_reader *r);
 /* How many permits a semaphore has. */
 uint32_t reply_limit(struct reply_reader *r);
 
+/* What the scripts of latches tell after their OK. */
+void reply_latch(struct reply_reader *r, struct latch_told *ret);
+
 /* What inspect.lua told after its OK. */
 void reply_inspected(struct reply_reader *r, struct script_result *ret);
 

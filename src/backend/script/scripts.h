@@ -31,6 +31,10 @@ enum lua_id {
     LUA_SEM_ATTACH,
     LUA_SEM_RESTORE,
     LUA_SEM_LIMIT,
+    LUA_LATCH_SET,
+    LUA_LATCH_COUNT,
+    LUA_LATCH_DELETE,
+    LUA_LATCH_LOOK,
     LUA_COUNT,
 };
 

@@ -13,8 +13,10 @@ bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
 {
     char text[ARGS_ERROR_ROOM];
 
-    if (!lock_args_parse(syntax, &ctx->cmd->limits, ctx->argv + 1, ctx->argc - 1, ret,
-                         text)) {
+    size_t head = command_is_sub(ctx->command) ? 2 : 1;
+
+    if (!lock_args_parse(syntax, &ctx->cmd->limits, ctx->argv + head, ctx->argc - head,
+                         ret, text)) {
         ctx_error(ctx, LATCHD_ERR, "%s", text);
         return false;
     }
@@ -100,6 +102,7 @@ bool ctx_tries_once(struct command_ctx *ctx)
         { cmd_lock, &SYNTAX_LOCK, "LOCK" },
         { cmd_mlock, &SYNTAX_MLOCK, "MLOCK" },
         { cmd_leader, &SYNTAX_LEADER, "LEADER with AFTER" },
+        { cmd_latch_await, &SYNTAX_LATCH_AWAIT, "LATCH AWAIT" },
     };
     struct lock_args args;
     size_t i = 0;

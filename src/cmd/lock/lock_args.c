@@ -72,7 +72,25 @@ static bool read_name(struct lock_parse *p, struct span name, size_t number)
         return lock_parse_reject(
             p, "%s must have no brace, or one {tag}, in a Redis Cluster", which);
     }
+    if (p->limits->one_tag && (p->syntax->rules & RULE_NO_BRACE) != 0 &&
+        (memchr(name.ptr, '{', name.len) != NULL ||
+         memchr(name.ptr, '}', name.len) != NULL)) {
+        return lock_parse_reject(
+            p, "%s of a latch must have no brace in a Redis Cluster", which);
+    }
     p->args->name = name;
+    return true;
+}
+
+static bool read_latch_count(struct lock_parse *p, const struct span *argv, size_t argc)
+{
+    uint64_t count = 0;
+
+    if (argc == 0 || !parse_u64(argv[0], LATCHD_LATCH_MAX, &count) || count == 0) {
+        return lock_parse_reject(p, "the count must be 1..%" PRIu64,
+                                 (uint64_t)LATCHD_LATCH_MAX);
+    }
+    p->args->latch_count = (int64_t)count;
     return true;
 }
 
@@ -229,6 +247,10 @@ bool lock_args_parse(const struct lock_syntax *syntax, const struct cmd_limits *
         if (!read_names(&p, argv, argc, &at)) {
             return false;
         }
+    }
+    if ((syntax->rules & RULE_LATCH_COUNT) != 0 &&
+        !read_latch_count(&p, argv + at++, argc - 1)) {
+        return false;
     }
     for (; at < argc; at += used) {
         if (!lock_option_read(&p, argv, argc, at, &used)) {

@@ -65,6 +65,11 @@ enum lock_rule {
     RULE_MAX_WAIT = 1 << 2,
     RULE_NAMES = 1 << 3, /* the count, then as many names, none of them twice */
     RULE_TAKES = 1 << 4, /* may begin a hold: some names are refused here only */
+    /* the second argument is what a latch is set to */
+    RULE_LATCH_COUNT = 1 << 5,
+    /* in a Redis Cluster no name with a brace: Redisson's channel of a latch would be
+     * in another slot */
+    RULE_NO_BRACE = 1 << 6,
 };
 
 struct lock_syntax {
@@ -74,8 +79,8 @@ struct lock_syntax {
 };
 
 extern const struct lock_syntax SYNTAX_LOCK, SYNTAX_UNLOCK, SYNTAX_RENEW, SYNTAX_CANCEL,
-    SYNTAX_FORCEUNLOCK, SYNTAX_LEADER, SYNTAX_LOCKINFO, SYNTAX_LOCKS, SYNTAX_MLOCK,
-    SYNTAX_WAITERS;
+    SYNTAX_FORCEUNLOCK, SYNTAX_LATCH_AWAIT, SYNTAX_LEADER, SYNTAX_LOCKINFO,
+    SYNTAX_LOCKS, SYNTAX_MLOCK, SYNTAX_WAITERS;
 
 /* Spans point into the arguments. Options that were not given are 0 or empty. */
 struct lock_args {
@@ -102,6 +107,7 @@ struct lock_args {
     uint32_t limit; /* OF */
     uint32_t queue_max;
     uint8_t priority;
+    int64_t latch_count;
     uint64_t count; /* ARGS_COUNT_DEFAULT if not given */
 };
 

@@ -71,6 +71,9 @@ void info_redis(struct cmd *c, struct buf *out)
                s.failovers, s.quarantine_left_ms);
     buf_printf(out, "followers:%" PRIu64 "\r\n", s.followers);
     buf_printf(out, "followed_names:%" PRIu64 "\r\n", s.followed_names);
+    buf_printf(out, "awaits:%" PRIu64 "\r\nawaited_latches:%" PRIu64 "\r\n", s.awaits,
+               s.awaited_latches);
+    buf_printf(out, "latch_counts:%" PRIu64 "\r\n", s.latch_counts);
     buf_printf(out, "other_daemons:%" PRIu64 "\r\n", s.other_daemons);
     buf_printf(out,
                "holds_restoring:%" PRIu64 "\r\nholds_restored:%" PRIu64

@@ -35,6 +35,11 @@ static void add_lock_counts(const struct engine_stats *n, struct buf *out)
     prom_gauge(out, "latchd_followers", "LEADERs that wait.", n->followers);
     prom_gauge(out, "latchd_followed_names",
                "Names whose leaders clients of this daemon follow.", n->followed_names);
+    prom_gauge(out, "latchd_awaits", "LATCH AWAITs that wait.", n->awaits);
+    prom_gauge(out, "latchd_awaited_latches",
+               "Latches that clients of this daemon wait for.", n->awaited_latches);
+    prom_counter(out, "latchd_latch_counts_total", "LATCH COUNTs that were answered.",
+                 n->latch_counts);
     prom_gauge(out, "latchd_waiters_kept",
                "Places in queues that are kept for clients that come back.",
                n->retained_waiters);

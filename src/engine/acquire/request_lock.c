@@ -103,7 +103,8 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
     struct acquire_spec *spec;
     struct waiter *w;
 
-    if (lock->lock_class != lock_class_of(req->kind) && lock_in_use(lock)) {
+    if (lock->lock_class != lock_class_of(req->kind) &&
+        (lock_in_use(lock) || lock->activity->latch_watch != NULL)) {
         emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return NULL;
     }

@@ -59,7 +59,7 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
     d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
     d->lock_class = t->kind == TARGET_VALUE               ? CLASS_PLAIN
                     : lock_kind_tells_class(t->lock_kind) ? lock_class_of(t->lock_kind)
-                                                          : lock->lock_class;
+                                                          : lock_class_guess(lock);
     d->guessed = t->kind != TARGET_VALUE && !lock_in_use(lock) &&
                  !lock_kind_tells_class(t->lock_kind);
     d->give_up_at =

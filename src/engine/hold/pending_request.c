@@ -15,6 +15,7 @@
 #include "engine/op.h"
 #include "engine/session.h"
 #include "engine/value_hold.h"
+#include "engine/watch/name_watch.h"
 #include "util/pool.h"
 #include "util/span.h"
 
@@ -36,8 +37,8 @@ struct pending_request *pending_request_new(struct engine *eng,
     c->ref = req->from;
     c->target.token = req->token;
     c->target.lock_kind = lock_mode_of_hold(req->kind);
-    c->lock_class =
-        lock_kind_tells_class(req->kind) ? lock_class_of(req->kind) : lock->lock_class;
+    c->lock_class = lock_kind_tells_class(req->kind) ? lock_class_of(req->kind)
+                                                     : lock_class_guess(lock);
     c->guessed = !lock_in_use(lock) && !lock_kind_tells_class(req->kind);
     c->lease_ms = req->lease_ms;
     c->endless = req->endless;
@@ -49,7 +50,6 @@ struct pending_request *pending_request_new(struct engine *eng,
     list_init(&c->in_waiting);
     list_init(&c->in_infos);
     list_init(&c->in_lock);
-    eng->follower_count += kind == PENDING_LEADER;
     if (kind == PENDING_RENEW || kind == PENDING_REGRANT) {
         list_append(&lock_open_activity(eng, lock)->renews, &c->in_lock);
     }
@@ -98,7 +98,9 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
         c->in_flight->call = NULL;
     }
     list_del(&c->in_lock);
-    eng->follower_count -= c->kind == PENDING_LEADER;
+    if (c->watch != NULL) {
+        c->watch->set->follower_count--;
+    }
     if ((c->kind == PENDING_REGRANT || c->kind == PENDING_RENEW) &&
         pending_request_entry(c) != NULL) {
         entry_left(eng,

@@ -18,6 +18,7 @@ struct hold_req;
 struct inflight_op;
 struct lock;
 struct lock_req;
+struct name_watch;
 struct pending_release;
 struct session;
 
@@ -28,13 +29,14 @@ enum pending_request_kind {
     PENDING_INFO,
     PENDING_LIMIT,
     PENDING_REGRANT,
-    PENDING_LEADER
+    PENDING_LATCH,
+    PENDING_FOLLOWER, /* of a name_watch */
 };
 
 struct pending_request {
     struct list in_session;
     /* on eng->to_send, eng->waiting_for_store or activity->waiting_for_restore;
-     * LEADER: on leader_watch.followers */
+     * FOLLOWER: on name_watch.followers */
     struct list in_waiting;
     struct list in_infos; /* INFO: on eng->infos */
     struct list in_lock;  /* RENEW, REGRANT: on activity->renews */
@@ -59,9 +61,17 @@ struct pending_request {
     uint64_t lease_ms;     /* 0: watchdog */
     uint32_t limit;        /* LIMIT: see op_limit */
     enum info_scope scope; /* INFO */
-    /* LEADER: see leader_req, and the last op that was sent before */
-    uint64_t after, wait_until, asked_op;
-    bool has_after;
+    /* FOLLOWER: what it follows, and the last op that was sent before it came */
+    struct name_watch *watch;
+    uint64_t wait_until, asked_op;
+    uint64_t after;        /* LEADER: see leader_req */
+    bool waits_for_change; /* else any answer will do */
+    /* AWAIT: the generation that it waits for; 0: the one that is found first */
+    uint64_t generation;
+    bool is_doubted;       /* Redis may have gone back since that was found */
+    struct op_latch latch; /* LATCH; its request points into `target` or `serial` */
+    char serial[OP_INSTANCE_LEN + 24];
+    bool tells_all; /* LATCH INFO */
     char data[];
 };
 

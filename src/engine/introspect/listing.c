@@ -114,8 +114,10 @@ void engine_stats(const struct engine *eng, struct engine_stats *ret)
     ret->quarantine_left_ms =
         eng->now < eng->quarantine_end ? eng->quarantine_end - eng->now : 0;
     ret->other_daemons = eng->peers.count;
-    ret->followers = eng->follower_count;
-    ret->followed_names = eng->leader_watch_count;
+    ret->followers = eng->leader_watches.follower_count;
+    ret->followed_names = eng->leader_watches.count;
+    ret->awaits = eng->latch_watches.follower_count;
+    ret->awaited_latches = eng->latch_watches.count;
     ret->store_up = eng->up;
 }
 

@@ -7,11 +7,9 @@
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
 #include "engine/leader/followed_names.h"
-#include "engine/leader/leader_followers.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/session.h"
 #include "util/pool.h"
 
 #include <stdlib.h>
@@ -46,15 +44,23 @@ static bool same_leader(const struct leader *a, const struct leader *b)
     return a->token == b->token && span_eq(a->owner, b->owner);
 }
 
+/* Whether `leader` was followed by the one with that token: Redis lost that. Tokens
+ * that are closer to each other may be those of one loan, whose own token is its
+ * highest. */
+static bool is_older_than(const struct leader *leader, uint64_t token)
+{
+    return leader->token != 0 && leader->token + OP_BLOCK_MAX < token;
+}
+
 /* Subscribers are told of changes, and not of how it was when the watch began, nor of
  * whom Redis has brought back. */
 static void tell_change(struct engine *eng, struct leader_watch *w)
 {
     bool changed = w->is_told && !same_leader(&w->told, &w->leader) &&
-                   !leader_is_older(&w->leader, w->told.token);
+                   !is_older_than(&w->leader, w->told.token);
 
     if (w->is_heard && changed) {
-        emit_leader_change(eng, lock_name(w->lock), &w->leader);
+        emit_leader_change(eng, lock_name(w->watch.lock), &w->leader);
     }
     if (changed || !w->is_told) {
         keep_leader(eng, &w->told, &w->leader);
@@ -62,10 +68,22 @@ static void tell_change(struct engine *eng, struct leader_watch *w)
     }
 }
 
-static void doubt_leader(struct leader_watch *w)
+static struct leader_watch *leader_watch_of(const struct name_watch *w)
 {
-    w->state = LEADER_UNKNOWN;
-    w->is_due = true;
+    return container_of(w, struct leader_watch, watch);
+}
+
+static bool followers_wait(const struct leader_watch *w)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &w->watch.followers)
+    {
+        if (container_of(it, struct pending_request, in_waiting)->waits_for_change) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool leader_watch_lasts(const struct leader_watch *w)
@@ -77,24 +95,91 @@ void leader_watches_announce(struct engine *eng)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &eng->leader_watches)
+    LIST_FOREACH(it, &eng->leader_watches.list)
     {
-        container_of(it, struct leader_watch, in_all)->told_others_at = NEVER;
+        leader_watch_of(container_of(it, struct name_watch, in_set))->told_others_at =
+            NEVER;
     }
 }
 
-void leader_watches_doubt(struct engine *eng)
+/* --- answers ---------------------------------------------------------------------- */
+
+static void answer_follower(struct engine *eng, const struct name_watch *w,
+                            const struct pending_request *c)
 {
-    struct list *it;
+    emit_leader(eng, c->ref, &leader_watch_of(w)->leader);
+}
 
-    LIST_FOREACH(it, &eng->leader_watches)
+static void answer_followers(struct engine *eng, struct leader_watch *w)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &w->watch.followers)
     {
-        struct leader_watch *w = container_of(it, struct leader_watch, in_all);
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_waiting);
+        bool waits = c->waits_for_change && w->leader.token == c->after &&
+                     eng->now < c->wait_until;
 
-        doubt_leader(w);
-        lock_touch(eng, w->lock);
+        if (name_watch_is_known_to(&w->watch, c) && !waits) {
+            answer_follower(eng, &w->watch, c);
+            pending_request_free(eng, c);
+        }
     }
 }
+
+static uint64_t next_look_in(const struct leader_watch *w, const struct op_result *r)
+{
+    uint64_t ms = name_watch_next_look_in(&w->watch, LEADER_LOOK_MS);
+
+    /* Redis rounds the TTL down: 1 ms more. */
+    return r->ttl_ms >= 0 && (uint64_t)r->ttl_ms + 1 < ms ? (uint64_t)r->ttl_ms + 1
+                                                          : ms;
+}
+
+/* Another class has another channel to hear of releases. */
+static void listen_there(struct engine *eng, struct lock *lock, enum lock_kind kind)
+{
+    if (!lock_in_use(lock) && lock->activity->latch_watch == NULL) {
+        lock_set_class(eng, lock, lock_class_of(kind));
+    }
+}
+
+static uint64_t take_leader(struct engine *eng, struct name_watch *watch,
+                            uint64_t op_id, const struct op_result *r)
+{
+    struct leader_watch *w = leader_watch_of(watch);
+    struct leader leader;
+
+    if (!inspect_leader(eng, watch->lock, r, &leader)) {
+        watch->is_known = false;
+        return next_look_in(w, r);
+    }
+    if (leader.owner.len != 0) {
+        listen_there(eng, watch->lock, r->lock_kind);
+    }
+    keep_leader(eng, &w->leader, &leader);
+    watch->is_known = true;
+    watch->known_op = op_id;
+    tell_change(eng, w);
+    answer_followers(eng, w);
+    return next_look_in(w, r);
+}
+
+static bool finds_no_lock(const struct op_result *r)
+{
+    return r->status == OP_WRONGTYPE ||
+           (r->status == OP_OK && r->lock_kind == KIND_PERMITS);
+}
+
+/* A leader whose successor the client knows is one that Redis has brought back. */
+static bool is_brought_back(const struct name_watch *w, const struct pending_request *c)
+{
+    return c->waits_for_change && is_older_than(&leader_watch_of(w)->leader, c->after);
+}
+
+static const struct watch_kind LEADER_WATCH = { finds_no_lock, take_leader,
+                                                is_brought_back, answer_follower };
 
 /* --- watches ---------------------------------------------------------------------- */
 
@@ -105,11 +190,7 @@ struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
 
     if (w == NULL) {
         w = pool_alloc(&eng->pool, sizeof(*w));
-        w->lock = lock;
-        list_init(&w->followers);
-        list_append(&eng->leader_watches, &w->in_all);
-        eng->leader_watch_count++;
-        doubt_leader(w);
+        name_watch_init(eng, &w->watch, &LEADER_WATCH, &eng->leader_watches, lock);
         activity->leader_watch = w;
     }
     lock_touch(eng, lock);
@@ -123,11 +204,9 @@ void leader_watch_free(struct engine *eng, struct lock *lock)
     if (w == NULL) {
         return;
     }
-    timer_stop(eng, &w->timer);
+    name_watch_fini(eng, &w->watch);
     forget_leader(eng, &w->leader);
     forget_leader(eng, &w->told);
-    list_del(&w->in_all);
-    eng->leader_watch_count--;
     lock->activity->leader_watch = NULL;
     pool_free(&eng->pool, w);
 }
@@ -135,27 +214,20 @@ void leader_watch_free(struct engine *eng, struct lock *lock)
 void leader_watch_note(struct engine *eng, struct lock *lock)
 {
     if (lock->activity->leader_watch != NULL) {
-        lock->activity->leader_watch->is_due = true;
-        lock_touch(eng, lock);
+        name_watch_note(eng, &lock->activity->leader_watch->watch);
     }
-}
-
-void leader_watch_on_timer(struct engine *eng, struct leader_watch *w)
-{
-    leader_watch_note(eng, w->lock);
 }
 
 static void send_look(struct engine *eng, struct leader_watch *w)
 {
-    w->look = inflight_new(eng, INFLIGHT_LEADER, w->lock);
-    (void)inflight_op(eng, w->look, OP_INSPECT);
-    w->is_due = false;
-    w->seen_here = lock_leader_token(w->lock);
-    timer_stop(eng, &w->timer);
+    struct lock *lock = w->watch.lock;
+
+    (void)inflight_op(eng, name_watch_begin_look(eng, &w->watch), OP_INSPECT);
+    w->seen_here = lock_leader_token(lock);
     if (leader_watch_lasts(w) && (w->told_others_at == NEVER ||
                                   eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS)) {
         w->told_others_at = eng->now;
-        followed_name_announce(eng, FOLLOWED_WORD, lock_name(w->lock));
+        followed_name_announce(eng, FOLLOWED_WORD, lock_name(lock));
     }
 }
 
@@ -166,102 +238,14 @@ void leader_watch_step(struct engine *eng, struct lock *lock)
     if (w == NULL) {
         return;
     }
-    if (list_empty(&w->followers) && !w->is_heard) {
+    if (list_empty(&w->watch.followers) && !w->is_heard) {
         leader_watch_free(eng, lock);
         return;
     }
-    w->is_due = w->is_due || lock_leader_token(lock) != w->seen_here;
-    if (w->is_due && w->look == NULL && eng->up && !eng->stopping &&
-        lock->needs_restore == 0 && eng->now >= w->not_before) {
+    w->watch.is_due = w->watch.is_due || lock_leader_token(lock) != w->seen_here;
+    if (name_watch_may_look(eng, &w->watch)) {
         send_look(eng, w);
     }
-}
-
-/* --- answers ---------------------------------------------------------------------- */
-
-static uint64_t next_look_in(const struct engine *eng, const struct op_result *r)
-{
-    uint64_t fair_share = eng->leader_watch_count * 1000 / LEADER_LOOKS_PER_S;
-    uint64_t ms = fair_share > LEADER_LOOK_MS ? fair_share : LEADER_LOOK_MS;
-
-    /* Redis rounds the TTL down: 1 ms more. */
-    return r->ttl_ms >= 0 && (uint64_t)r->ttl_ms + 1 < ms ? (uint64_t)r->ttl_ms + 1
-                                                          : ms;
-}
-
-/* Another class has another channel to hear of releases. */
-static void listen_there(struct engine *eng, struct lock *lock, enum lock_kind kind)
-{
-    if (!lock_in_use(lock)) {
-        lock_set_class(eng, lock, lock_class_of(kind));
-    }
-}
-
-static void on_look_ok(struct engine *eng, struct leader_watch *w, uint64_t op_id,
-                       const struct op_result *r)
-{
-    struct leader leader;
-
-    if (!inspect_leader(eng, w->lock, r, &leader)) {
-        w->state = LEADER_UNKNOWN;
-        return;
-    }
-    if (leader.owner.len != 0) {
-        listen_there(eng, w->lock, r->lock_kind);
-    }
-    keep_leader(eng, &w->leader, &leader);
-    w->state = LEADER_KNOWN;
-    w->known_op = op_id;
-    tell_change(eng, w);
-    followers_answer(eng, w);
-}
-
-/* The next look is not sent before that. */
-static void pause_looks(const struct engine *eng, struct leader_watch *w, uint64_t ms)
-{
-    w->is_due = true;
-    w->not_before = eng->now + ms;
-}
-
-/* In how many ms to look again. */
-static uint64_t on_look(struct engine *eng, struct leader_watch *w, uint64_t op_id,
-                        const struct op_result *r)
-{
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE ||
-        asked_before(eng, w->lock, op_id)) {
-        w->state = LEADER_UNKNOWN; /* the one Redis of a cluster may be out of reach */
-        pause_looks(eng, w, RETRY_PAUSE_MS);
-        return RETRY_PAUSE_MS;
-    }
-    if (r->status == OP_WRONGTYPE ||
-        (r->status == OP_OK && r->lock_kind == KIND_PERMITS)) {
-        w->state = LEADER_UNKNOWN;
-        followers_refuse(eng, w, true, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
-        return LEADER_LOOK_MS;
-    }
-    if (r->status != OP_OK) {
-        w->state = LEADER_UNKNOWN;
-        followers_refuse(eng, w, false, LOCK_BACKEND, r->text);
-        pause_looks(eng, w, ERROR_PAUSE_MS);
-        return ERROR_PAUSE_MS;
-    }
-    on_look_ok(eng, w, op_id, r);
-    return next_look_in(eng, r);
-}
-
-void on_leader_look(struct engine *eng, struct inflight_op *op,
-                    const struct op_result *r)
-{
-    struct leader_watch *w = op->lock->activity->leader_watch;
-    uint64_t op_id = op->op.key;
-
-    if (w == NULL || w->look != op) {
-        inflight_free(eng, op); /* nobody follows any more, or somebody does again */
-        return;
-    }
-    w->look = NULL;
-    timer_set(eng, &w->timer, TIMER_LEADER, eng->now + on_look(eng, w, op_id, r));
-    inflight_free(eng, op); /* marks the lock for its step */
 }
 
 void leader_follow(struct engine *eng, struct span name, bool heard)

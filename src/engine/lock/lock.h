@@ -49,7 +49,7 @@ struct lock {
     uint32_t limit;
     uint32_t permits_here; /* of all holds of this daemon */
     enum sub_state sub : 8;
-    enum lock_class lock_class : 2;
+    enum lock_class lock_class : 3;
     /* the readers at the front of the queue are to ask, all at once */
     bool readers_in : 1;
     bool exempt_reads : 1; /* `exempt` is for reads only */

@@ -48,8 +48,9 @@ static bool is_clear(const struct engine *eng, const struct lock *lock)
            list_empty(&d->parallel_releases) && list_empty(&d->shortenings) &&
            list_empty(&d->renews) && list_empty(&d->waiting_for_restore) &&
            d->asking == NULL && d->loan == NULL && d->fair == NULL &&
-           d->leader_watch == NULL && !heap_armed(&d->wake.node) &&
-           lock->sub == SUB_NONE && d->handovers_since == NEVER && d->handovers == 0 &&
+           d->leader_watch == NULL && d->latch_watch == NULL &&
+           !heap_armed(&d->wake.node) && lock->sub == SUB_NONE &&
+           d->handovers_since == NEVER && d->handovers == 0 &&
            d->stand_back_until <= eng->now && d->ask_after <= eng->now;
 }
 

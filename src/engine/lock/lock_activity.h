@@ -16,6 +16,7 @@
 
 struct fair;
 struct inflight_op;
+struct latch_watch;
 struct leader_watch;
 struct loan;
 
@@ -38,6 +39,7 @@ struct lock_activity {
     struct inflight_op *asking;
     struct loan *loan;                 /* see loan.h; NULL: the name is not lent */
     struct leader_watch *leader_watch; /* NULL: nobody here follows the leader */
+    struct latch_watch *latch_watch;   /* NULL: nobody here awaits the latch */
     struct fair *fair;                 /* see fair.c; NULL: no fair queue is known of */
     struct priority_marks *marks;      /* NULL: no waiter came with a PRIORITY */
     struct timer wake;

@@ -25,6 +25,12 @@ bool lock_in_use(const struct lock *lock)
     return !list_empty(&lock->holds) || lock->activity->waiting > 0;
 }
 
+enum lock_class lock_class_guess(const struct lock *lock)
+{
+    /* Nobody holds a latch, so the request means something else of that name. */
+    return lock->lock_class == CLASS_LATCH ? CLASS_PLAIN : lock->lock_class;
+}
+
 void lock_set_class(struct engine *eng, struct lock *lock, enum lock_class lock_class)
 {
     if (lock->lock_class != lock_class) {

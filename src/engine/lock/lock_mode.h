@@ -20,6 +20,8 @@ enum lock_kind lock_mode_of_hold(enum lock_kind kind);
 /* Whether a client of this daemon holds or waits, so that the name keeps its lock
  * class. */
 bool lock_in_use(const struct lock *lock);
+/* The class that a request means which does not say one, as far as is known here. */
+enum lock_class lock_class_guess(const struct lock *lock);
 void lock_set_class(struct engine *eng, struct lock *lock, enum lock_class lock_class);
 /* Whether a hold that is certain prevents a grant of `spec`, so that asking Redis is
  * of no use. */

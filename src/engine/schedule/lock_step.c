@@ -11,6 +11,7 @@
 #include "engine/hold/loan.h"
 #include "engine/hold/loan_return.h"
 #include "engine/hold/pending_release.h"
+#include "engine/latch/latch_watch.h"
 #include "engine/leader/followed_names.h"
 #include "engine/leader/leader_watch.h"
 #include "engine/lock/last_answer.h"
@@ -78,13 +79,25 @@ void lock_free(struct engine *eng, struct lock *lock)
     pool_free(&eng->pool, lock);
 }
 
+static bool is_watched(const struct lock *lock)
+{
+    return lock->activity->leader_watch != NULL || lock->activity->latch_watch != NULL;
+}
+
+/* Whether it is worth while to hear of changes. */
+static bool watch_lasts(const struct lock *lock)
+{
+    return lock->activity->latch_watch != NULL ||
+           leader_watch_lasts(lock->activity->leader_watch);
+}
+
 /* Steps a lock without waiters: its channel stays subscribed for a moment, in case one
  * comes, then the lock is forgotten. */
 static void step_idle(struct engine *eng, struct lock *lock)
 {
     lock->ask = false;
-    if (lock->activity->leader_watch != NULL) {
-        if (lock->sub == SUB_NONE && leader_watch_lasts(lock->activity->leader_watch)) {
+    if (is_watched(lock)) {
+        if (lock->sub == SUB_NONE && watch_lasts(lock)) {
             subscribe_lock(eng, lock);
         }
         return;
@@ -287,6 +300,7 @@ void lock_step(struct engine *eng, struct lock *lock)
         waiter_on_passed(eng, passed);
     }
     leader_watch_step(eng, lock);
+    latch_watch_step(eng, lock);
     followed_name_step(eng, lock);
     step_undecided(eng, lock);
     if (lock->needs_restore > 0) {
@@ -330,8 +344,8 @@ void lock_step(struct engine *eng, struct lock *lock)
 
 void lock_on_timer(struct engine *eng, struct lock *lock)
 {
-    if (lock_head(lock) == NULL && lock->sub != SUB_NONE &&
-        lock->activity->leader_watch == NULL && list_empty(&lock->activity->releases)) {
+    if (lock_head(lock) == NULL && lock->sub != SUB_NONE && !is_watched(lock) &&
+        list_empty(&lock->activity->releases)) {
         lock_unsubscribe(eng, lock);
     }
     lock_ask(eng, lock);

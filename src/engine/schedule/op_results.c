@@ -5,13 +5,15 @@
 #include "engine/fair/fair.h"
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
-#include "engine/leader/leader_watch.h"
+#include "engine/latch/count_log.h"
+#include "engine/latch/request_latch.h"
 #include "engine/op_result.h"
 #include "engine/recovery/restore.h"
 #include "engine/release/release.h"
 #include "engine/renew/loss_check.h"
 #include "engine/renew/on_attach.h"
 #include "engine/renew/watchdog.h"
+#include "engine/watch/name_watch.h"
 
 void inflight_on_result(struct engine *eng, const struct op_result *r)
 {
@@ -44,8 +46,14 @@ void inflight_on_result(struct engine *eng, const struct op_result *r)
     case INFLIGHT_INSPECT:
         on_inspect_reply(eng, w, r);
         break;
-    case INFLIGHT_LEADER:
-        on_leader_look(eng, w, r);
+    case INFLIGHT_WATCH:
+        on_name_watch_look(eng, w, r);
+        break;
+    case INFLIGHT_LATCH:
+        on_latch_reply(eng, w, r);
+        break;
+    case INFLIGHT_COUNT_AGAIN:
+        on_count_again_reply(eng, w, r);
         break;
     case INFLIGHT_LIMIT:
         on_limit_reply(eng, w, r);

@@ -10,12 +10,12 @@
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
 #include "engine/introspect/inspect.h"
-#include "engine/leader/leader_followers.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
 #include "engine/timer.h"
+#include "engine/watch/name_watch.h"
 #include "util/list.h"
 #include <stdbool.h>
 
@@ -29,6 +29,19 @@ static void send_limit(struct engine *eng, struct pending_request *c)
     op = inflight_op(eng, w, OP_LIMIT);
     op->lock_class = CLASS_SEMAPHORE;
     op->limit.limit = c->limit;
+}
+
+static void send_latch(struct engine *eng, struct pending_request *c)
+{
+    struct inflight_op *w = inflight_new(eng, INFLIGHT_LATCH, c->lock);
+    struct op *op;
+
+    w->call = c;
+    c->in_flight = w;
+    op = inflight_op(eng, w, OP_LATCH);
+    op->lock_class = CLASS_LATCH;
+    op->latch = c->latch;
+    op->latch.request = op_copy(eng, c->latch.request);
 }
 
 static void send_request(struct engine *eng, struct pending_request *c)
@@ -48,8 +61,8 @@ static void send_request(struct engine *eng, struct pending_request *c)
         lock_touch(eng, c->lock);
         return;
     }
-    if (c->kind == PENDING_LIMIT) {
-        send_limit(eng, c);
+    if (c->kind == PENDING_LIMIT || c->kind == PENDING_LATCH) {
+        (c->kind == PENDING_LIMIT ? send_limit : send_latch)(eng, c);
         return;
     }
     w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
@@ -82,8 +95,8 @@ void pending_requests_send(struct engine *eng)
 
 void pending_request_on_timer(struct engine *eng, struct pending_request *c)
 {
-    if (c->kind == PENDING_LEADER) {
-        leader_request_on_timer(eng, c);
+    if (c->kind == PENDING_FOLLOWER) {
+        name_watch_request_on_timer(eng, c);
         return;
     }
     if (c->retry) {

@@ -3,6 +3,7 @@
 #include "engine/engine_state.h"
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
+#include "engine/latch/count_log.h"
 #include "engine/lock/lock.h"
 #include "engine/multi/mlock.h"
 #include "engine/recovery/restore.h"
@@ -36,6 +37,7 @@ void engine_settle(struct engine *eng)
 {
     struct list *it;
 
+    count_log_send(eng);
     while (!is_settled(eng)) {
         send_queued(eng);
         while ((it = list_first(&eng->dirty)) != NULL) {

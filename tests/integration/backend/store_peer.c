@@ -90,7 +90,8 @@ static void on_unsubscribed_all(void *ctx)
     heard(ctx)->unsubscribed++;
 }
 
-static void on_message(void *ctx, struct span name, enum lock_class lock_class)
+static void on_message(void *ctx, struct span name, enum lock_class lock_class,
+                       struct span payload)
 {
     struct peer *p = heard(ctx);
 

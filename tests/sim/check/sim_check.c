@@ -447,6 +447,10 @@ static void check_done(struct sim *s, struct sim_conn *c, int64_t answer)
 
 void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply *r)
 {
+    if (ask_is_of_latch(&c->ask)) {
+        latches_replied(s, c, r);
+        return;
+    }
     check_many(s, c);
     check_queue_kept(s, c);
     if (r->kind != REPLY_ERROR || r->error != LOCK_BACKEND) {
@@ -473,6 +477,7 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
         check_leader_answer(s, c, r);
         break;
     case REPLY_INFO:
+    case REPLY_LATCH:
     case REPLY_UNREACHED:
         break;
     }

@@ -31,7 +31,8 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
     if (c->ask.kind == ASK_LEADER && c->ask.wait_ms > patience) {
         patience = c->ask.wait_ms; /* for Redis */
     }
-    if (c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) {
+    if (c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK &&
+        c->ask.kind != ASK_LATCH_AWAIT) {
         /* While all is drained, unlocks stand in line behind each other. */
         return s->check.draining ? UINT64_MAX : c->asked_ms + patience + SIM_TICK_MS;
     }

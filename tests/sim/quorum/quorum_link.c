@@ -337,7 +337,7 @@ static void heard(struct quorum *q, const struct qevent *e)
     }
     qdaemon_begin(q, d);
     if (e->kind == QEVENT_MESSAGE) {
-        engine_on_message(d->engine, name, false);
+        engine_on_message(d->engine, name, false, SPAN("0"));
     } else {
         l->subscribed[e->name] = true;
         if (quorum_subs_on(d->hearing, e->server, name, false)) {

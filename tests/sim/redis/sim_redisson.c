@@ -86,6 +86,29 @@ bool redis_foreign_renew(struct sim_redis *r, struct redis_name *n, struct span 
                                                 n->name.s, (int64_t)lease_ms) == 1;
 }
 
+/* --- latches -------------------------------------------------------------- */
+
+void redis_foreign_latch_set(struct sim_redis *r, struct redis_name *n, int64_t count)
+{
+    struct client c;
+
+    (void)redisson_latch_set(begin(&c, n, SPAN_NONE, r->now_ms), n->name.s, count);
+}
+
+void redis_foreign_latch_count(struct sim_redis *r, struct redis_name *n)
+{
+    struct client c;
+
+    redisson_latch_count(begin(&c, n, SPAN_NONE, r->now_ms), n->name.s);
+}
+
+void redis_foreign_latch_delete(struct sim_redis *r, struct redis_name *n)
+{
+    struct client c;
+
+    (void)redisson_latch_delete(begin(&c, n, SPAN_NONE, r->now_ms), n->name.s);
+}
+
 /* --- fair ----------------------------------------------------------------- */
 
 bool redis_foreign_fair_try(struct sim_redis *r, struct redis_name *n,

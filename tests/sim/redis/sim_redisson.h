@@ -31,6 +31,11 @@ bool redis_foreign_release(struct sim_redis *r, struct redis_name *n, struct spa
 bool redis_foreign_renew(struct sim_redis *r, struct redis_name *n, struct span owner,
                          uint64_t lease_ms);
 
+/* RCountDownLatch. */
+void redis_foreign_latch_set(struct sim_redis *r, struct redis_name *n, int64_t count);
+void redis_foreign_latch_count(struct sim_redis *r, struct redis_name *n);
+void redis_foreign_latch_delete(struct sim_redis *r, struct redis_name *n);
+
 /* --- fair ----------------------------------------------------------------- */
 
 struct redisson_fair {

@@ -139,7 +139,19 @@ static void unlock_all(struct sim *s, size_t daemon, struct span name)
 static bool waits(const struct sim_conn *c)
 {
     return c->open && c->asking &&
-           (c->ask.kind == ASK_LOCK || c->ask.kind == ASK_MLOCK);
+           (c->ask.kind == ASK_LOCK || c->ask.kind == ASK_MLOCK ||
+            c->ask.kind == ASK_LATCH_AWAIT);
+}
+
+/* Who awaits the latch is let go on by as many counts as are left. */
+static void count_down(struct sim *s, size_t daemon)
+{
+    const struct ask a = { .kind = ASK_LATCH_COUNT, .name = s->latches.name->name };
+
+    if (latches_is_set(s) && s->now >= s->latches.count_at) {
+        s->latches.count_at = s->now + SIM_TICK_MS + 10 * s->profile.rtt_ms;
+        sim_ask(s, sim_connect(s, daemon), &a);
+    }
 }
 
 static void free_for(struct sim *s, size_t index)
@@ -149,6 +161,10 @@ static void free_for(struct sim *s, size_t index)
 
     if (s->daemons[daemon].engine == NULL ||
         s->daemons[daemon].stalled_until > s->now) {
+        return;
+    }
+    if (ask.kind == ASK_LATCH_AWAIT) {
+        count_down(s, daemon);
         return;
     }
     /* Through any: one of them may take the request for over. */

@@ -143,6 +143,16 @@ static void some_leaders(struct sim *s, unsigned kinds)
     }
 }
 
+/* A latch, in every seventh schedule, without a die as well. */
+static void some_latches(struct sim *s, unsigned kinds)
+{
+    s->profile.latches = s->seed % 7 == 3 && (kinds & KINDS_LATCHES) != 0;
+    if (s->profile.latches) {
+        s->profile.conns += 4;
+        latches_begin(s);
+    }
+}
+
 static void set_up(struct sim *s, const struct schedule_options *o)
 {
     static const char *const NAMES[] = { "job", "door", "tap" };
@@ -174,6 +184,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
     for (size_t i = 0; i < p->names; i++) {
         s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));
     }
+    some_latches(s, o->kinds);
     for (size_t i = 0; i < s->daemon_count; i++) {
         sim_start_daemon(s, i, &config);
     }
@@ -232,7 +243,11 @@ struct sim *schedule_run(uint64_t seed, const struct schedule_options *o)
         unsigned roll = (unsigned)dice_below(&s->dice, 100);
 
         if (roll < 45) {
-            clients_act(s);
+            if (s->profile.latches && dice_chance(&s->dice, 500)) {
+                latches_act(s);
+            } else {
+                clients_act(s);
+            }
         } else if (roll < 52 && s->profile.faults != 0) {
             faults_act(s);
         } else {

@@ -15,7 +15,8 @@ enum {
     KINDS_MIXED = 1 << 3, /* a name is asked for in the wrong family, too */
     KINDS_PERMITS = 1 << 4,
     KINDS_LEADERS = 1 << 5,
-    KINDS_ALL = (1 << 6) - 1,
+    KINDS_LATCHES = 1 << 6,
+    KINDS_ALL = (1 << 7) - 1,
     KINDS_USUAL = KINDS_ALL,
 };
 

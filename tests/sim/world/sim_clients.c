@@ -257,6 +257,27 @@ static void call_mlock(struct engine *l, const struct sim_conn *c)
     engine_mlock(l, &req);
 }
 
+static void call_latch(struct engine *l, const struct sim_conn *c)
+{
+    static const enum latch_word WORDS[] = {
+        [ASK_LATCH_SET] = LATCH_SETS,
+        [ASK_LATCH_COUNT] = LATCH_COUNTS,
+        [ASK_LATCH_AWAIT] = LATCH_AWAITS,
+        [ASK_LATCH_DELETE] = LATCH_DELETES,
+    };
+    const struct latch_req req = {
+        .from = { c->id, c->call },
+        .word = WORDS[c->ask.kind],
+        .name = rtext_span(&c->ask.name),
+        .id = rtext_span(&c->ask.id),
+        .count = c->ask.limit,
+        .wait_ms = c->ask.wait_ms,
+        .has_wait = (c->ask.has & LOCK_HAS_WAIT) != 0,
+    };
+
+    engine_latch(l, &req);
+}
+
 void clients_asks(struct sim *s, size_t index, const struct ask *ask)
 {
     struct sim_conn *c = &s->clients.conns[index];
@@ -265,11 +286,15 @@ void clients_asks(struct sim *s, size_t index, const struct ask *ask)
     c->asking = true;
     c->call = ++s->clients.calls;
     c->asked_ms = s->now;
+    c->asked_happened = s->happened;
     c->arrival = ++s->clients.arrivals;
     c->may_be_null = false;
     c->expect_held = false;
     c->led_count = 0;
     TRACE(s, "c%zu: %s", index, ask_text(ask));
+    if (ask_is_of_latch(ask)) {
+        return;
+    }
     touch_others(s, c);
     check_asked(s, c);
     check_queue_asked(s, c);
@@ -305,6 +330,12 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
         break;
     case ASK_LEADER:
         call_leader(l, c);
+        break;
+    case ASK_LATCH_SET:
+    case ASK_LATCH_COUNT:
+    case ASK_LATCH_AWAIT:
+    case ASK_LATCH_DELETE:
+        call_latch(l, c);
         break;
     }
     sim_turn_end(s, d);

@@ -18,6 +18,10 @@ enum ask_kind {
     ASK_CANCEL,
     ASK_MLOCK,
     ASK_LEADER,
+    ASK_LATCH_SET, /* to `limit` */
+    ASK_LATCH_COUNT,
+    ASK_LATCH_AWAIT,
+    ASK_LATCH_DELETE,
 };
 
 enum {
@@ -68,9 +72,10 @@ struct sim_conn {
     struct ask ask;
     uint64_t call;
     uint64_t asked_ms;
-    uint64_t arrival;   /* order of arrival among all waits; an ID keeps its own */
-    bool closes_circle; /* of owners that wait for each other: to be refused */
-    bool may_be_null;   /* cancelled, or its wait was taken over */
+    uint64_t asked_happened; /* the same, as a count of `happened` */
+    uint64_t arrival;        /* order of arrival among all waits; an ID keeps its own */
+    bool closes_circle;      /* of owners that wait for each other: to be refused */
+    bool may_be_null;        /* cancelled, or its wait was taken over */
     /* how many waited at its daemon when it asked: by the daemon's own account, and for
      * sure */
     size_t waiting, surely_waiting;
@@ -137,6 +142,11 @@ uint64_t sim_token_of(struct sim *s, size_t c, size_t i);
 /* It waits for that name, perhaps among others. */
 bool ask_wants(const struct ask *ask, const struct redis_name *n);
 const char *ask_text(const struct ask *ask);
+
+static inline bool ask_is_of_latch(const struct ask *ask)
+{
+    return ask->kind >= ASK_LATCH_SET;
+}
 
 /* Of what it asks. */
 struct lock_req lock_req_of(const struct sim_conn *c);

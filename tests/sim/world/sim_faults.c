@@ -109,6 +109,7 @@ void fault_restart(struct sim *s, uint64_t gone_ms)
     s->server++;
     s->redis_paused_until = s->redis_began = s->now + gone_ms;
     check_disturbed(s);
+    s->latches.restarted_at = ++s->happened;
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];
         uint64_t notice = dice_below(&s->dice, gone_ms / 2 + 1);
@@ -137,6 +138,7 @@ void fault_failover(struct sim *s, uint64_t gone_ms)
     }
     check_failed_over(s);
     sim_redis_restore(sim_redis_now(s), s->replica);
+    latches_moved(s);
 }
 
 /* By now it lacks so many of the last ones. */
@@ -162,6 +164,7 @@ static void lose_data(struct sim *s)
         TRACE(s, "Redis lost everything");
         redis_flushall(sim_redis_now(s));
     }
+    latches_moved(s);
 }
 
 void fault_flush(struct sim *s)
@@ -170,13 +173,16 @@ void fault_flush(struct sim *s)
     check_external(s, NULL);
     s->check.fences_lost = true;
     redis_flushall(sim_redis_now(s));
+    latches_moved(s);
 }
 
 static void operator_acts(struct sim *s)
 {
     struct redis_name *n = some_name(s);
 
-    if (dice_chance(&s->dice, 300)) {
+    if (s->profile.latches && dice_chance(&s->dice, 300)) {
+        latches_delete(s);
+    } else if (dice_chance(&s->dice, 300)) {
         fault_flush(s);
     } else {
         TRACE(s, "DEL %s", n->name.s);
@@ -294,7 +300,11 @@ static void act(struct sim *s, unsigned fault)
         kill_daemon(s);
         break;
     case FAULT_FOREIGN:
-        foreign_act_random(s);
+        if (s->profile.latches && dice_chance(&s->dice, 600)) {
+            latches_foreign_act(s);
+        } else {
+            foreign_act_random(s);
+        }
         break;
     case FAULT_STRING:
         string_acts(s);
@@ -319,7 +329,9 @@ void faults_act(struct sim *s)
 void faults_stop(struct sim *s)
 {
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        redis_del_string(&s->redis.names[i]);
+        if (&s->redis.names[i] != s->latches.name) {
+            redis_del_string(&s->redis.names[i]);
+        }
     }
     s->failover_at = 0;
     foreign_stop(s);

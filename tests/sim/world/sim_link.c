@@ -190,6 +190,9 @@ void link_arrive(struct sim *s, struct flight *f)
     }
     check_op_ran(s, f);
     check_data_ran(s, f);
+    if (!d->isolated) {
+        latches_ran(s, f);
+    }
     if (f->orphan) {
         list_del(&f->node); /* a failover loses those that are on their way */
     }

@@ -7,9 +7,18 @@
 #include <stdlib.h>
 
 static const char *const KIND_WORDS[] = {
-    [ASK_LOCK] = "LOCK",         [ASK_UNLOCK] = "UNLOCK", [ASK_RENEW] = "RENEW",
-    [ASK_FORCE] = "FORCEUNLOCK", [ASK_INFO] = "LOCKINFO", [ASK_CANCEL] = "CANCEL",
-    [ASK_MLOCK] = "MLOCK",       [ASK_LEADER] = "LEADER",
+    [ASK_LOCK] = "LOCK",
+    [ASK_UNLOCK] = "UNLOCK",
+    [ASK_RENEW] = "RENEW",
+    [ASK_FORCE] = "FORCEUNLOCK",
+    [ASK_INFO] = "LOCKINFO",
+    [ASK_CANCEL] = "CANCEL",
+    [ASK_MLOCK] = "MLOCK",
+    [ASK_LEADER] = "LEADER",
+    [ASK_LATCH_SET] = "LATCH-SET",
+    [ASK_LATCH_COUNT] = "LATCH-COUNT",
+    [ASK_LATCH_AWAIT] = "LATCH-AWAIT",
+    [ASK_LATCH_DELETE] = "LATCH-DELETE",
 };
 
 static const char *const LOCK_WORDS[] = {
@@ -291,6 +300,7 @@ const char *sim_heard(struct sim *s, size_t index)
         return "tokens";
     case REPLY_LEADER:
         return c->answer.value == 0 ? "nobody" : "leader";
+    case REPLY_LATCH:
     case REPLY_UNREACHED:
         break;
     }

@@ -62,7 +62,7 @@ void sub_published(void *ctx, const struct redis_message *m)
 {
     struct sim *s = ctx;
 
-    if (m->name->field_count == 0) {
+    if (m->name->field_count == 0 && m->lock_class != CLASS_LATCH) {
         check_freed(s, m);
     }
     for (size_t i = 0; i < s->daemon_count; i++) {
@@ -76,9 +76,12 @@ void sub_published(void *ctx, const struct redis_message *m)
             e->gen = d->sub_gen;
             e->name = m->name;
             e->lock_class = m->lock_class;
+            e->payload = m->payload;
         }
     }
-    foreign_hears(s, m);
+    if (m->lock_class != CLASS_LATCH) {
+        foreign_hears(s, m);
+    }
 }
 
 void sub_greets(struct sim *s, struct sim_daemon *d)
@@ -154,7 +157,8 @@ void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e)
     case EVENT_MESSAGE:
         TRACE(s, "d%zu: message for %s%s", d->index, e->name->name.s,
               family(lock_class));
-        engine_on_message(sim_turn_begin(s, d), rtext_span(&e->name->name), lock_class);
+        engine_on_message(sim_turn_begin(s, d), rtext_span(&e->name->name), lock_class,
+                          span_of(&e->payload, 1));
         sim_turn_end(s, d);
         break;
     case EVENT_SUB_DOWN:

@@ -7,7 +7,7 @@ static const char *const OP_WORDS[] = {
     [OP_ACQUIRE] = "ACQUIRE", [OP_RELEASE] = "RELEASE", [OP_RENEW] = "RENEW",
     [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT", [OP_ACQUIRE_BATCH] = "MANY",
     [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",     [OP_LIMIT] = "LIMIT",
-    [OP_RESTORE] = "RESTORE",
+    [OP_RESTORE] = "RESTORE", [OP_LATCH] = "LATCH",
 };
 
 static const char *const STATUS_WORDS[] = {
@@ -26,6 +26,7 @@ static const char *const STATUS_WORDS[] = {
     [OP_UPGRADE] = "UPGRADE",
     [OP_AMBIGUOUS] = "AMBIGUOUS",
     [OP_OTHER_DATA] = "OTHERDATA",
+    [OP_FULL] = "FULL",
 };
 
 static const char *const RENEW_WORDS[] = {
@@ -103,6 +104,10 @@ static void trace_asked(struct sim *s, const struct flight *f)
         break;
     case OP_ATTACH:
         trace_target(s, op, &op->attach.target);
+        break;
+    case OP_LATCH:
+        sim_trace(s, "  op %" PRIu64 " verb %d [%.*s] generation %" PRIu64, op->id,
+                  op->latch.verb, S(op->latch.request), op->latch.generation);
         break;
     case OP_ACQUIRE:
     case OP_RESTORE:

@@ -423,6 +423,7 @@ void sim_free(struct sim *s)
     }
     heap_fini(&s->events);
     clients_fini(&s->clients);
+    latches_fini(&s->latches);
     check_fini(&s->check);
     sim_redis_fini(&s->redis);
     if (s->replica != NULL) {

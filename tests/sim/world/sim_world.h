@@ -15,6 +15,7 @@
 #include "sim/world/dice.h"
 #include "sim/world/sim_clients.h"
 #include "sim/world/sim_foreign.h"
+#include "sim/world/sim_latches.h"
 #include "util/heap.h"
 #include "util/list.h"
 
@@ -59,6 +60,7 @@ struct event {
     uint64_t epoch; /* which subscription of the name is meant */
     bool flag;      /* LINK_UP: same server; ARRIVE, RESULT: the answer is lost */
     enum lock_class lock_class; /* SUBSCRIBE..MESSAGE: of the channel */
+    char payload;               /* MESSAGE */
 };
 
 /* One op on its way. Lives until its result was reported, or its daemon is dead and it
@@ -124,6 +126,7 @@ struct sim_profile {
     bool ids, owners, leases, force;
     bool fair, rw[REDIS_NAMES_MAX], mlock;
     uint32_t limit[REDIS_NAMES_MAX]; /* of a semaphore; 0: the name is a lock */
+    bool latches;                    /* there is a latch beside the names */
     bool runs;                       /* LOCKs that come together */
     bool local;                      /* plain LOCKs may be granted from loans */
     bool places;                     /* LOCKs have QUEUE and PRIORITY */
@@ -161,6 +164,7 @@ struct sim {
     struct heap events;
     uint64_t event_seq, event_count;
     struct sim_clients clients;
+    struct sim_latches latches;
     struct sim_check check;
     bool calm;    /* no fault at all: the strict checks hold */
     bool orderly; /* the same, but living Redisson clients may be about */

@@ -4,6 +4,7 @@
 #include "support/runner.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define ID16 "0123456789abcdef"
 #define X64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -378,5 +379,22 @@ START_TEST(in_a_cluster_a_name_has_one_tag_at_most, TEST_ROWS(TAGGED))
     if (!TAGGED[_i].good) {
         ck_assert_str_eq(text,
                          "name must have no brace, or one {tag}, in a Redis Cluster");
+    }
+}
+
+/* Redisson's channel of a latch has braces around the name, whatever the name has. */
+START_TEST(a_latch_in_a_cluster_has_no_brace, TEST_ROWS(TAGGED))
+{
+    bool is_braced = strpbrk(TAGGED[_i].name, "{}") != NULL;
+    struct cmd_limits limits = LIMITS;
+    struct lock_args args;
+    char text[ARGS_ERROR_ROOM];
+
+    ck_assert(parse(&SYNTAX_LATCH_AWAIT, &limits, TAGGED[_i].name, &args, text));
+    limits.one_tag = true;
+    ck_assert(parse(&SYNTAX_LATCH_AWAIT, &limits, TAGGED[_i].name, &args, text) ==
+              !is_braced);
+    if (TAGGED[_i].good && is_braced) {
+        ck_assert_str_eq(text, "name of a latch must have no brace in a Redis Cluster");
     }
 }

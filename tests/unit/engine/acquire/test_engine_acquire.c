@@ -56,7 +56,7 @@ START_TEST(only_the_head_asks_and_it_asks_again_once_subscribed)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 60000 });
     fixture_no_op(&e);
-    engine_on_message(e.engine, SPAN("job"), false);
+    engine_on_message(e.engine, SPAN("job"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
@@ -252,7 +252,7 @@ START_TEST(a_message_that_came_while_nobody_waited_makes_the_next_one_ask)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     engine_on_conn_closed(e.engine, 2);
-    engine_on_message(e.engine, SPAN("job"), false);
+    engine_on_message(e.engine, SPAN("job"), false, SPAN("0"));
     fixture_lock(&e, 3, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
@@ -298,8 +298,8 @@ START_TEST(h23_after_a_second_of_handovers_the_lock_is_truly_released)
                    (struct op_result){ .status = OP_OK, .release.freed = true });
     engine_stats(e.engine, &stats);
     ck_assert_uint_eq(stats.yields, 1);
-    engine_on_message(e.engine, SPAN("job"),
-                      false); /* our own release is no reason to hurry */
+    engine_on_message(e.engine, SPAN("job"), false,
+                      SPAN("0")); /* our own release is no reason to hurry */
     fixture_collect(&e);
     fixture_no_op(&e);
     fixture_pass(&e, 2);
@@ -323,7 +323,7 @@ START_TEST(h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well)
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     for (int i = 0; i < 2; i++) {
         fixture_pass(&e, 10);
-        engine_on_message(e.engine, SPAN("job"), false);
+        engine_on_message(e.engine, SPAN("job"), false, SPAN("0"));
         fixture_collect(&e);
         if (i == 0) {
             fixture_no_op(&e); /* the first time it stands back */

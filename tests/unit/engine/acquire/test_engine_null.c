@@ -208,7 +208,7 @@ START_TEST(a_holder_from_before_does_not_count_once_it_has_released)
     engine_on_subscribed(e.engine, SPAN("job"), false);
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, HELD);
-    engine_on_message(e.engine, SPAN("job"), false);
+    engine_on_message(e.engine, SPAN("job"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, REFUSED);
     fixture_pass(&e, 1000);

@@ -291,7 +291,7 @@ START_TEST(a_message_that_the_name_is_free_ends_the_loan)
 {
     borrow();
     unlock(1, FIRST);
-    engine_on_message(e.engine, SPAN("job"), false);
+    engine_on_message(e.engine, SPAN("job"), false, SPAN("0"));
     lock_local(2);
     fixture_hears_nothing(&e);
     is_returned();

@@ -130,7 +130,7 @@ START_TEST(messages_and_holds_of_this_daemon_make_it_look)
     engine_on_subscribed(e.engine, SPAN("job"), CLASS_PLAIN);
     fixture_collect(&e);
     fixture_gives(&e, OP_INSPECT, NOBODY);
-    engine_on_message(e.engine, SPAN("job"), CLASS_PLAIN);
+    engine_on_message(e.engine, SPAN("job"), CLASS_PLAIN, SPAN("0"));
     fixture_collect(&e);
     fixture_gives(&e, OP_INSPECT, NOBODY);
     fixture_no_op(&e);

@@ -190,7 +190,7 @@ START_TEST(that_permits_came_back_says_nothing_of_those_that_are_held)
 {
     grant_permits(1, 1, 100, 3);
     grant_permits(2, 1, 101, 2);
-    engine_on_message(e.engine, SPAN("pool"), CLASS_SEMAPHORE);
+    engine_on_message(e.engine, SPAN("pool"), CLASS_SEMAPHORE, SPAN("0"));
     fixture_pass(&e, 2000);
     fixture_no_op(&e);
 }

@@ -78,7 +78,7 @@ START_TEST(a_held_name_is_waited_for_and_then_the_rest_is_taken)
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, BUSY);
     fixture_no_op(&e);
-    engine_on_message(e.engine, SPAN("b"), false);
+    engine_on_message(e.engine, SPAN("b"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, GRANTED(20));
@@ -154,7 +154,7 @@ START_TEST(wait_is_one_for_all_names_and_exact_M10)
     fixture_mlock(&e, 1, "a b", WAIT(1000));
     fixture_gives_many(&e, 0, 0, BUSY);
     fixture_pass(&e, 600);
-    engine_on_message(e.engine, SPAN("a"), false);
+    engine_on_message(e.engine, SPAN("a"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_asks_for(&e, "a", &op);
     fixture_answer(&e, &op, GRANTED(1));
@@ -172,7 +172,7 @@ START_TEST(a_name_granted_when_time_is_up_is_given_back_if_others_are_left)
     fixture_mlock(&e, 1, "a b", WAIT(1000));
     fixture_gives_many(&e, 0, 0, BUSY);
     fixture_pass(&e, 999);
-    engine_on_message(e.engine, SPAN("a"), false);
+    engine_on_message(e.engine, SPAN("a"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_asks_for(&e, "a", &op);
     fixture_pass(&e, 10);

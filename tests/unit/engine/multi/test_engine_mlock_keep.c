@@ -112,7 +112,7 @@ START_TEST(a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26)
     fixture_no_op(&e);
     fixture_mlock(&e, 2, "a b", WITH_ID);
     mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
-    engine_on_message(e.engine, SPAN("b"), false);
+    engine_on_message(e.engine, SPAN("b"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, GRANTED(11));
@@ -141,7 +141,7 @@ START_TEST(the_older_call_gets_null_and_the_newer_goes_on)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_close(&e, 1);
     mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
-    engine_on_message(e.engine, SPAN("b"), false);
+    engine_on_message(e.engine, SPAN("b"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, GRANTED(11));

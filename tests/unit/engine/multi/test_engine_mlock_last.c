@@ -54,7 +54,7 @@ START_TEST(leases_are_kept_up_while_others_are_waited_for_M8)
         }
     }
     ck_assert_str_eq(e.notices, "granted:a");
-    engine_on_message(e.engine, SPAN("b"), false);
+    engine_on_message(e.engine, SPAN("b"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, GRANTED(11));
@@ -68,7 +68,7 @@ START_TEST(what_has_less_than_half_of_its_lease_is_confirmed_first_H10)
     engine_on_clock_jump(e.engine); /* nothing that was confirmed so far counts */
     fixture_collect(&e);
     fixture_take_op(&e, OP_RENEW, &op);
-    engine_on_message(e.engine, SPAN("b"), false);
+    engine_on_message(e.engine, SPAN("b"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(11));
     fixture_hears_nothing(&e);
@@ -83,7 +83,7 @@ START_TEST(what_cannot_be_confirmed_is_taken_anew)
     engine_on_clock_jump(e.engine);
     fixture_collect(&e);
     fixture_take_op(&e, OP_RENEW, &op);
-    engine_on_message(e.engine, SPAN("b"), false);
+    engine_on_message(e.engine, SPAN("b"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(11));
     fixture_gives(&e, OP_ATTACH, (struct op_result){ .status = OP_NOTHELD });
@@ -103,7 +103,7 @@ START_TEST(when_redis_confirms_nothing_in_time_it_is_backend)
     engine_on_clock_jump(e.engine);
     fixture_collect(&e);
     fixture_take_op(&e, OP_RENEW, &op);
-    engine_on_message(e.engine, SPAN("b"), false);
+    engine_on_message(e.engine, SPAN("b"), false, SPAN("0"));
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(11));
     fixture_take_op(&e, OP_ATTACH, &op);

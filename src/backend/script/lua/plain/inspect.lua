@@ -5,6 +5,7 @@
 --@key 3 queue
 --@key 4 ends        of a semaphore
 --@key 5 holds_key   of a semaphore
+--@key 6 latch_key   of a latch
 --@arg 1 most        how many owners and members of the queue at most
 --@arg 2 hold_of     how hold keys begin: `{N}:`
 --@arg 3 writer_key
@@ -18,13 +19,15 @@
 
 local call = redis.call
 local lock, ends, holds_key, most = KEYS[1], KEYS[4], KEYS[5], tonumber(ARGV[1])
+local latch_key = KEYS[6]
 local fields, kind, queue = {}, 'p', KEYS[3]
 local count = redis.pcall('HLEN', lock)
 if type(count) == 'table' then
     local left, size = call('PTTL', lock), redis.pcall('STRLEN', lock)
     local free = type(size) == 'number' and size <= 11 and call('GET', lock) or ''
     free = string.find(free, '^%-?%d+$') and tonumber(free)
-    if free and math.abs(free) <= 2147483647
+--@include include/part_sem_latch.lua
+    if free and not is_latch and math.abs(free) <= 2147483647
         and (left == -1 or call('EXISTS', ends, holds_key) > 0) then
         local rows_max = most
 --@include include/part_sem_inspect.lua

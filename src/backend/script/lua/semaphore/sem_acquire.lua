@@ -4,6 +4,7 @@
 --@key 2 ends          Redisson's zset: permit -> when it ends, ms
 --@key 3 holds_key
 --@key 4 fence_key
+--@key 5 latch_key
 --@arg 1 deadline      us
 --@arg 2 kind          a, i
 --@arg 3 lease         ms
@@ -27,11 +28,16 @@
 --@include include/part_time.lua
 --@include include/part_raise.lua
 local lock, ends, holds_key, fence_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local latch_key = KEYS[5]
 local kind, lease, helper_ttl, seen = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local claim, only_reenter, instance, asked = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9]
 local tombstone_of, permits, limit = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
 local channel = ARGV[13]
 
+--@include include/part_sem_latch.lua
+if is_latch then
+    return 'WRONGTYPE'
+end
 --@include include/part_sem_members.lua
 --@include include/part_asked.lua
 --@include include/part_sem_state.lua

@@ -3,6 +3,7 @@
 --@key 1 lock
 --@key 2 ends
 --@key 3 holds_key
+--@key 4 latch_key
 --@arg 1 deadline   us
 --@arg 2 new_limit  0: delete the semaphore
 --@arg 3 channel
@@ -10,9 +11,13 @@
 -- Returns LATE | OK free limit | NOSEMAPHORE | BUSY: permits are out | WRONGTYPE
 
 --@include include/part_time.lua
-local lock, ends, holds_key = KEYS[1], KEYS[2], KEYS[3]
+local lock, ends, holds_key, latch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local new_limit, channel = tonumber(ARGV[2]), ARGV[3]
 
+--@include include/part_sem_latch.lua
+if is_latch then
+    return 'WRONGTYPE'
+end
 --@include include/part_sem_members.lua
 --@include include/part_sem_state.lua
 if foreign_data then

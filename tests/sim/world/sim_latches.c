@@ -1,0 +1,310 @@
+#include "sim/world/sim_latches.h"
+
+#include "sim/redis/sim_redisson.h"
+#include "sim/world/sim_world.h"
+#include "util/alloc.h"
+#include "util/parse.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void latches_begin(struct sim *s)
+{
+    s->latches.name = sim_redis_name(sim_redis_now(s), SPAN("gate"));
+}
+
+void latches_fini(struct sim_latches *l)
+{
+    free(l->log);
+}
+
+/* --- the truth -------------------------------------------------------------------- */
+
+static const struct key *find_beside(const struct sim *s, const char *prefix)
+{
+    struct rtext name = redis_key(s->latches.name, prefix, "");
+
+    return keyspace_find(&s->redis.keys, rtext_span(&name));
+}
+
+static int64_t left_now(const struct sim *s)
+{
+    const struct key *k =
+        keyspace_find(&s->redis.keys, rtext_span(&s->latches.name->name));
+    int64_t left = 0;
+
+    return k != NULL && k->type == KEY_STRING &&
+                   parse_i64(key_span(&k->string), &left) && left > 0
+               ? left
+               : 0;
+}
+
+bool latches_is_set(struct sim *s)
+{
+    return s->latches.name != NULL && left_now(s) > 0;
+}
+
+static void note(struct sim *s, enum latch_event what)
+{
+    static const char *const WORDS[] = { "set", "opened", "opened by Redisson",
+                                         "not there" };
+    struct sim_latches *l = &s->latches;
+
+    TRACE(s, "gate is %s", WORDS[what]);
+    if (l->log_count == l->log_room) {
+        l->log_room = 2 * l->log_room + 16;
+        l->log = xrealloc(l->log, l->log_room * sizeof(*l->log));
+    }
+    l->log[l->log_count].at = s->happened;
+    l->log[l->log_count++].what = what;
+    l->opened += what == LATCH_OPENED || what == LATCH_OPENED_UNSEEN ? 1 : 0;
+}
+
+static struct latch_request *request_of(struct sim *s, struct span id)
+{
+    struct sim_latches *l = &s->latches;
+
+    for (size_t i = 0; i < l->request_count; i++) {
+        if (rtext_is(&l->requests[i].id, id)) {
+            return &l->requests[i];
+        }
+    }
+    if (l->request_count == LATCH_REQUESTS_MAX) {
+        return NULL;
+    }
+    l->requests[l->request_count] = (struct latch_request){ .id = rtext_of(id) };
+    return &l->requests[l->request_count++];
+}
+
+static void note_count(struct sim *s, const struct flight *f, int64_t before,
+                       int64_t now)
+{
+    struct latch_request *r = request_of(s, f->op.latch.request);
+
+    if (before - now != 1) {
+        sim_fail(s, "one COUNT takes %" PRId64 " from the latch", before - now);
+    }
+    if (r != NULL && ++r->times > 1) {
+        sim_fail(s, "%s counts %u times", r->id.s, r->times);
+    }
+    if (now == 0) {
+        note(s, LATCH_OPENED);
+    }
+}
+
+void latches_ran(struct sim *s, const struct flight *f)
+{
+    struct sim_latches *l = &s->latches;
+    int64_t before = l->left, now;
+
+    if (l->name == NULL || f->op.kind != OP_LATCH) {
+        return;
+    }
+    now = l->left = left_now(s);
+    if (before == now) {
+        return;
+    }
+    switch (f->op.latch.verb) {
+    case LATCH_TO_SET:
+        if (before != 0) {
+            sim_fail(s, "a latch that is set is set anew");
+        }
+        note(s, LATCH_WAS_SET);
+        break;
+    case LATCH_TO_COUNT:
+        note_count(s, f, before, now);
+        break;
+    case LATCH_TO_DELETE:
+        note(s, LATCH_VANISHED);
+        break;
+    case LATCH_TO_LOOK:
+        sim_fail(s, "a look changes a latch");
+    }
+}
+
+/* Which requests Redis knows to have counted, after it lost some. */
+static void recount(struct sim *s)
+{
+    const struct key *k = find_beside(s, "latchd:counted:");
+
+    for (size_t i = 0; i < s->latches.request_count; i++) {
+        struct latch_request *r = &s->latches.requests[i];
+        struct rtext member = rtext_printf("c:%s", r->id.s);
+
+        r->times = 0;
+        for (size_t j = 0; k != NULL && j < k->count; j++) {
+            r->times += rtext_is(&member, key_span(&k->items[j].text)) ? 1 : 0;
+        }
+    }
+}
+
+void latches_moved(struct sim *s)
+{
+    const struct key_text *state;
+
+    if (s->latches.name == NULL) {
+        return;
+    }
+    s->latches.left = left_now(s);
+    recount(s);
+    state = keyspace_field(find_beside(s, "latchd:latch:"), SPAN("state"));
+    note(s, LATCH_VANISHED);
+    if (s->latches.left > 0) {
+        note(s, LATCH_WAS_SET);
+    } else if (state != NULL && span_eq(key_span(state), SPAN("open"))) {
+        note(s, LATCH_OPENED);
+    }
+}
+
+/* --- others ----------------------------------------------------------------------- */
+
+void latches_foreign_act(struct sim *s)
+{
+    struct redis_name *n = s->latches.name;
+    int64_t before = left_now(s);
+    size_t what = dice_below(&s->dice, 10);
+
+    s->happened++;
+    if (what < 2) {
+        redis_foreign_latch_set(sim_redis_now(s), n,
+                                (int64_t)dice_between(&s->dice, 1, 4));
+    } else if (what < 9) {
+        redis_foreign_latch_count(sim_redis_now(s), n);
+    } else {
+        redis_foreign_latch_delete(sim_redis_now(s), n);
+    }
+    s->latches.left = left_now(s);
+    if (before == 0 && s->latches.left > 0) {
+        note(s, LATCH_WAS_SET);
+    } else if (before > 0 && s->latches.left == 0) {
+        note(s, what < 9 ? LATCH_OPENED_UNSEEN : LATCH_VANISHED);
+    }
+}
+
+void latches_delete(struct sim *s)
+{
+    if (left_now(s) == 0) {
+        return; /* it may be open */
+    }
+    TRACE(s, "DEL gate");
+    s->happened++;
+    (void)sim_redis_now(s);
+    redis_operator_del(s->latches.name);
+    latches_moved(s);
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+/* Whether that has happened to the latch since, or was the last that had before. */
+static bool was(const struct sim *s, uint64_t since, enum latch_event what)
+{
+    const struct sim_latches *l = &s->latches;
+
+    for (size_t i = l->log_count; i-- > 0;) {
+        if (l->log[i].what == what) {
+            return true;
+        }
+        if (l->log[i].at < since) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static bool is_as_told(const struct sim *s, const struct sim_conn *c)
+{
+    const struct sim_latches *l = &s->latches;
+
+    return l->log_count > 0 && l->log[0].at < c->asked_happened;
+}
+
+/* Nothing but that has happened to the latch since it was asked, nor was the last
+ * before that anything else. */
+static bool only_set_and_opened(const struct sim *s, const struct sim_conn *c)
+{
+    return is_as_told(s, c) && s->latches.restarted_at < c->asked_happened &&
+           !was(s, c->asked_happened, LATCH_VANISHED) &&
+           !was(s, c->asked_happened, LATCH_OPENED_UNSEEN);
+}
+
+static void check_null(struct sim *s, const struct sim_conn *c)
+{
+    if (s->now < c->asked_ms + c->ask.wait_ms || (c->ask.has & LOCK_HAS_WAIT) == 0) {
+        sim_fail(s, "the wait for a latch ends before its time");
+    }
+    if (!was(s, c->asked_happened, LATCH_WAS_SET)) {
+        sim_fail(s, "the wait for a latch ends, and it was never set");
+    }
+}
+
+void latches_replied(struct sim *s, const struct sim_conn *c,
+                     const struct effect_reply *r)
+{
+    bool awaits = c->ask.kind == ASK_LATCH_AWAIT;
+    bool opened = was(s, c->asked_happened, LATCH_OPENED) ||
+                  was(s, c->asked_happened, LATCH_OPENED_UNSEEN);
+
+    s->latches.awaited += awaits ? 1 : 0;
+    if (awaits && r->kind == REPLY_INT && !opened) {
+        sim_fail(s, "AWAIT says that a latch is open which nobody opened");
+    } else if (awaits && r->kind == REPLY_NULL) {
+        check_null(s, c);
+    } else if (r->kind == REPLY_ERROR && r->error == LOCK_ERR &&
+               only_set_and_opened(s, c)) {
+        sim_fail(s, "%s is told that a latch is gone which is there",
+                 ask_text(&c->ask));
+    }
+}
+
+/* --- clients ---------------------------------------------------------------------- */
+
+static struct ask some_count(struct sim *s)
+{
+    struct ask a = { .kind = ASK_LATCH_COUNT };
+
+    if (dice_chance(&s->dice, 700)) {
+        a.id = rtext_printf("part-%04" PRIu64, dice_below(&s->dice, 12));
+    }
+    return a;
+}
+
+static struct ask some_latch(struct sim *s)
+{
+    static const enum ask_kind KINDS[] = { ASK_LATCH_SET, ASK_LATCH_COUNT,
+                                           ASK_LATCH_AWAIT, ASK_LATCH_DELETE };
+    static const unsigned WEIGHTS[] = { 15, 45, 38, 2 };
+    struct ask a = { .kind = KINDS[dice_weighted(&s->dice, WEIGHTS, 4)] };
+
+    if (a.kind == ASK_LATCH_COUNT) {
+        a = some_count(s);
+    } else if (a.kind == ASK_LATCH_SET) {
+        a.limit = (uint32_t)dice_between(&s->dice, 1, 4);
+        if (dice_chance(&s->dice, 500)) {
+            a.id = rtext_printf("setter-%04" PRIu64, dice_below(&s->dice, 100));
+        }
+    } else if (a.kind == ASK_LATCH_AWAIT && dice_chance(&s->dice, 600)) {
+        a.has = LOCK_HAS_WAIT;
+        a.wait_ms = dice_chance(&s->dice, 200) ? 0 : dice_below(&s->dice, 20000);
+    }
+    a.name = s->latches.name->name;
+    return a;
+}
+
+void latches_act(struct sim *s)
+{
+    struct sim_clients *cl = &s->clients;
+    size_t from = cl->count == 0 ? 0 : dice_below(&s->dice, cl->count);
+
+    for (size_t i = 0; i < cl->count; i++) {
+        const struct sim_conn *c = &cl->conns[(from + i) % cl->count];
+        const struct sim_daemon *d = &s->daemons[c->daemon];
+
+        if (c->open && !sim_is_busy(c) && d->engine != NULL &&
+            d->stalled_until <= s->now) {
+            struct ask a = some_latch(s);
+
+            sim_ask(s, (from + i) % cl->count, &a);
+            return;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/* sim_latches: a latch, what clients and a Redisson do with it, and what must be true:
+ *
+ *   - a request counts once, whatever was lost, came late or was sent again
+ *   - AWAIT says 1 only if the latch was opened since it was asked, or before that and
+ *     nothing has happened since
+ *   - AWAIT and COUNT are refused only where the latch was deleted, lost, or opened by
+ *     Redisson
+ *   - nobody waits any more once it is opened (sim_drain.c) */
+#ifndef LATCHD_SIM_LATCHES_H
+#define LATCHD_SIM_LATCHES_H
+
+#include "engine/effect.h"
+#include "sim/redis/sim_redis.h"
+
+struct flight;
+struct sim;
+struct sim_conn;
+
+/* What became of the latch. OPENED_UNSEEN: by Redisson, which leaves no sign. */
+enum latch_event { LATCH_WAS_SET, LATCH_OPENED, LATCH_OPENED_UNSEEN, LATCH_VANISHED };
+
+enum { LATCH_REQUESTS_MAX = 512 };
+
+struct latch_request {
+    struct rtext id; /* as COUNT ops have it */
+    unsigned times;  /* that it has counted, as far as Redis remembers */
+};
+
+struct sim_latches {
+    struct redis_name *name; /* NULL: there are none */
+    struct {
+        uint64_t at; /* of `happened` */
+        enum latch_event what;
+    } * log;
+    size_t log_count, log_room;
+    struct latch_request requests[LATCH_REQUESTS_MAX];
+    size_t request_count;
+    int64_t left; /* 0: it is not set */
+    /* The last restart of Redis, of `happened`: what was opened and set anew before it,
+     * while nobody could look, is taken for lost. */
+    uint64_t restarted_at;
+    uint64_t opened, awaited;
+    uint64_t count_at; /* the drain counts no sooner */
+};
+
+void latches_begin(struct sim *s);
+void latches_fini(struct sim_latches *l);
+/* One random thing that a client, or Redisson, does. */
+void latches_act(struct sim *s);
+void latches_foreign_act(struct sim *s);
+/* An operator's DEL. */
+void latches_delete(struct sim *s);
+/* An op has run, of a daemon that talks to the master. */
+void latches_ran(struct sim *s, const struct flight *f);
+/* Redis has another state than before, and not by an op. */
+void latches_moved(struct sim *s);
+void latches_replied(struct sim *s, const struct sim_conn *c,
+                     const struct effect_reply *r);
+/* Whether the latch is set. */
+bool latches_is_set(struct sim *s);
+
+#endif
