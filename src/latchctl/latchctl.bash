@@ -106,14 +106,17 @@ _latchctl() {
             top) common+=' --interval --once --sort --count' ;;
             ls) common+=' --match --count' ;;
             leader) common+=' --follow' ;;
+            latch) common+=' --id --wait --no-wait --conflict-exit-code' ;;
             force) common+=' --any --token --owner' ;;
         esac
         _latchctl_offer "$cur" -W "$common"
     elif [[ -z $command ]]; then
-        _latchctl_offer "$cur" -W 'run top why ls leader force'
+        _latchctl_offer "$cur" -W 'run top why ls leader latch force'
     elif [[ -z $name && $command != top && $command != ls ]]; then
         _latchctl_offer_names "$cur" "${where[@]}"
         declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"
+    elif [[ $command == latch ]]; then
+        _latchctl_offer "$cur" -W 'set count await delete info'
     elif [[ $command == run ]]; then
         _latchctl_command "$cword" "$cword" "$cur"
     fi

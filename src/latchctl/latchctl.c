@@ -13,6 +13,8 @@ static int run_subcommand(struct options *o)
         return ctl_top(o);
     case CTL_WHY:
         return ctl_why(o);
+    case CTL_LATCH:
+        return ctl_latch(o);
     case CTL_LEADER:
         return ctl_leader(o);
     case CTL_LS:

@@ -1,28 +1,22 @@
 /* `latchctl leader NAME`: who leads, once, or with --follow from then on. */
 #include "latchctl/ask.h"
 #include "latchctl/commands.h"
+#include "latchctl/patient.h"
 #include "latchctl/show.h"
-#include "latchd/protocol.h"
-#include "util/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     LOOK_MS = 5000, /* the WAIT of each LEADER; a dead connection shows as soon */
-    ANSWER_MAX_MS = 10000, /* beyond that */
-    PAUSE_MS = 500,        /* before another try */
     TOKEN_DIGITS = 24,
 };
 #define LOOK_MS_TEXT "5000"
 
 struct follower {
-    struct options *options;
-    struct link link;
+    struct patient patient;
     char after[TOKEN_DIGITS]; /* the token that was printed last; empty: none was */
-    bool is_told;             /* that latchd cannot be asked */
 };
 
 /* Token, owner and data, as far as there are; data as one line. */
@@ -66,47 +60,18 @@ static int ask_once(struct options *o)
     return code;
 }
 
-/* Says it once, until an answer comes. */
-static void tell_trouble(struct follower *f, const char *what)
+static redisReply *ask_leader(struct follower *f)
 {
-    if (!f->is_told) {
-        print_message("%s; trying on", what);
-    }
-    f->is_told = true;
-}
+    const char *words[] = { "LEADER", f->patient.options->name, NULL, NULL, NULL, NULL,
+                            NULL };
 
-static void pause_follower(void)
-{
-    (void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_MS * 1000000L }, NULL);
-}
-
-/* Sends a LEADER, and waits for its answer. NULL: there is none, and a pause was made.
- */
-static redisReply *ask_again(struct follower *f)
-{
-    const char *words[LINK_WORDS_MAX] = { "LEADER", f->options->name };
-    redisReply *reply;
-
-    if (f->link.state != LINK_OPEN &&
-        !link_connect(&f->link, &f->options->target, ANSWER_MAX_MS)) {
-        tell_trouble(f, f->link.error);
-        pause_follower();
-        return NULL;
-    }
     if (f->after[0] != '\0') {
         words[2] = "AFTER";
         words[3] = f->after;
         words[4] = "WAIT";
         words[5] = LOOK_MS_TEXT;
     }
-    link_send(&f->link, words);
-    reply = link_wait(&f->link, LOOK_MS + ANSWER_MAX_MS);
-    if (reply == NULL) {
-        tell_trouble(f, f->link.error);
-        link_close(&f->link);
-        pause_follower();
-    }
-    return reply;
+    return patient_ask(&f->patient, words, LOOK_MS);
 }
 
 /* False: no answer will ever be another one, or nobody reads what is printed. */
@@ -114,18 +79,13 @@ static bool take_answer(struct follower *f, const redisReply *reply)
 {
     char token[TOKEN_DIGITS];
 
-    if (reply->type == REDIS_REPLY_ERROR) {
-        if (!reply_is_error(reply, LATCHD_ERR_BACKEND) &&
-            !reply_is_error(reply, LATCHD_ERR_GOAWAY) &&
-            !reply_is_error(reply, LATCHD_ERR_LIMIT)) {
-            print_message("%s", reply->str);
-            return false;
-        }
-        tell_trouble(f, reply->str);
-        pause_follower();
+    if (patient_has_to_ask_again(&f->patient, reply)) {
         return true;
     }
-    f->is_told = false;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        print_message("%s", reply->str);
+        return false;
+    }
     (void)snprintf(token, sizeof(token), "%" PRIu64, reply_number(reply_at(reply, 0)));
     if (strcmp(token, f->after) != 0) {
         memcpy(f->after, token, sizeof(token));
@@ -136,16 +96,16 @@ static bool take_answer(struct follower *f, const redisReply *reply)
 
 static int follow_leader(struct options *o)
 {
-    struct follower f = { .options = o };
+    struct follower f = { .patient.options = o };
     bool goes_on = true;
 
-    while (goes_on && !f.link.refused) {
-        redisReply *reply = ask_again(&f);
+    while (goes_on && !f.patient.link.refused) {
+        redisReply *reply = ask_leader(&f);
 
         goes_on = reply == NULL || take_answer(&f, reply);
         freeReplyObject(reply);
     }
-    link_close(&f.link);
+    link_close(&f.patient.link);
     return CTL_EXIT_FAILED;
 }
 

@@ -6,9 +6,7 @@
 #include "util/parse.h"
 
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
     ALL = ~0,
@@ -18,12 +16,14 @@ enum {
     LS = 1 << CTL_LS,
     FORCE = 1 << CTL_FORCE,
     LEADER = 1 << CTL_LEADER,
+    LATCH = 1 << CTL_LATCH,
     LEASE_MIN_MS = 1000, /* with less, an ordinary pause would lose the lock */
     LEASE_DEFAULT_MS = 30000,
     KILL_AFTER_DEFAULT_MS = 10000,
     INTERVAL_DEFAULT_MS = 1000,
     INTERVAL_MIN_MS = 100,
     COUNT_MAX = 10000,
+    WORDS_MAX = 4,
 };
 
 static const struct option LONG[] = {
@@ -58,6 +58,7 @@ static const struct option LONG[] = {
     { "queue", required_argument, NULL, OPT_QUEUE },
     { "priority", required_argument, NULL, OPT_PRIORITY },
     { "follow", no_argument, NULL, OPT_FOLLOW },
+    { "id", required_argument, NULL, OPT_ID },
     { "kill-after", required_argument, NULL, 'k' },
     { "conflict-exit-code", required_argument, NULL, 'E' },
     { "lost-exit-code", required_argument, NULL, OPT_LOST_CODE },
@@ -77,10 +78,10 @@ static const struct {
     int option;
     int commands;
 } FOR[] = {
-    { 'w', RUN },           { OPT_NO_WAIT, RUN },
+    { 'w', RUN | LATCH },   { OPT_NO_WAIT, RUN | LATCH },
     { OPT_LEASE, RUN },     { OPT_FAIR, RUN },
     { OPT_READ, RUN },      { OPT_WRITE, RUN },
-    { 'k', RUN },           { 'E', RUN },
+    { 'k', RUN },           { 'E', RUN | LATCH },
     { OPT_LOST_CODE, RUN }, { OPT_INTERVAL, TOP },
     { OPT_ONCE, TOP },      { OPT_SORT, TOP },
     { OPT_TOKEN, FORCE },   { OPT_ANY, FORCE },
@@ -89,49 +90,19 @@ static const struct {
     { OPT_PERMITS, RUN },   { OPT_OF, RUN },
     { OPT_DATA, RUN },      { OPT_FOLLOW, LEADER },
     { OPT_QUEUE, RUN },     { OPT_PRIORITY, RUN },
+    { OPT_ID, LATCH },
 };
 
 static const char *const NAMES[] = {
-    [CTL_RUN] = "run", [CTL_TOP] = "top",     [CTL_WHY] = "why",
-    [CTL_LS] = "ls",   [CTL_FORCE] = "force", [CTL_LEADER] = "leader",
+    [CTL_RUN] = "run",     [CTL_TOP] = "top",     [CTL_WHY] = "why",
+    [CTL_LS] = "ls",       [CTL_FORCE] = "force", [CTL_LEADER] = "leader",
+    [CTL_LATCH] = "latch",
 };
 
 bool options_wrong(const char *option, const char *why)
 {
     print_message("%s: %s", option, why);
     return false;
-}
-
-/* Reads a time: seconds, possibly with a fraction, or a number with a unit. */
-static bool read_time(const char *option, const char *text, uint64_t min, uint64_t *ret)
-{
-    char *end;
-    double seconds;
-
-    if (!parse_msec(span_str(text), ret) || text[strspn(text, "0123456789")] == '\0') {
-        seconds = strtod(text, &end);
-        if (text[strspn(text, "0123456789.")] != '\0' || end == text || *end != '\0' ||
-            seconds > 1e9) {
-            return options_wrong(
-                option, "a time is such as 0.5, 30 (seconds), 500ms, 5m or 1h");
-        }
-        *ret = (uint64_t)(seconds * 1000 + 0.5);
-    }
-    if (*ret < min) {
-        return options_wrong(option, "that is too short");
-    }
-    return true;
-}
-
-static bool read_code(const char *option, const char *text, int *ret)
-{
-    uint64_t code;
-
-    if (!parse_u64(span_str(text), 255, &code)) {
-        return options_wrong(option, "an exit code is a number from 0 to 255");
-    }
-    *ret = (int)code;
-    return true;
 }
 
 static bool read_kind(struct options *o, const char *kind)
@@ -143,31 +114,17 @@ static bool read_kind(struct options *o, const char *kind)
     return true;
 }
 
-static bool check_number(const char *option, const char *text, uint64_t min,
-                         uint64_t max)
-{
-    char why[64];
-    uint64_t number;
-
-    if (!parse_u64(span_str(text), max, &number) || number < min) {
-        (void)snprintf(why, sizeof(why), "a number from %" PRIu64 " to %" PRIu64, min,
-                       max);
-        return options_wrong(option, why);
-    }
-    return true;
-}
-
 static bool read_permits(struct options *o, const char *text)
 {
     o->permits = text;
-    return check_number("--permits", text, 1, LATCHD_PERMITS_MAX) &&
+    return options_check_number("--permits", text, 1, LATCHD_PERMITS_MAX) &&
            read_kind(o, "PERMITS");
 }
 
 static bool read_limit(struct options *o, const char *text)
 {
     o->limit = text;
-    return check_number("--of", text, 1, LATCHD_LIMIT_MAX);
+    return options_check_number("--of", text, 1, LATCHD_LIMIT_MAX);
 }
 
 static bool read_data(struct options *o, const char *text)
@@ -180,18 +137,18 @@ static bool read_data(struct options *o, const char *text)
 static bool read_queue(struct options *o, const char *text)
 {
     o->queue = text;
-    return check_number("--queue", text, 0, LATCHD_QUEUE_MAX);
+    return options_check_number("--queue", text, 0, LATCHD_QUEUE_MAX);
 }
 
 static bool read_priority(struct options *o, const char *text)
 {
     o->priority = text;
-    return check_number("--priority", text, 0, LATCHD_PRIORITY_MAX);
+    return options_check_number("--priority", text, 0, LATCHD_PRIORITY_MAX);
 }
 
 static bool read_count(struct options *o, const char *text)
 {
-    return check_number("--count", text, 1, COUNT_MAX) &&
+    return options_check_number("--count", text, 1, COUNT_MAX) &&
            parse_u64(span_str(text), COUNT_MAX, &o->count);
 }
 
@@ -208,16 +165,22 @@ static bool read_sort(struct options *o, const char *text)
     return options_wrong("--sort", "it is one of waiters, wait, held and name");
 }
 
+static bool keep_text(const char **to, const char *text)
+{
+    *to = text;
+    return true;
+}
+
 static bool read_one(struct options *o, int option)
 {
     switch (option) {
     case 'w':
-        return read_time("--wait", optarg, 0, &o->wait_ms);
+        return options_read_time("--wait", optarg, 0, &o->wait_ms);
     case OPT_NO_WAIT:
         o->wait_ms = 0;
         return true;
     case OPT_LEASE:
-        return read_time("--lease", optarg, LEASE_MIN_MS, &o->lease_ms);
+        return options_read_time("--lease", optarg, LEASE_MIN_MS, &o->lease_ms);
     case OPT_FAIR:
         return read_kind(o, "FAIR");
     case OPT_READ:
@@ -229,42 +192,42 @@ static bool read_one(struct options *o, int option)
     case OPT_OF:
         return read_limit(o, optarg);
     case OPT_OWNER:
-        o->owner = optarg;
-        return true;
+        return keep_text(&o->owner, optarg);
     case OPT_DATA:
         return read_data(o, optarg);
     case OPT_QUEUE:
         return read_queue(o, optarg);
     case OPT_PRIORITY:
         return read_priority(o, optarg);
+    case OPT_ID:
+        return keep_text(&o->id, optarg);
     case OPT_FOLLOW:
         o->follow = true;
         return true;
     case 'k':
-        return read_time("--kill-after", optarg, 0, &o->kill_after_ms);
+        return options_read_time("--kill-after", optarg, 0, &o->kill_after_ms);
     case 'E':
-        return read_code("--conflict-exit-code", optarg, &o->conflict_code);
+        return options_read_code("--conflict-exit-code", optarg, &o->conflict_code);
     case OPT_LOST_CODE:
-        return read_code("--lost-exit-code", optarg, &o->lost_code);
+        return options_read_code("--lost-exit-code", optarg, &o->lost_code);
     case OPT_VERBOSE:
         say_set_verbose();
         return true;
     case OPT_INTERVAL:
-        return read_time("--interval", optarg, INTERVAL_MIN_MS, &o->interval_ms);
+        return options_read_time("--interval", optarg, INTERVAL_MIN_MS,
+                                 &o->interval_ms);
     case OPT_ONCE:
         o->once = true;
         return true;
     case OPT_SORT:
         return read_sort(o, optarg);
     case OPT_TOKEN:
-        o->token = optarg;
-        return true;
+        return keep_text(&o->token, optarg);
     case OPT_ANY:
         o->any = true;
         return true;
     case OPT_MATCH:
-        o->match = optarg;
-        return true;
+        return keep_text(&o->match, optarg);
     case OPT_COUNT:
         return read_count(o, optarg);
     default:
@@ -307,7 +270,7 @@ static bool read_command(struct options *o, const char *word)
 }
 
 struct words {
-    const char *list[2]; /* the subcommand, the name */
+    const char *list[WORDS_MAX]; /* the subcommand, the name; latch: what to do */
     int count;
     uint64_t seen; /* a bit for each option given, by its index in LONG */
 };
@@ -383,6 +346,12 @@ static bool check_options(struct options *o, const struct words *w)
     return true;
 }
 
+/* How many words the subcommand has, with its own. */
+static int words_of(const struct options *o)
+{
+    return o->command == CTL_LATCH ? WORDS_MAX : 2;
+}
+
 enum options_outcome options_parse(int argc, char **argv, struct options *ret)
 {
     struct words w = { .count = 0 };
@@ -406,7 +375,8 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         if (outcome != OPTIONS_GO) {
             return outcome;
         }
-        if (optind >= argc || w.count == 2 || strcmp(argv[optind], "--") == 0) {
+        if (optind >= argc || w.count == words_of(ret) ||
+            strcmp(argv[optind], "--") == 0) {
             break;
         }
         if (w.count == 0 && !read_command(ret, argv[optind])) {
@@ -415,12 +385,14 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         w.list[w.count++] = argv[optind++];
     }
     if (w.count == 0) {
-        print_message("a subcommand is missing: run, top, why, ls, leader or force; "
-                      "see latchctl --help");
+        print_message("a subcommand is missing: run, top, why, ls, leader, latch or "
+                      "force; see latchctl --help");
         return OPTIONS_WRONG;
     }
     optind += optind < argc && strcmp(argv[optind], "--") == 0;
-    ret->name = w.count == 2 ? w.list[1] : NULL;
+    ret->name = w.count > 1 ? w.list[1] : NULL;
+    ret->verb = w.count > 2 ? w.list[2] : NULL;
+    ret->number = w.count > 3 ? w.list[3] : NULL;
     ret->words = argv + optind;
     if ((ret->command == CTL_TOP || ret->command == CTL_LS) && ret->name != NULL) {
         return options_wrong(ret->name, "one word too many") ? OPTIONS_GO

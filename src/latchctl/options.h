@@ -10,7 +10,15 @@
 
 #include <stdint.h>
 
-enum ctl_command { CTL_RUN, CTL_TOP, CTL_WHY, CTL_LS, CTL_FORCE, CTL_LEADER };
+enum ctl_command {
+    CTL_RUN,
+    CTL_TOP,
+    CTL_WHY,
+    CTL_LS,
+    CTL_FORCE,
+    CTL_LEADER,
+    CTL_LATCH
+};
 
 /* The exit statuses of latchctl itself; see latchctl(1). */
 enum {
@@ -33,7 +41,9 @@ struct options {
     struct target target;
     enum ctl_command command;
     const char *name;
-    char **words; /* run: the command, NULL-terminated */
+    char **words;       /* run: the command, NULL-terminated */
+    const char *verb;   /* latch: what to do; NULL: not said */
+    const char *number; /* latch: behind that; NULL: not given */
 
     uint64_t wait_ms; /* CTL_FOREVER: no limit */
     uint64_t lease_ms;
@@ -45,6 +55,7 @@ struct options {
     const char *data;     /* run: what others are to know of the holder */
     const char *queue;    /* --queue; NULL: not given */
     const char *priority; /* --priority; NULL: not given */
+    const char *id;       /* latch: of a set or count; NULL: a new one */
     int conflict_code;
     int lost_code;
 

@@ -1,4 +1,4 @@
-/* options_priv: what options.c and options_target.c share. */
+/* options_priv: what the files of options share. */
 #ifndef LATCHD_LATCHCTL_OPTIONS_PRIV_H
 #define LATCHD_LATCHCTL_OPTIONS_PRIV_H
 
@@ -38,10 +38,18 @@ enum {
     OPT_FOLLOW,
     OPT_QUEUE,
     OPT_PRIORITY,
+    OPT_ID,
 };
 
 /* Prints an error about an option; returns false. */
 bool options_wrong(const char *option, const char *why);
+
+/* Reads a time: seconds, possibly with a fraction, or a number with a unit. */
+bool options_read_time(const char *option, const char *text, uint64_t min,
+                       uint64_t *ret);
+bool options_read_code(const char *option, const char *text, int *ret);
+bool options_check_number(const char *option, const char *text, uint64_t min,
+                          uint64_t max);
 
 /* Reads an option that selects the latchd to talk to; its value is in `optarg`. */
 bool options_read_target(struct options *o, int option);

@@ -422,7 +422,7 @@ int ctl_why(struct options *o)
     int code = CTL_EXIT_FAILED;
 
     if (ask_open(&w.link, o)) {
-        info = ask_daemon(&w.link, (const char *[]){ "LOCKINFO", o->name, NULL });
+        info = latch_or_lockinfo(&w.link, o->name, &code);
     }
     if (info != NULL) {
         add_holders(&w, info);

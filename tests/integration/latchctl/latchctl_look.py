@@ -252,6 +252,45 @@ def leader_of_a_semaphore(stand):
         expect(stand.run(*words).returncode == 125)
 
 
+def latch(stand):
+    """It is set, counted and awaited; what is sent again counts once."""
+    expect(stand.run("latch", "gate", "await").returncode == 125)
+    expect(stand.run("latch", "gate", "set", "3").returncode == 0)
+    expect(stand.run("latch", "gate", "set", "3").returncode == 1)
+    expect(stand.run("latch", "--no-wait", "gate", "await").returncode == 1)
+    expect(stand.run("latch", "gate", "await", "--wait", "100ms").returncode == 1)
+    for _ in range(2):
+        expect(told(stand, "latch", "gate", "count", "--id", "backup-of-tonight") == "2\n")
+    expect(told(stand, "latch", "gate", "info") == "2 set 0\n")
+    waiter = stand.start("latch", "gate", "await")
+    until(lambda: told(stand, "latch", "gate", "info") == "2 set 1\n", "nobody waits")
+    got = told(stand, "why", "gate")
+    expect("gate is a latch" in got and "\n  2 to count" in got and "\n  1 waiting" in got, got)
+    expect(told(stand, "latch", "gate", "count") == "1\n")
+    expect(told(stand, "latch", "gate", "count") == "0\n")
+    expect(waiter.wait(60) == 0)
+    waiter.communicate()
+    expect(stand.run("latch", "gate", "await").returncode == 0)
+    expect(stand.run("latch", "gate", "delete").returncode == 1)
+    for words in ["latch"], ["latch", "gate"], ["latch", "gate", "set"], ["latch", "gate", "open"], \
+            ["latch", "gate", "count", "2"], ["latch", "gate", "set", "0"], \
+            ["latch", "gate", "set", "1", "x"], ["leader", "gate", "--id", "x"]:
+        got = stand.run(*words)
+        expect(got.returncode == 125 and got.stderr, (words, got))
+
+
+def a_latch_is_awaited_through_a_restart(stand):
+    expect(stand.run("latch", "gate2", "set", "1").returncode == 0)
+    waiter = stand.start("latch", "gate2", "await")
+    until(lambda: told(stand, "latch", "gate2", "info") == "1 set 1\n", "nobody waits")
+    stand.kill_daemon()
+    expect("; trying on" in waiter.stderr.readline())
+    stand.start_daemon()
+    expect(told(stand, "latch", "gate2", "count") == "0\n")
+    expect(waiter.wait(60) == 0)
+    waiter.communicate()
+
+
 def completion(stand):
     c = Completion(stand, sys.argv[3])
     stand.ask("LOCK", "alpha", "LEASE", "60000")
@@ -259,7 +298,7 @@ def completion(stand):
     stand.ask("LOCK", "al\x1bien", "LEASE", "60000")
     for common in (True, False):
         offers = functools.partial(c.offers, common=common)
-        expect(offers("latchctl", "") == ["run", "top", "why", "ls", "leader", "force"])
+        expect(offers("latchctl", "") == ["run", "top", "why", "ls", "leader", "latch", "force"])
         expect(offers("latchctl", "w") == ["why"])
         expect(sorted(offers("latchctl", "why", "al")) == ["al\\*pine", "alpha"])
         expect(offers("latchctl", "why", "al*") == ["al\\*pine"])
@@ -299,6 +338,8 @@ CASES = [
     ("why_tells_what_was_lost_and_by_whom", why_lost),
     ("leader_tells_who_leads_and_its_data", leader),
     ("leader_follows_through_a_restart", follow_leader),
+    ("latch_sets_counts_and_awaits", latch),
+    ("latch_awaits_through_a_restart", a_latch_is_awaited_through_a_restart),
     ("leader_needs_a_lock_that_one_alone_holds", leader_of_a_semaphore),
     ("odd_names_do_not_reach_the_terminal", odd_names),
     ("ls_lists_all_names", ls),
