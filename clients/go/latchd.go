@@ -15,6 +15,7 @@
 package latchd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -77,6 +78,8 @@ var (
 	ErrNoPermission = &Error{Code: "NOPERM"}
 	// ErrWrongType: the name belongs to other data, or to a lock of the other class.
 	ErrWrongType = &Error{Code: "WRONGTYPE"}
+	// ErrGone: there is no such latch; it was never set, or was deleted, evicted or lost.
+	ErrGone = &Error{Code: "GONE"}
 
 	errGoAway = &Error{Code: "GOAWAY"}
 )
@@ -89,6 +92,9 @@ func toTyped(err error) error {
 		return err
 	case errors.As(err, &answer):
 		code, text, _ := strings.Cut(answer.Error(), " ")
+		if code == "ERR" && (strings.HasPrefix(text, "gone") || strings.HasPrefix(text, "no such latch")) {
+			code = ErrGone.Code
+		}
 		return &Error{Code: code, Text: text}
 	}
 	return &Error{Code: "UNREACHABLE", Text: err.Error()}
@@ -366,6 +372,85 @@ func (c *Client) acquire(ctx context.Context, h *hold) error {
 			over && tries > len(c.peers): // a connection that lay idle may have broken unnoticed
 			go c.abandon(h)
 			return err
+		}
+		if !isBackend(err) {
+			c.leave(at)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// Latch is set to a number, counted down, and opens at 0.
+type Latch struct {
+	client *Client
+	name   string
+}
+
+// Latch returns the latch of that name, which others count down.
+func (c *Client) Latch(name string) *Latch { return &Latch{c, name} }
+
+// Set returns false if one is set already. An id can be repeated, and has the same answer; "" is a
+// new one.
+func (l *Latch) Set(ctx context.Context, count int64, id string) (bool, error) {
+	set, err := l.client.latch(ctx, "SET", l.name, count, "ID", cmp.Or(id, newRequest()))
+	return set == 1, err
+}
+
+// Count returns what is left. An id, of 16 to 64 characters, counts once, however often it is
+// repeated; with "", each call counts.
+func (l *Latch) Count(ctx context.Context, id string) (int64, error) {
+	return l.client.latch(ctx, "COUNT", l.name, "ID", cmp.Or(id, newRequest()))
+}
+
+// Wait returns when the latch is open, or ctx ends. The error is ErrGone if it was deleted or lost.
+func (l *Latch) Wait(ctx context.Context) error {
+	_, err := l.client.latch(ctx, "AWAIT", l.name)
+	return err
+}
+
+// Delete returns false if there was none.
+func (l *Latch) Delete(ctx context.Context) (bool, error) {
+	deleted, err := l.client.latch(ctx, "DELETE", l.name)
+	return deleted == 1, err
+}
+
+// latch asks until latchd has answered; AWAIT until the answer is not null.
+func (c *Client) latch(ctx context.Context, words ...any) (int64, error) {
+	awaits := words[0] == "AWAIT"
+	command := append([]any{"LATCH"}, words...)
+	within := c.timeout
+	if awaits {
+		command = append(command, "WAIT", toMillis(longestAsk))
+		within += longestAsk
+	}
+	reached, pause := time.Now(), firstPause
+	for {
+		at, p := c.current()
+		answers := make(chan *redis.Cmd, 1)
+		go func() { answers <- do(p.waits, within, command) }()
+		var answer int64
+		var err error
+		select {
+		case cmd := <-answers:
+			answer, err = cmd.Int64()
+			err = toTyped(err)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		switch {
+		case err == nil:
+			return answer, nil
+		case ctx.Err() != nil:
+			return 0, context.Cause(ctx)
+		case errors.Is(err, redis.Nil):
+			reached, pause = time.Now(), firstPause
+			continue
+		case !canPass(err), time.Since(reached) > c.patience:
+			return 0, err
 		}
 		if !isBackend(err) {
 			c.leave(at)

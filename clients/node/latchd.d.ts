@@ -19,6 +19,9 @@ export class NoPermission extends LatchdError {}
 /** The name belongs to other data, or to a lock of the other class. */
 export class WrongType extends LatchdError {}
 
+/** There is no such latch: it was never set, or was deleted, evicted or lost. */
+export class LatchGone extends LatchdError {}
+
 /** Options of LOCK, as latchd-protocol(7) has them, in lower case; times in milliseconds. */
 export interface LockOptions {
   /** How long to wait; undefined: without end. */
@@ -79,6 +82,25 @@ export interface Leader {
   readonly data: string;
 }
 
+/** Is set to a number, counted down, and opens at 0. */
+export interface Latch {
+  readonly name: string;
+  /** Resolves to false: one is set already. With `id` it can be repeated, and has the same answer. */
+  set(count: number, options?: { id?: string }): Promise<boolean>;
+  /**
+   * Resolves to what is left. An `id`, of 16 to 64 characters, counts once, however often it is repeated;
+   * without one, each call counts.
+   */
+  count(options?: { id?: string }): Promise<number>;
+  /**
+   * Resolves to true: it is open; to false: `timeout` is over. Rejects with LatchGone if it was deleted
+   * or lost.
+   */
+  wait(options?: { timeout?: number | null; signal?: AbortSignal }): Promise<boolean>;
+  /** Resolves to false: there was none. */
+  delete(): Promise<boolean>;
+}
+
 /** Options of the library's own, such as password, are passed to its connections. */
 export interface LatchdOptions {
   /** Over which library; undefined: over redis if it is installed. */
@@ -106,6 +128,8 @@ export class Latchd {
    * who is followed by another one at once may be skipped.
    */
   follow(name: string, options?: { signal?: AbortSignal }): AsyncGenerator<Leader, void, undefined>;
+  /** A latch, which others count down. */
+  latch(name: string): Latch;
   /** Closes the connections that no hold needs. */
   close(): void;
 }

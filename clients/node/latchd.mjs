@@ -69,6 +69,11 @@ export class NoPermission extends LatchdError {}
 /** The name belongs to other data, or to a lock of the other class. */
 export class WrongType extends LatchdError {}
 
+/** There is no such latch: it was never set, or was deleted, evicted or lost. */
+export class LatchGone extends LatchdError {
+  constructor(message) { super(message, 'GONE'); }
+}
+
 class GoAway extends LatchdError {}
 
 const ERRORS = {
@@ -213,6 +218,7 @@ class Link {
     }
     const code = /^[A-Z]+(?= |$)/.exec(error.message)?.[0];
     if (code === 'NOTHELD') return new LockLost(error.message);
+    if (/^ERR (gone|no such latch)/.test(error.message)) return new LatchGone(error.message);
     return new (ERRORS[code] ?? LatchdError)(error.message, code ?? 'ERR');
   }
 
@@ -358,6 +364,32 @@ class Lock {
   [Symbol.asyncDispose]() { return this.unlock(); }
 }
 
+/** Is set to a number, counted down, and opens at 0. */
+class Latch {
+  #latchd;
+
+  constructor(name, latchd) {
+    this.name = name;
+    this.#latchd = latchd;
+  }
+
+  async set(count, { id = randomUUID() } = {}) {
+    return Number(await this.#latchd._latch(['SET', this.name, count, 'ID', id])) === 1;
+  }
+
+  async count({ id = randomUUID() } = {}) {
+    return Number(await this.#latchd._latch(['COUNT', this.name, 'ID', id]));
+  }
+
+  async wait({ timeout, signal } = {}) {
+    return Number(await this.#latchd._latch(['AWAIT', this.name], timeout, signal)) === 1;
+  }
+
+  async delete() {
+    return Number(await this.#latchd._latch(['DELETE', this.name])) === 1;
+  }
+}
+
 export class Latchd {
   #library;
   #addresses;
@@ -460,6 +492,11 @@ export class Latchd {
   #leaveFollowed(link, error) {
     if (error instanceof Unreachable || error instanceof GoAway) this.#leave(link);
     else link.close();
+  }
+
+  /** A latch, which others count down. */
+  latch(name) {
+    return new Latch(name, this);
   }
 
   /** Closes the connections that no hold needs. */
@@ -584,6 +621,50 @@ export class Latchd {
       }
     } catch (error) {
       this.#abandon(hold, link);
+      throw error;
+    }
+  }
+
+  /** Asks until latchd has answered; AWAIT until the answer is not null, or `wait` is over. */
+  async _latch(words, wait, signal) {
+    const awaits = words[0] === 'AWAIT';
+    const deadline = wait === undefined || wait === null ? Infinity : performance.now() + wait;
+    let reached = performance.now();
+    let pause = FIRST_PAUSE;
+    let link = null;
+    signal?.throwIfAborted();
+    try {
+      for (;;) {
+        let used = link !== null || this.#idle.length > 0;
+        let trouble;
+        try {
+          link ??= await this.#untilAbortedLink(signal);
+          const ask = awaits ? Math.min(Math.max(0, deadline - performance.now()), LONGEST_ASK) : 0;
+          const more = awaits ? ['WAIT', Math.ceil(ask)] : [];
+          const answer = await untilAborted(link.ask(['LATCH', ...words, ...more], ask + this.#timeout), signal);
+          reached = performance.now();
+          pause = FIRST_PAUSE;
+          if (awaits && answer === null && reached < deadline) continue;
+          this.#giveBack(link);
+          return answer;
+        } catch (error) {
+          trouble = error;
+        }
+        if (signal?.aborted) throw signal.reason;
+        if (![Unreachable, Backend, GoAway].some((kind) => trouble instanceof kind)) throw trouble;
+        if (trouble instanceof Backend) {
+          used = false;
+        } else if (link) {
+          this.#leave(link);
+          link = null;
+        }
+        const over = performance.now() >= deadline || performance.now() - reached > this.#patience;
+        if (!used && over) throw trouble;
+        await untilAborted(sleep(pause), signal);
+        pause = Math.min(2 * pause, LAST_PAUSE);
+      }
+    } catch (error) {
+      link?.close(); // which ends an AWAIT
       throw error;
     }
   }

@@ -32,8 +32,9 @@ import redis
 from redis.asyncio import ConnectionPool
 from redis.asyncio.client import PubSub
 
-__all__ = ["Latchd", "Lock", "AsyncLatchd", "AsyncLock", "Leader", "LatchdError", "LockTimeout", "LockLost",
-           "Unreachable", "Backend", "NoReplicas", "Deadlock", "Limit", "NoPermission", "WrongType"]
+__all__ = ["Latchd", "Lock", "Latch", "AsyncLatchd", "AsyncLock", "AsyncLatch", "Leader", "LatchdError", "LockTimeout",
+           "LockLost", "Unreachable", "Backend", "NoReplicas", "Deadlock", "Limit", "NoPermission", "WrongType",
+           "LatchGone"]
 __version__ = "0.1.0"
 
 LONGEST_ASK_S = 10.0  # a wait is made of LOCKs that are this long, so that a dead host is noticed
@@ -110,6 +111,12 @@ class WrongType(LatchdError):
     code = "WRONGTYPE"
 
 
+class LatchGone(LatchdError):
+    """There is no such latch: it was never set, or was deleted, evicted or lost."""
+
+    code = "GONE"
+
+
 class _GoAway(LatchdError):
     code = "GOAWAY"
 
@@ -126,6 +133,8 @@ def _typed(error: Exception) -> LatchdError:
         return NoPermission(str(error))  # their code is cut off
     if isinstance(error, redis.ResponseError):
         kind = _ERRORS.get(str(error).split(" ", 1)[0], LatchdError)
+        if str(error).startswith(("ERR gone", "ERR no such latch", "gone:", "no such latch")):
+            kind = LatchGone
         return kind(str(error))
     return Unreachable(str(error) or type(error).__name__)
 
@@ -476,6 +485,39 @@ class _Core:
         answer = await link.ask(*what, *hold.names, *words, "ID", hold.request,
                                 within=ask + self.timeout)
         return answer if several or answer is None else [answer]
+
+    async def latch(self, *words: Any, wait: Optional[float] = 0.0) -> Any:
+        """Asks until latchd has answered; AWAIT until the answer is not null, or `wait` is over."""
+        awaits = words[0] == "AWAIT"
+        deadline = math.inf if wait is None else _now() + wait
+        reached, pause, link = _now(), PAUSES_S[0], None
+        try:
+            while True:
+                used = link is not None or bool(self._idle)
+                try:
+                    link = link or await self._own_link()
+                    ask = min(max(0.0, deadline - _now()), LONGEST_ASK_S) if awaits else 0.0
+                    answer = await link.ask("LATCH", *words, *(["WAIT", math.ceil(ask * 1000)] if awaits else []),
+                                            within=ask + self.timeout)
+                    reached, pause = _now(), PAUSES_S[0]
+                    if awaits and answer is None and reached < deadline:
+                        continue
+                    self._give_back(link)
+                    return answer
+                except (Unreachable, Backend, _GoAway) as error:
+                    trouble = error
+                if link is not None and not isinstance(trouble, Backend):
+                    self._leave(link)
+                    link = None
+                now, used = _now(), used and not isinstance(trouble, Backend)
+                if not used and (awaits and now >= deadline or now - reached > self.patience):
+                    raise trouble
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PAUSES_S[1])
+        except BaseException:
+            if link is not None:
+                link.close()  # which ends an AWAIT
+            raise
 
     async def _begin(self, hold: _Hold, tokens: list[int]) -> None:
         """Attaches the hold to the connection that renews, and learns how long its lease is."""
@@ -1097,6 +1139,73 @@ class AsyncLock(_Lock):
                 raise
 
 
+class _Latch:
+    """A latch: it is set to a number, counted down, and opens at 0."""
+
+    def __init__(self, client: _Client, name: str):
+        self.name = name
+        self._client = client
+
+    def _ask(self, *words: Any, wait: Optional[float] = 0.0) -> Any:
+        core = self._client._core_of_process()
+        return asyncio.run_coroutine_threadsafe(core.latch(*words, wait=wait), _Runner.loop())
+
+    def _setting(self, count: int, id: Optional[str]) -> Any:
+        return self._ask("SET", self.name, count, "ID", id or str(uuid.uuid4()))
+
+    def _counting(self, id: Optional[str]) -> Any:
+        return self._ask("COUNT", self.name, "ID", id or str(uuid.uuid4()))
+
+
+class Latch(_Latch):
+    """Of Latchd.latch()."""
+
+    def set(self, count: int, id: Optional[str] = None) -> bool:
+        """False: one is set already. With `id` it can be repeated, and has the same answer."""
+        return bool(self._setting(count, id).result())
+
+    def count(self, id: Optional[str] = None) -> int:
+        """What is left. An `id`, of 16 to 64 characters, counts once, however often it is repeated;
+        without one, each call counts."""
+        return int(self._counting(id).result())
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """True: it is open. False: `timeout` seconds (None: no end) are over. Raises LatchGone if it
+        was deleted or lost."""
+        waiting = self._ask("AWAIT", self.name, wait=timeout)
+        try:
+            return bool(waiting.result())
+        except BaseException:
+            waiting.cancel()
+            raise
+
+    def delete(self) -> bool:
+        """False: there was none."""
+        return bool(self._ask("DELETE", self.name).result())
+
+
+class AsyncLatch(_Latch):
+    """Of AsyncLatchd.latch()."""
+
+    async def set(self, count: int, id: Optional[str] = None) -> bool:
+        """False: one is set already. With `id` it can be repeated, and has the same answer."""
+        return bool(await asyncio.wrap_future(self._setting(count, id)))
+
+    async def count(self, id: Optional[str] = None) -> int:
+        """What is left. An `id`, of 16 to 64 characters, counts once, however often it is repeated;
+        without one, each call counts."""
+        return int(await asyncio.wrap_future(self._counting(id)))
+
+    async def wait(self, timeout: Optional[float] = None) -> bool:
+        """True: it is open. False: `timeout` seconds (None: no end) are over. Raises LatchGone if it
+        was deleted or lost."""
+        return bool(await asyncio.wrap_future(self._ask("AWAIT", self.name, wait=timeout)))
+
+    async def delete(self) -> bool:
+        """False: there was none."""
+        return bool(await asyncio.wrap_future(self._ask("DELETE", self.name)))
+
+
 class Latchd(_Client):
     """latchd, for threads: one object serves all of a process."""
 
@@ -1117,6 +1226,10 @@ class Latchd(_Client):
         """Iterates over who leads: who holds the name alone, now, and each time that it changes. A
         leader who is followed by another one at once may be skipped."""
         return Follower(self, name)
+
+    def latch(self, name: str) -> Latch:
+        """A latch, which others count down."""
+        return Latch(self, name)
 
     def close(self) -> None:
         """Closes the connections that no hold needs."""
@@ -1142,6 +1255,10 @@ class AsyncLatchd(_Client):
     def follow(self, name: str) -> AsyncFollower:
         """As Latchd.follow(), for `async for`."""
         return AsyncFollower(self, name)
+
+    def latch(self, name: str) -> AsyncLatch:
+        """As Latchd.latch()."""
+        return AsyncLatch(self, name)
 
     async def close(self) -> None:
         """Closes the connections that no hold needs."""

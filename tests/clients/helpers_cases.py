@@ -451,6 +451,40 @@ def one_object_serves_many_threads(stage):
     assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == 0
 
 
+def has_latches(stage):
+    """Set once, counted once for each ID, and awaited."""
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    agent.expect(agent.tell("latch", "await", "gate", 1000), "error", "GONE")
+    for answer in "1", "1":
+        agent.expect(agent.tell("latch", "set", "gate", 2, "setter-of-the-gate"), "answer", answer)
+    agent.expect(agent.tell("latch", "set", "gate", 2), "answer", "0")
+    agent.expect(agent.tell("latch", "await", "gate", 50), "answer", "0")
+    waiting = agent.tell("latch", "await", "gate", 60000)
+    for _ in range(2):
+        agent.expect(agent.tell("latch", "count", "gate", "part-1-of-the-work"), "answer", "1")
+    agent.expect(agent.tell("latch", "count", "gate"), "answer", "0")
+    agent.expect(waiting, "answer", "1")
+    agent.expect(agent.tell("latch", "set", "gate", 1), "answer", "1")
+    waiting = agent.tell("latch", "await", "gate", 60000)
+    until(lambda: daemon.ask("LATCH", "INFO", "gate")[5] == 1, "it waits")
+    agent.expect(agent.tell("latch", "delete", "gate"), "answer", "1")
+    agent.expect(waiting, "error", "GONE")
+
+
+def awaits_a_latch_through_restarts(stage):
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    agent.expect(agent.tell("latch", "set", "gate", 1), "answer", "1")
+    waiting = agent.tell("latch", "await", "gate", 60000)
+    until(lambda: daemon.ask("LATCH", "INFO", "gate")[5] == 1, "it waits")
+    daemon.kill()
+    daemon.child.wait()
+    daemon.restart()
+    agent.expect(agent.tell("latch", "count", "gate"), "answer", "0")
+    agent.expect(waiting, "answer", "1")
+
+
 CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, stands_in_line_by_priority,
          takes_all_names_or_none,
          leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
@@ -461,7 +495,8 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, stands
          survives_a_failover_of_redis, is_uncertain_while_redis_is_down,
          a_killed_holder_blocks_nobody_for_long, works_over_a_slow_network,
          takes_what_a_cut_connection_was_granted, holds_many_locks_over_few_connections,
-         a_release_that_crosses_a_renewal_is_no_loss, one_object_serves_many_threads]
+         a_release_that_crosses_a_renewal_is_no_loss, one_object_serves_many_threads,
+         has_latches, awaits_a_latch_through_restarts]
 # They need processors more than time, and so come one after the other.
 HEAVY = {holds_many_locks_over_few_connections, a_release_that_crosses_a_renewal_is_no_loss}
 # For those whose waits end by a signal only.

@@ -99,6 +99,33 @@ public class HelperAgent {
         });
     }
 
+    static void latch(String key, String what, String name, List<String> words) {
+        Latchd.Latch latch = latchd.latch(name);
+        try {
+            long answer;
+            switch (what) {
+                case "set":
+                    long count = Long.parseLong(words.get(0));
+                    boolean set = words.size() > 1 ? latch.trySetCount(count, words.get(1)) : latch.trySetCount(count);
+                    answer = set ? 1 : 0;
+                    break;
+                case "count":
+                    answer = words.isEmpty() ? latch.countDown() : latch.countDown(words.get(0));
+                    break;
+                case "await":
+                    answer = latch.await(Long.parseLong(words.get(0)), TimeUnit.MILLISECONDS) ? 1 : 0;
+                    break;
+                default:
+                    answer = latch.delete() ? 1 : 0;
+            }
+            say(key, "answer", answer);
+        } catch (Latchd.LatchdException e) {
+            say(key, "error", e.code());
+        } catch (InterruptedException e) {
+            say(key, "gave-up");
+        }
+    }
+
     static void crowd(String key, String name, int count, int turns) {
         AtomicInteger inside = new AtomicInteger();
         AtomicInteger overlaps = new AtomicInteger();
@@ -146,6 +173,10 @@ public class HelperAgent {
                 break;
             case "give-up":
                 THREADS.get(key).interrupt();
+                break;
+            case "latch":
+                new Thread(() -> latch(key, words[2], words[3],
+                        List.of(words).subList(4, words.length))).start();
                 break;
             case "crowd":
                 new Thread(() -> crowd(key, words[2], Integer.parseInt(words[3]),

@@ -55,6 +55,16 @@ const orders = {
     await locks.get(key)[Symbol.asyncDispose]();
     say(key, 'unlocked');
   },
+  async latch(key, what, name, ...words) {
+    const latch = latchd.latch(name);
+    const calls = {
+      set: () => latch.set(Number(words[0]), { id: words[1] }),
+      count: () => latch.count({ id: words[0] }),
+      await: () => latch.wait({ timeout: Number(words[0]) }),
+      delete: () => latch.delete(),
+    };
+    say(key, 'answer', Number(await calls[what]()));
+  },
   async crowd(key, name, count, turns) {
     let inside = 0;
     let overlaps = 0;

@@ -42,6 +42,14 @@ def say_leader(key, leader):
     say(key, "leader", leader.token, leader.data.decode() or "-")
 
 
+def latch_call(latch, what, words):
+    if what == "set":
+        return latch.set(int(words[0]), *words[1:])
+    if what == "await":
+        return latch.wait(int(words[0]) / 1000)
+    return getattr(latch, what)(*words)
+
+
 class Threads:
     def __init__(self, client):
         self.client, self.locks, self.followers = client, {}, {}
@@ -75,6 +83,13 @@ class Threads:
         try:
             self.locks[key].release()
             say(key, "unlocked")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    def latch(self, key, what, name, *words):
+        latch = self.client.latch(name)
+        try:
+            say(key, "answer", int(latch_call(latch, what, words)))
         except latchd.LatchdError as error:
             say(key, "error", error.code)
 
@@ -139,6 +154,13 @@ class Tasks:
         try:
             await self.locks[key].release()
             say(key, "unlocked")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    async def latch(self, key, what, name, *words):
+        latch = self.client.latch(name)
+        try:
+            say(key, "answer", int(await latch_call(latch, what, words)))
         except latchd.LatchdError as error:
             say(key, "error", error.code)
 

@@ -143,6 +143,43 @@ func crowd(key, name string, count, turns int) {
 	say(key, "overlaps", overlaps.Load())
 }
 
+func latch(key, what, name string, words []string) {
+	l, ctx, id := client.Latch(name), context.Background(), ""
+	var answer int64
+	var done bool
+	var err error
+	if what != "await" && len(words) > 0 {
+		id = words[len(words)-1]
+	}
+	switch what {
+	case "set":
+		if len(words) == 1 {
+			id = ""
+		}
+		done, err = l.Set(ctx, int64(number(words[0])), id)
+	case "count":
+		answer, err = l.Count(ctx, id)
+	case "await":
+		ctx, cancel := context.WithTimeout(ctx, millis(words[0]))
+		defer cancel()
+		err = l.Wait(ctx)
+		done = err == nil
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+	case "delete":
+		done, err = l.Delete(ctx)
+	}
+	if err != nil {
+		sayError(key, err)
+		return
+	}
+	if done {
+		answer = 1
+	}
+	say(key, "answer", answer)
+}
+
 func obey(what, key string, words []string) {
 	switch what {
 	case "lock":
@@ -172,6 +209,8 @@ func obey(what, key string, words []string) {
 			}
 			say(key, "unlocked")
 		}()
+	case "latch":
+		go latch(key, words[0], words[1], words[2:])
 	case "crowd":
 		go crowd(key, words[0], number(words[1]), number(words[2]))
 	}

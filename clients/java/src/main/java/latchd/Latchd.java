@@ -137,6 +137,11 @@ public final class Latchd implements AutoCloseable {
         return new Lock(names);
     }
 
+    /** Is set to a number, counted down, and opens at 0. */
+    public Latch latch(String name) {
+        return new Latch(name);
+    }
+
     /** Closes all connections: what is held then ends with its lease. */
     @Override
     public synchronized void close() {
@@ -237,6 +242,15 @@ public final class Latchd implements AutoCloseable {
         }
     }
 
+    /** There is no such latch: it was never set, or was deleted, evicted or lost. */
+    public static final class LatchGone extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        LatchGone(String message) {
+            super("GONE", message);
+        }
+    }
+
     private static LatchdException toTyped(JedisException error) {
         String message = String.valueOf(error.getMessage());
         if (!(error instanceof JedisDataException)) {
@@ -261,6 +275,9 @@ public final class Latchd implements AutoCloseable {
             case "WRONGTYPE":
                 return new WrongType(message);
             default:
+                if (message.startsWith("ERR gone") || message.startsWith("ERR no such latch")) {
+                    return new LatchGone(message);
+                }
                 return new LatchdException(code, message);
         }
     }
@@ -1101,6 +1118,94 @@ public final class Latchd implements AutoCloseable {
                 }
                 throw toTyped(e);
             }
+        }
+    }
+
+    /** Asks until latchd has answered; AWAIT until the answer is not null, or the wait is over. */
+    private Object askLatch(List<String> words, long waitMs) throws InterruptedException {
+        boolean awaits = words.get(1).equals("AWAIT");
+        long began = steadyMs();
+        long reached = began;
+        long pause = FIRST_PAUSE_MS;
+        for (int tries = 1;; tries++) {
+            long left = !awaits ? 0 : waitMs == FOREVER ? FOREVER : Math.max(0, waitMs - (steadyMs() - began));
+            long ask = Math.min(left, LONGEST_ASK_MS);
+            List<String> command = new ArrayList<>(words);
+            if (awaits) {
+                command.addAll(List.of("WAIT", Long.toString(ask)));
+            }
+            LatchdException trouble;
+            try {
+                Object answer = await(run(() -> ask(command, ask + timeoutMs)), true);
+                reached = steadyMs();
+                pause = FIRST_PAUSE_MS;
+                if (!awaits || answer != null || waitMs != FOREVER && reached - began >= waitMs) {
+                    return answer;
+                }
+                continue;
+            } catch (LatchdException e) {
+                trouble = e;
+            }
+            boolean over = awaits && waitMs != FOREVER && steadyMs() - began >= waitMs;
+            if (!trouble.canPass() || steadyMs() - reached > patienceMs
+                    || over && (trouble instanceof Backend || tries > places.size())) {
+                throw trouble;
+            }
+            Thread.sleep(pause);
+            pause = Math.min(2 * pause, LAST_PAUSE_MS);
+        }
+    }
+
+    /** A latch: named and used as java.util.concurrent.CountDownLatch, for processes. */
+    public final class Latch {
+        private final String name;
+
+        private Latch(String name) {
+            this.name = name;
+        }
+
+        private long ask(String... words) {
+            try {
+                return (Long) askLatch(List.of(words), 0);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new LatchdException("INTERRUPTED", name);
+            }
+        }
+
+        /** False: one is set already. */
+        public boolean trySetCount(long count) {
+            return trySetCount(count, UUID.randomUUID().toString());
+        }
+
+        /** The same for an ID, which can be repeated, and has the same answer. */
+        public boolean trySetCount(long count, String id) {
+            return ask("LATCH", "SET", name, Long.toString(count), "ID", id) == 1;
+        }
+
+        /** Returns what is left. Each call counts. */
+        public long countDown() {
+            return countDown(UUID.randomUUID().toString());
+        }
+
+        /** The same for an ID, of 16 to 64 characters, which counts once, however often it is repeated. */
+        public long countDown(String id) {
+            return ask("LATCH", "COUNT", name, "ID", id);
+        }
+
+        /** Returns when it is open. Throws LatchGone if it was deleted or lost. */
+        public void await() throws InterruptedException {
+            askLatch(List.of("LATCH", "AWAIT", name), FOREVER);
+        }
+
+        /** False: the time is over. */
+        public boolean await(long time, TimeUnit unit) throws InterruptedException {
+            return askLatch(List.of("LATCH", "AWAIT", name), unit.toMillis(time)) != null;
+        }
+
+        /** False: there was none. */
+        public boolean delete() {
+            return ask("LATCH", "DELETE", name) == 1;
         }
     }
 
