@@ -6,6 +6,7 @@ for time to pass most of the time, and do that at the same time.
 import checks_cluster
 import checks_crash
 import checks_fair
+import checks_latch
 import checks_library
 import checks_local
 import checks_many
@@ -15,7 +16,7 @@ import checks_rw
 import checks_semaphore
 
 PARTS = [checks_plain, checks_fair, checks_rw, checks_many, checks_library,
-         checks_local, checks_semaphore]
+         checks_local, checks_semaphore, checks_latch]
 
 BY_THEMSELVES = [
     *(("single", check) for part in PARTS for check in part.CHECKS),

@@ -11,7 +11,7 @@ import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = ["pom.xml", *(f"java/{name}.java" for name in (
-    "Client", "Contender", "Crowd", "Guarded", "Names", "Permits", "RedissonPeer"))]
+    "Client", "Contender", "Crowd", "Guarded", "Latches", "Names", "Permits", "RedissonPeer"))]
 JAVA_MIN = 17
 MAVEN_S = 240
 QUIET = ["-q", "-B", "-ntp"]

@@ -103,6 +103,10 @@ public final class RedissonPeer {
                     ? new Crowd(permits, client, rest).run()
                     : permits.run(verb, rest);
         }
+        if (words[3].equals("latch")) {
+            return new Latches(client.data().getCountDownLatch(words[4]))
+                    .run(verb, Arrays.copyOfRange(words, 5, words.length));
+        }
         RLock lock = client.names.lock(words[3], words[4]);
         switch (verb) {
             case "lock":
