@@ -251,6 +251,27 @@ def too_many_permits_are_found():
     same((found(lost), allowed(lost)), ([], ["too many permits: flushall"]))
 
 
+def a_latch(answer, counted=3, sent=30, answered=40):
+    """So many of 3 parts were counted by 25 ms, and then somebody awaits it."""
+    story = Story()
+    for i in range(counted):
+        story.ask("LATCH COUNT", f"c{i}", 5 * i, 5 * i + 5, 2 - i, kind="latch", limit=3,
+                  request=f"gate part-{i}")
+    return story.ask("LATCH AWAIT", "w", sent, answered, answer, kind="latch", limit=3,
+                     request="gate", wait_ms=10)
+
+
+def a_latch_that_opens_too_early_or_not_at_all_is_found():
+    same(found(a_latch(1)), [])
+    same(found(a_latch(1, counted=2)), ["latch"])
+    same(found(a_latch(None, counted=2)), [])
+    same(found(a_latch(None)), ["latch"])
+    same(found(a_latch(None, sent=12)), [])
+    same(found(a_latch(Error("ERR gone: it was deleted"))), ["latch"])
+    lost = a_latch(Error("ERR gone: it was deleted")).fault("flushall", 1, 2)
+    same((found(lost), allowed(lost)), ([], ["latch: flushall"]))
+
+
 def a_lock_beside_permits_is_found():
     same(found(inside(1).lock("d", 20, 21, 9)), ["two holders"])
 
@@ -435,7 +456,7 @@ def main():
     cases = [(name, case) for name, case in globals().items()
              if getattr(case, "__module__", None) == __name__ and callable(case)
              and name not in ("Story", "found", "allowed", "same", "main", "tap",
-                              "two_in_turn", "lent", "inside", "led")]
+                              "two_in_turn", "lent", "inside", "led", "a_latch")]
     sys.exit(1 if tap(cases) else 0)
 
 

@@ -4,8 +4,9 @@ Checked are: that two never had a name at once while each was vouched for, nor s
 semaphore that they had more permits than it has; that tokens grow with real time and none is given
 twice; that what was written under a lock was written in the order of the tokens and that no update
 got lost; the order of fair waiters; one grant and one entry for each request ID; answers in time;
-that nothing is left behind; that nothing acknowledged is lost; what followers are told of leaders; that an UNLOCK which is sent again
-has the same answer. Each in O(n log n).
+that nothing is left behind; that nothing acknowledged is lost; what followers are told of leaders; that
+an UNLOCK which is sent again has the same answer; that a latch opens when all parts were counted, and not
+before. Each in O(n log n).
 
 What a topology does not promise (docs/backends.md; latchd-protocol(7),
 "Failover") is an Allowance: it is counted by its name and is no violation. So is what LOCAL
@@ -124,7 +125,7 @@ class Checker:
     def run(self):
         for check in (self.overlaps, self.crushes, self.tokens, self.writes, self.fair,
                       self.requests, self.deadlines, self.slept, self.left, self.lost,
-                      self.sent_again, self.leaders):
+                      self.sent_again, self.leaders, self.latches):
             check()
         counts, record = self.verdict.counts, self.record
         counts.update(requests=len(record.asks), holds=len(self.holds),
@@ -421,6 +422,44 @@ class Checker:
                 self.judge("sent again", f"{ask.name}: {ask.who} at {ask.daemon} was told "
                            "NOTHELD", "a fault came between" if faulty else None,
                            (ask.name, ask.answered))
+
+
+    def latches(self):
+        """Each was set once, to as many as have an ID each: latch_workers.py."""
+        asks = [a for a in self.record.asks if a.kind == "latch"]
+        sent, counted, deleted = (collections.defaultdict(dict) for _ in range(3))
+        made = {}
+        for ask in asks:
+            latch, _, part = ask.request.partition(" ")
+            made[latch] = min(ask.sent, made.get(latch, ask.sent))
+            if ask.verb == "LATCH DELETE":
+                deleted[latch].setdefault("", ask.sent)
+            elif ask.verb == "LATCH COUNT":
+                sent[latch][part] = min(ask.sent, sent[latch].get(part, ask.sent))
+                if isinstance(ask.value, int):
+                    counted[latch][part] = min(ask.answered, counted[latch].get(part, ask.answered))
+        for ask in asks:
+            if ask.verb != "LATCH AWAIT" or ask.answered is None:
+                continue
+            latch, end = ask.request, ask.answered
+            begun = sum(at < end for at in sent[latch].values())
+            done = sum(at < ask.sent for at in counted[latch].values())
+            if ask.value == 1 and begun < ask.limit:
+                self.judge("latch", f"{latch} was open for {ask.who} when {begun} of {ask.limit} "
+                           "had been counted", None, (ask.name, end))
+            elif ask.value is None and done == ask.limit:
+                self.judge("latch", f"{latch} was closed for {ask.who}, and all had been counted",
+                           self.forgotten(made[latch], end), (ask.name, end))
+            elif str(ask.value).startswith("ERR"):
+                excuse = "it was deleted" if deleted[latch].get("", end) < end else self.forgotten(made[latch], end)
+                self.judge("latch", f"{latch} was gone for {ask.who}: {ask.value}", excuse,
+                           (ask.name, end))
+
+    def forgotten(self, made, at):
+        """What may have made Redis forget a latch, or a count, that was `made` before that."""
+        kinds = FORGETS | LOSSES | SWITCHES | WITHHOLDS
+        return next((f.kind for f in self.record.faults if f.kind in kinds and f.start < at
+                     and (f.end or at) + RECOVERY_MS * MS > made), None)
 
 
 def over(grant, ask):

@@ -212,21 +212,21 @@ MUTATIONS = [
         ]),
     Mutation(
         "older_leader", "a leader that a failover brought back is told of again", [
-            ("engine/leader/leader_followers.c",
+            ("engine/leader/leader_watch.c",
              "return leader->token != 0 && leader->token + OP_BLOCK_MAX < token;",
              "return token == 1;"),
         ]),
     Mutation(
         "stale_leader", "a follower is told who led before it asked", [
-            ("engine/leader/leader_followers.c",
+            ("engine/watch/name_watch.c",
              "w->known_op > c->asked_op &&",
              "w->known_op + 2 > c->asked_op &&"),
         ]),
     Mutation(
         "unseen_leader", "what nobody tells of a leader is not looked for", [
             ("engine/leader/leader_watch.h",
-             "LEADER_LOOK_MS = 1000,",
-             "LEADER_LOOK_MS = 1000000,"),
+             "LEADER_LOOK_MS = 1000 }",
+             "LEADER_LOOK_MS = 1000000 }"),
         ]),
     Mutation(
         "lost_data", "a hand-over forgets the data of the next holder", [

@@ -8,6 +8,7 @@ import collections
 import time
 import uuid
 
+import latch_workers
 import leader_workers
 import load
 import local_workers
@@ -313,6 +314,7 @@ def crowded(book, daemons, seed, pools=None, busy=True, hoards=()):
     if pools is not None:
         permit_workers.add_permits(crowd, pools, busy, rude)
         leader_workers.add_leaders(crowd, busy)
+        latch_workers.add_latches(crowd, busy)
         crowd.add(3, owner, few)
         crowd.add(1, nester, few)
         crowd.add(4, worker, ["rw"], 8, 10 if busy else 40, "read")
