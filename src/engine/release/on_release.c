@@ -127,6 +127,16 @@ static bool lacks_permits(const struct acquire_spec *spec, const struct op_resul
     return spec->lock_kind == KIND_PERMITS && r->permits.free < spec->permits;
 }
 
+/* An UNLOCK may name a waiter that is not the head, and whose time is over when Redis
+ * says that the lock has not moved to it: the answer to the head decides for that one,
+ * too. */
+static void decide_named(struct engine *eng, struct waiter *named)
+{
+    if (!waiter_is_head(named) && waiter_ends_next(named) && !named->maybe_granted) {
+        waiter_await_answer(eng, named);
+    }
+}
+
 /* The release ran. The client that released is answered before the waiter that the lock
  * moved to. */
 static void on_released(struct engine *eng, struct lock *lock,
@@ -166,6 +176,8 @@ static void on_released(struct engine *eng, struct lock *lock,
     } else if (waiter != NULL && !r->release.freed && waiter_ends_next(waiter)) {
         last_answer_held(eng, lock, -1); /* its owner has more entries */
         waiter_end_unserved(eng, waiter);
+    } else if (waiter != NULL) {
+        decide_named(eng, waiter);
     }
     spec_unref(eng, spec);
 }
@@ -316,11 +328,18 @@ static void retry_release(struct engine *eng, struct lock *lock,
     }
 }
 
+/* Whether a release with that answer is sent again, with the same claim. */
+static bool is_sent_again(enum op_status status)
+{
+    return status == OP_ERROR || status == OP_LATE || status == OP_UNKNOWN;
+}
+
 void on_release_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r)
 {
     struct lock *lock = w->lock;
     struct pending_release *d = w->release;
+    struct waiter *next = w->waiter;
     bool ran = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
     if ((ran || r->status == OP_ENDED) && d->local == NULL && !release_is_forced(d)) {
@@ -333,6 +352,9 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
         return;
     }
     inflight_free(eng, w);
+    if (next != NULL && !is_sent_again(r->status)) {
+        decide_named(eng, next);
+    }
     switch (r->status) {
     case OP_ENDED:
         on_ended(eng, lock, d, r);

@@ -316,6 +316,15 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
     }
 }
 
+void waiter_await_answer(struct engine *eng, struct waiter *w)
+{
+    if (!waiter_is_undecided(w)) {
+        set_state(eng, w,
+                  waiter_is_expiring(w) ? WAITER_EXPIRING_UNDECIDED : WAITER_UNDECIDED);
+    }
+    lock_touch(eng, w->lock);
+}
+
 void waiter_decide(struct engine *eng, struct waiter *w)
 {
     if (w->in_flight != NULL) {
@@ -324,12 +333,7 @@ void waiter_decide(struct engine *eng, struct waiter *w)
     if (last_answer_decides(eng, w)) {
         waiter_end_unserved(eng, w);
     } else {
-        if (!waiter_is_undecided(w)) {
-            set_state(eng, w,
-                      waiter_is_expiring(w) ? WAITER_EXPIRING_UNDECIDED
-                                            : WAITER_UNDECIDED);
-        }
-        lock_touch(eng, w->lock);
+        waiter_await_answer(eng, w);
     }
 }
 

@@ -138,6 +138,8 @@ void waiter_end_error(struct engine *eng, struct waiter *w, enum lock_error erro
 void waiter_end_unserved(struct engine *eng, struct waiter *w);
 /* Ends a wait beyond its QUEUE. */
 void waiter_end_queue_full(struct engine *eng, struct waiter *w);
+/* Has the wait end with the head's next answer, which tells how. */
+void waiter_await_answer(struct engine *eng, struct waiter *w);
 /* waiter_end_unserved(), as soon as it is known which: now, or with the head's next
  * answer. */
 void waiter_decide(struct engine *eng, struct waiter *w);

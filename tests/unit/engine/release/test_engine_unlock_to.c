@@ -72,6 +72,24 @@ START_TEST(the_others_ask_if_it_was_not_moved)
     ck_assert_str_eq(op.field, A_FIELD);
 }
 
+/* By the answer to the head, as Redis was asked meanwhile. */
+START_TEST(a_wait_that_ends_while_it_is_named_in_vain_is_answered, 2)
+{
+    bool freed = _i == 1;
+
+    fixture_pass(&e, 100);
+    fixture_lock(&e, 4, "job",
+                 (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = 5, .id = UUID });
+    unlock_to(UUID);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_pass(&e, 10);
+    fixture_answer(&e, &op, freed ? FREED : (struct op_result){ .status = OP_NOTHELD });
+    (void)fixture_hears(&e, 1, freed ? REPLY_INT : REPLY_ERROR);
+    fixture_pass(&e, freed ? 100 : 0); /* others have their chance */
+    fixture_gives(&e, OP_ACQUIRE, BUSY);
+    (void)fixture_hears(&e, 4, REPLY_NULL);
+}
+
 START_TEST(nothing_is_sent_for_a_waiter_that_is_not_there)
 {
     unlock_to(UUID);
