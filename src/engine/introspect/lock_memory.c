@@ -85,7 +85,7 @@ static size_t holds_size(const struct lock *lock, size_t samples)
 
 static size_t lock_activity_size(const struct lock *lock)
 {
-    return lock_is_at_rest(lock)
+    return lock_is_inactive(lock)
                ? 0
                : size_of(lock->activity) + size_of(lock->activity->marks);
 }

@@ -56,7 +56,7 @@ struct span last_answer_text(const struct engine *eng, const struct lock *lock)
 
 void last_answer_forget(struct lock *lock)
 {
-    if (!lock_is_at_rest(lock)) {
+    if (!lock_is_inactive(lock)) {
         last_answer_fini(&lock->activity->last_answer);
         lock->activity->last_answer.kind = ANSWER_NONE;
     }
@@ -102,7 +102,7 @@ void last_answer_refused(struct engine *eng, struct lock *lock, struct span text
 
 void last_answer_served(struct engine *eng, struct lock *lock)
 {
-    if (!lock_is_at_rest(lock)) {
+    if (!lock_is_inactive(lock)) {
         struct last_answer *a =
             set_answer(eng, lock, ANSWER_NONE); /* its hold tells, while it lasts */
 
@@ -114,7 +114,7 @@ void last_answer_served(struct engine *eng, struct lock *lock)
 
 void last_answer_ungiven(struct engine *eng, struct lock *lock)
 {
-    if (!lock_is_at_rest(lock)) {
+    if (!lock_is_inactive(lock)) {
         lock->activity->last_answer.ungiven_op = eng->next_op;
     }
 }
@@ -130,7 +130,7 @@ void last_answer_over(struct engine *eng, struct lock *lock)
 void last_answer_hold_gone(struct engine *eng, struct lock *lock)
 {
     last_answer_over(eng, lock);
-    if (!lock_is_at_rest(lock)) {
+    if (!lock_is_inactive(lock)) {
         lock->activity->last_answer.held_at = eng->now;
     }
 }

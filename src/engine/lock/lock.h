@@ -35,7 +35,8 @@ struct lock {
     struct list holds;
     struct hold *writer;      /* the hold of the writer, or NULL */
     struct hold_index *index; /* index of the holds, if they are many */
-    /* LOCK_AT_REST, which is read only, while the lock is at rest; see lock_activity.c
+    /* LOCK_INACTIVE, which is read only, while the lock is inactive; see
+     * lock_activity.c
      */
     struct lock_activity *activity;
     uint64_t exempt; /* exempt from the quarantine that ends at this time */

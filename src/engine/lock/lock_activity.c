@@ -1,15 +1,15 @@
 /* The activity of a lock: it exists only while something is under way, as most of many
- * names are merely held. All locks at rest share one activity that is empty and read
+ * names are merely held. All inactive locks share one activity that is empty and read
  * only. */
 #include "engine/lock/lock_activity.h"
 #include "engine/engine_limits.h"
 
 #define EMPTY(of)                                                                      \
     {                                                                                  \
-        (struct list *)&LOCK_AT_REST.of, (struct list *)&LOCK_AT_REST.of               \
+        (struct list *)&LOCK_INACTIVE.of, (struct list *)&LOCK_INACTIVE.of             \
     }
 
-const struct lock_activity LOCK_AT_REST = {
+const struct lock_activity LOCK_INACTIVE = {
     .queue = EMPTY(queue),
     .releases = EMPTY(releases),
     .parallel_releases = EMPTY(parallel_releases),
@@ -20,7 +20,7 @@ const struct lock_activity LOCK_AT_REST = {
 
 void lock_activity_none(struct lock *lock)
 {
-    lock->activity = (struct lock_activity *)&LOCK_AT_REST;
+    lock->activity = (struct lock_activity *)&LOCK_INACTIVE;
 }
 
 struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock)
@@ -56,7 +56,7 @@ static bool is_clear(const struct engine *eng, const struct lock *lock)
 
 void lock_activity_free(struct engine *eng, struct lock *lock)
 {
-    if (!lock_is_at_rest(lock)) {
+    if (!lock_is_inactive(lock)) {
         timer_stop(eng, &lock->activity->wake);
         last_answer_fini(&lock->activity->last_answer);
         pool_free(&eng->pool, lock->activity->marks);

@@ -1,6 +1,6 @@
 /* lock_activity: what is under way at a name: its waiters and pending releases. An
- * activity is made when it is first needed; a lock at rest shares the constant
- * LOCK_AT_REST, which is read only. Private to engine/. */
+ * activity is made when it is first needed; an inactive lock shares the constant
+ * LOCK_INACTIVE, which is read only. Private to engine/. */
 #ifndef LATCHD_ENGINE_LOCK_LOCK_ACTIVITY_H
 #define LATCHD_ENGINE_LOCK_LOCK_ACTIVITY_H
 
@@ -62,22 +62,22 @@ struct lock_activity {
     uint64_t handovers_since; /* when a hand-over was first considered since then */
 };
 
-extern const struct lock_activity LOCK_AT_REST;
+extern const struct lock_activity LOCK_INACTIVE;
 void lock_activity_none(struct lock *lock);
 struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock);
 /* Frees the activity if nothing is under way. */
 void lock_activity_clear(struct engine *eng, struct lock *lock);
 void lock_activity_free(struct engine *eng, struct lock *lock);
-static inline bool lock_is_at_rest(const struct lock *lock)
+static inline bool lock_is_inactive(const struct lock *lock)
 {
-    return lock->activity == &LOCK_AT_REST;
+    return lock->activity == &LOCK_INACTIVE;
 }
-/* The activity, to be changed: made if the lock is at rest. It stays at least until
+/* The activity, to be changed: made if the lock is inactive. It stays at least until
  * the engine returns. */
 static inline struct lock_activity *lock_open_activity(struct engine *eng,
                                                        struct lock *lock)
 {
-    return lock_is_at_rest(lock) ? lock_activity_open(eng, lock) : lock->activity;
+    return lock_is_inactive(lock) ? lock_activity_open(eng, lock) : lock->activity;
 }
 
 #endif
