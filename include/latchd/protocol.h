@@ -62,6 +62,8 @@
 #define LATCHD_RESERVED_OWNER "mode"
 #define LATCHD_RESERVED_OWNER_PREFIX "latchd:"
 #define LATCHD_RESERVED_OWNER_SUFFIX ":write"
+/* While a name rests, this and the token of the hold that ended is its owner. */
+#define LATCHD_REST_OWNER_PREFIX "latchd:rest:"
 
 /* GET of a lock that is no value hold: this and its token. No value begins so. */
 #define LATCHD_VALUE_OF_OTHERS "latchd:held:"

@@ -204,7 +204,7 @@ const struct command COMMANDS[] = {
     { "leader", cmd_leader, -2, KEYS_ONE, CMD_READONLY | CMD_BLOCKING, ACL_LOOK | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
       "name [AFTER token] [WAIT ms]", "Tells who holds a lock alone, now or once that has changed: token, owner and data.", NULL },
     { "lock", cmd_lock, -2, KEYS_ONE, CMD_WRITE | CMD_BLOCKING | CMD_NEEDS_REPLY, ACL_LOCK | ACL_KEYSPACE | ACL_WRITE | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
-      "name " LOCK_KIND " [WAIT ms] [LEASE ms] [OWNER owner] [ID request] [KEEP ms] [GRACE ms] [HEARTBEAT ms] [DATA data] [QUEUE n] [PRIORITY n] [LOCAL]",
+      "name " LOCK_KIND " [WAIT ms] [LEASE ms] [OWNER owner] [ID request] [KEEP ms] [GRACE ms] [HEARTBEAT ms] [DATA data] [ATLEAST ms] [QUEUE n] [PRIORITY n] [LOCAL]",
       "Takes a lock, or waits for it. Returns its token, or null.", NULL },
     { "lockinfo", cmd_lockinfo, 2, KEYS_ONE, CMD_READONLY | CMD_BLOCKING, ACL_LOOK | ACL_FAST, "lock", "0.1.0",
       "name", "Tells who holds a lock and how many wait.", "O(N) where N is the number of holders" },

@@ -12,6 +12,9 @@ enum owner_kind field_kind(struct span field)
         span_starts(field, SPAN(VALUE_FIELD_PREFIX))) {
         return OWNER_ID;
     }
+    if (span_starts(field, SPAN(LATCHD_REST_OWNER_PREFIX))) {
+        return OWNER_REST;
+    }
     return span_starts(field, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) ? OWNER_ANONYMOUS
                                                                   : OWNER_NAMED;
 }
@@ -53,6 +56,36 @@ struct span spec_id(const struct acquire_spec *w)
 struct span spec_data(const struct acquire_spec *w)
 {
     return text_of(w, w->data);
+}
+
+/* Where it is, if there is one: behind the last text. */
+static size_t atleast_at(const struct acquire_spec *w)
+{
+    return (size_t)w->data.at + w->data.len;
+}
+
+uint64_t spec_atleast_ms(const struct acquire_spec *w)
+{
+    uint64_t ms = 0;
+
+    if (w->has_atleast) {
+        memcpy(&ms, w->texts + atleast_at(w), sizeof(ms));
+    }
+    return ms;
+}
+
+static size_t atleast_room(uint64_t ms)
+{
+    return ms == 0 ? 0 : sizeof(ms);
+}
+
+/* After all texts. */
+static void put_atleast(struct acquire_spec *w, uint64_t ms)
+{
+    w->has_atleast = ms != 0;
+    if (ms != 0) {
+        memcpy(w->texts + atleast_at(w), &ms, sizeof(ms));
+    }
 }
 
 struct span spec_member(const struct acquire_spec *w)
@@ -152,6 +185,7 @@ static size_t field_room(enum owner_kind kind, const struct lock_req *req)
     case OWNER_ID:
         return strlen(ID_FIELD_PREFIX) + req->id.len + suffix;
     case OWNER_ANONYMOUS:
+    case OWNER_REST:
         break;
     }
     return 0;
@@ -175,7 +209,7 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
 
     w = spec_alloc(eng, kind,
                    MEMBER_PREFIX.len + serial.len + field_room(kind, req) +
-                       entry_room(req) + req->data.len);
+                       entry_room(req) + req->data.len + atleast_room(req->atleast_ms));
     at = w->texts;
     w->user = req->user;
     w->lock_kind = req->kind;
@@ -191,12 +225,14 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
         w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
     }
     w->data = put_text(w, &at, req->data, SPAN_NONE);
+    put_atleast(w, req->atleast_ms);
     w->lease = (req->has & LOCK_IS_ENDLESS) != 0  ? LEASE_ENDLESS
                : (req->has & LOCK_HAS_LEASE) != 0 ? LEASE_FIXED
                                                   : LEASE_WATCHDOG;
     w->lease_ms = req->lease_ms;
     w->local = (req->has & LOCK_IS_LOCAL) != 0 && kind == OWNER_ANONYMOUS &&
-               req->kind == KIND_PLAIN && w->lease == LEASE_WATCHDOG && !eng->quorum;
+               req->kind == KIND_PLAIN && w->lease == LEASE_WATCHDOG &&
+               req->atleast_ms == 0 && !eng->quorum;
     w->grace_ms =
         req->has & LOCK_HAS_GRACE ? (int64_t)req->grace_ms : eng->cfg.grace_ms;
     w->heartbeat_ms = (uint16_t)req->heartbeat_ms;
@@ -215,11 +251,13 @@ static struct span find_id(struct span field, struct span entry)
 }
 
 struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
-                                struct span field, struct span entry, struct span data)
+                                struct span field, struct span entry, struct span data,
+                                uint64_t atleast_ms)
 {
     struct span id = find_id(field, entry);
-    struct acquire_spec *w =
-        spec_alloc(eng, field_kind(field), field.len + entry.len + id.len + data.len);
+    struct acquire_spec *w = spec_alloc(eng, field_kind(field),
+                                        field.len + entry.len + id.len + data.len +
+                                            atleast_room(atleast_ms));
     char *at = w->texts;
 
     w->lock_kind = lock_kind;
@@ -228,6 +266,7 @@ struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
     w->entry = put_text(w, &at, entry, SPAN_NONE);
     w->id = put_text(w, &at, id, SPAN_NONE);
     w->data = put_text(w, &at, data, SPAN_NONE);
+    put_atleast(w, atleast_ms);
     return w;
 }
 

@@ -31,13 +31,14 @@ struct acquire_spec {
     bool found : 1; /* found by RENEW: PLAIN may be FAIR */
     enum lease_kind lease : 2;
     bool local : 1;        /* may be granted from a loan, see loan.h */
+    bool has_atleast : 1;  /* see spec_atleast_ms() */
     unsigned permits : 10; /* PERMITS: how many */
     uint8_t member_len;
     struct spec_text {
         uint16_t at, len;
     } field, entry, id, data; /* see spec_field() and the like */
     uint16_t heartbeat_ms;    /* 0: none */
-    char texts[];             /* the fair queue member first */
+    char texts[];             /* the fair queue member first, `atleast_ms` last */
 };
 
 #define ID_FIELD_PREFIX LATCHD_RESERVED_OWNER_PREFIX "id:"
@@ -57,12 +58,15 @@ struct span make_serial(struct engine *eng, char *out, size_t room);
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req);
 /* A spec for a hold that RENEW found in Redis. `entry`: of a named owner. */
 struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
-                                struct span field, struct span entry, struct span data);
+                                struct span field, struct span entry, struct span data,
+                                uint64_t atleast_ms);
 struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
 /* of an anonymous owner: the request */
 struct span spec_entry(const struct acquire_spec *w);
-struct span spec_id(const struct acquire_spec *w);     /* empty: none */
-struct span spec_data(const struct acquire_spec *w);   /* see lock_req */
+struct span spec_id(const struct acquire_spec *w);   /* empty: none */
+struct span spec_data(const struct acquire_spec *w); /* see lock_req */
+/* For how long from its grant on the name stays taken; 0: see lock_req. Few have it. */
+uint64_t spec_atleast_ms(const struct acquire_spec *w);
 struct span spec_member(const struct acquire_spec *w); /* its member of a fair queue */
 struct acquire_spec *spec_ref(struct acquire_spec *w);
 void spec_unref(struct engine *eng, struct acquire_spec *w);

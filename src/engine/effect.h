@@ -62,7 +62,8 @@ enum lock_state {
     LOCK_STATE_HELD,
     LOCK_STATE_UNCERTAIN,
     LOCK_STATE_WITHHELD,
-    LOCK_STATE_LENT, /* held by nobody: Redis has lent it to this daemon */
+    LOCK_STATE_LENT,    /* held by nobody: Redis has lent it to this daemon */
+    LOCK_STATE_RESTING, /* held by nobody, and granted to nobody: see hold/rest.h */
 };
 
 /* Who keeps a hold from running out. */
@@ -82,9 +83,10 @@ struct info_hold {
     bool here;         /* kept by this daemon, which knows the following fields: */
     enum lease_kind lease;
     uint64_t held_ms;
-    uint64_t left_ms; /* of the lease, as far as the hold is known to last */
-    bool local;       /* granted from memory, and in the field of a loan */
-    struct span data; /* see lock_req; known if `token` is */
+    uint64_t left_ms;    /* of the lease, as far as the hold is known to last */
+    bool local;          /* granted from memory, and in the field of a loan */
+    struct span data;    /* see lock_req; known if `token` is */
+    uint64_t atleast_ms; /* for so long the name stays taken, as far as is known */
 };
 
 /* Which command asks: LOCKINFO, or SEMAPHORE INFO, for which a name that is no

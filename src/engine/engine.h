@@ -127,6 +127,10 @@ struct lock_req {
     uint64_t polls_since;
     uint64_t wait_ms;
     uint64_t lease_ms;
+    /* For how long from its grant on the name stays taken at least; 0: no longer than
+     * the hold. Only for a plain lock without owner that tries once, not with
+     * LOCK_IS_LOCAL. */
+    uint64_t atleast_ms;
     uint64_t keep_ms;
     uint64_t grace_ms;
     uint32_t heartbeat_ms; /* how often its connection has to say something; 0: never */
@@ -337,6 +341,7 @@ bool engine_stopped(const struct engine *eng);
 /* Counts and totals since the engine was made. */
 struct engine_stats {
     uint64_t locks, holds, waiters, ops_in_flight;
+    uint64_t resting; /* names that rest, as far as this daemon keeps that; no holds */
     uint64_t grants, handovers, releases, lost, timeouts, renewals;
     uint64_t yields; /* releases that freed a lock for others, who may be first */
     /* Names that are lent now; loans ever, and of these the ones whose hold got a field

@@ -143,6 +143,7 @@ struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
         .entry = op_copy(eng, spec->kind == OWNER_ID ? SPAN_NONE : spec_entry(spec)),
         .member = op_copy(eng, spec_member(spec)),
         .data = op_copy(eng, spec_data(spec)),
+        .atleast_ms = spec_atleast_ms(spec),
         .lease_ms = lease_ms,
         .permits = spec->permits,
     };

@@ -39,7 +39,12 @@ enum {
 };
 
 /* The kind of owner of a hold. Value holds are ID. */
-enum owner_kind { OWNER_ANONYMOUS, OWNER_ID, OWNER_NAMED };
+enum owner_kind {
+    OWNER_ANONYMOUS,
+    OWNER_ID,
+    OWNER_NAMED,
+    OWNER_REST, /* nobody: the name rests, see engine/hold/rest.h */
+};
 
 struct claim {
     enum lock_kind lock_kind : 8;
@@ -56,6 +61,9 @@ struct claim {
     struct span entry;
     struct span member; /* `latchd:<instance>:<n>`: its place in the fair queue */
     struct span data;   /* not READ, PERMITS: what others are to know of the hold */
+    /* plain, no named owner's: for how long from the grant on the name stays taken,
+     * whatever ends the hold; 0: no longer than the hold */
+    uint64_t atleast_ms;
     uint64_t lease_ms;
     /* How long before the op its client asked: another instance that the client asked
      * since has it by now. 0: no longer ago than ASKED_AGAIN_MS. */
@@ -104,7 +112,7 @@ enum op_kind {
     OP_LIMIT,         /* op.limit */
     OP_LATCH,         /* op.latch */
 };
-/* The result of INSPECT: OK lock_kind fields[] queue[] ttl token who data.
+/* The result of INSPECT: OK lock_kind fields[] queue[] ttl token who data atleast.
  *
  * Every op that removes the head of the fair queue of a free lock, and does not grant
  * the lock, publishes to the head that is there in the end, once. ACQUIRE with `fair`,
@@ -135,6 +143,9 @@ enum op_kind {
  * PERMITS are granted if that many are free; `limit` makes the semaphore, if there is
  * none. BUSY and an OK that leaves none free say after which time permits come back by
  * themselves.
+ *
+ * With `atleast_ms` the TTL of a new hold is that at least, and the name's fence key
+ * tells when that is over; a grant that is found again changes neither.
  *
  * A hold has the data of the claim that began it. An ID's claim has to have the same
  * data each time, a named owner's the same or none: else OTHER_DATA, nothing happened.
@@ -216,8 +227,14 @@ enum yield {
  * free then. `permits` tells what is left; the new number is published if it is above
  * 0.
  *
- * -> OK count token(of next) moved freed shared fair permits, ENDED count, NOTHELD,
- * ELSEWHERE, AMBIGUOUS, WRONGTYPE */
+ * While ATLEAST of a hold that ends is not over, and somebody was told of the hold, the
+ * name rests: a field of the rest takes the place of the hold's, with that end as its
+ * TTL, nobody is next, and nothing is published (result: `rest_ms`, and the token of
+ * the hold that ended; also if this op ran before). `force` ends a hold without a rest,
+ * and ends a rest by the token of its hold.
+ *
+ * -> OK count token(of next) moved freed shared fair permits rest_ms, ENDED count,
+ * NOTHELD, ELSEWHERE, AMBIGUOUS, WRONGTYPE */
 struct op_release {
     struct target target;
     struct claim next; /* if has_next */
@@ -237,6 +254,8 @@ struct op_release {
     bool leave_tombstone;
     /* ENTRY, ID: leaves the tombstones even if the target is not there */
     bool tombstone_if_missing;
+    bool may_rest; /* the target may have ATLEAST; always so where it is not known */
+    bool untold;   /* nobody was told of the hold, so that the name does not rest */
 };
 
 struct renew_item {
@@ -260,8 +279,9 @@ struct renew_item {
 /* RENEW gives the items their lease: the TTL is raised to `lease_ms`, and never
  * lowered, unless `exact`. A reader's lease is that of its hold keys and of the lock.
  * `exact` never takes from the lock what a writer, or another reader that is alive,
- * has. If the keeper of a hold is not known, the instance that asks is taken for the
- * keeper. -> OK items[], one renew_result each (op_result.h) */
+ * has, nor what is left of ATLEAST. If the keeper of a hold is not known, the instance
+ * that asks is taken for the keeper. -> OK items[], one renew_result each (op_result.h)
+ */
 struct op_renew {
     const struct renew_item *items; /* at most OP_RENEW_MAX */
     size_t count;
@@ -269,10 +289,11 @@ struct op_renew {
 
 /* ATTACH: a client comes back to `target`. This instance becomes the keeper, and the
  * target gets `lease_ms` (`exact`: no more than that, unless other entries share the
- * hold). The ttl of a reader is the smaller one of its hold keys' and the lock's.
- * ELSEWHERE: another instance took over after this op was sent; nothing happened.
- * -> OK owner(field) lock_kind entry token ttl permits data, NOTHELD, ELSEWHERE,
- * AMBIGUOUS, WRONGTYPE */
+ * hold); the TTL stays above what is left of ATLEAST. The ttl of a reader is the
+ * smaller one of its hold keys' and the lock's. ELSEWHERE: another instance took over
+ * after this op was sent; nothing happened.
+ * -> OK owner(field) lock_kind entry token ttl permits data atleast, NOTHELD,
+ * ELSEWHERE, AMBIGUOUS, WRONGTYPE */
 struct op_attach {
     struct target target;
     uint64_t lease_ms;
@@ -303,6 +324,9 @@ struct restore_entry {
  *     An older hold of the same field goes in any case
  *   - the lock is free, or has other readers, or only its own owner's holds: the hold
  *     is made anew, and `restored`; the name's last token is raised to this one
+ *   - a rest, and the hold that it came after is there: the rest takes its place; but
+ * if it is `presumed`, and another instance keeps the hold: ELSEWHERE. The other way
+ *     round: ENDED
  *   - another owner holds: NOTHELD
  *   - PERMITS: too few are free: BUSY, as releases that Redis has lost, too, may free
  *     some
@@ -314,6 +338,8 @@ struct op_restore {
     const struct restore_entry *entries; /* 1 to OP_RESTORE_ENTRIES_MAX */
     size_t entry_count;
     bool has_keeper_key;
+    /* a rest, of which Redis has not said that its hold has ended */
+    bool presumed;
     /* The loan that the hold was granted from, and in whose field it may still stand;
      * its daemon might give tokens up to this one. 0: none. */
     uint64_t loan_token;

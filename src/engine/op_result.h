@@ -111,8 +111,9 @@ struct op_result {
             size_t count;
         } batch; /* ACQUIRE_BATCH */
         struct {
-            bool freed;  /* nobody holds now, `0` was published */
-            bool shared; /* a read lock is left where a writer was */
+            bool freed;       /* nobody holds now, `0` was published */
+            bool shared;      /* a read lock is left where a writer was */
+            uint64_t rest_ms; /* for so long the name rests now; 0: it does not */
         } release;
         struct latch_told latch;
         struct {
@@ -123,14 +124,16 @@ struct op_result {
             size_t count;
         } renew;
         struct {
-            struct span field; /* the hash field */
-            struct span entry; /* of a named owner */
-            uint32_t permits;  /* of a hold of PERMITS */
-            struct span data;  /* see struct claim */
+            struct span field;   /* the hash field */
+            struct span entry;   /* of a named owner */
+            uint32_t permits;    /* of a hold of PERMITS */
+            struct span data;    /* see struct claim */
+            uint64_t atleast_ms; /* what is left of it */
         } attach;
         struct {
             struct span who;               /* of the fence key */
             struct span data;              /* of the hold with `token`, or the writer */
+            uint64_t atleast_ms;           /* what is left of it, of the same hold */
             const struct op_field *fields; /* none: free */
             size_t field_count;
             const struct span *queue; /* the fair queue's members, in order */

@@ -11,6 +11,7 @@
 #include "engine/hold/loan_return.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/rest.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -143,7 +144,7 @@ static struct hold *local_hold(struct engine *eng, const struct lock *lock,
     } else if (h != NULL) {
         h = lock_hold_with(lock, req->token);
     }
-    if (h == NULL || (req->token != 0 && h->token != req->token) ||
+    if (h == NULL || hold_is_rest(h) || (req->token != 0 && h->token != req->token) ||
         (req->owner.len != 0 && !span_eq(field_owner(hold_field(h)), req->owner)) ||
         !fits_kind(h, req)) {
         return NULL;

@@ -37,7 +37,7 @@ static size_t run_max(const struct engine *eng)
 static bool may_join(const struct engine *eng, const struct lock_req *first,
                      const struct lock_req *req)
 {
-    return req->kind == KIND_PLAIN && req->data.len == 0 &&
+    return req->kind == KIND_PLAIN && req->data.len == 0 && req->atleast_ms == 0 &&
            lock_group(eng, first->name) == lock_group(eng, req->name) &&
            lock_untouched(eng, req->name, req->id);
 }

@@ -21,11 +21,11 @@ struct answer {
 };
 
 static const char *const WAYS[] = {
-    [OP_ACQUIRE] = "obvwutlkEr", [OP_ACQUIRE_BATCH] = "olkEr",
-    [OP_RELEASE] = "omnewatlkE", [OP_RENEW] = "olkEr",
-    [OP_ATTACH] = "onwatlkEr",   [OP_RESTORE] = "onewtlkEr",
-    [OP_INSPECT] = "olkE",       [OP_QUEUE] = "otlkE",
-    [OP_LEAVE] = "otlkE",        [OP_LIMIT] = "obtlkE",
+    [OP_ACQUIRE] = "obvwutlkEr",  [OP_ACQUIRE_BATCH] = "olkEr",
+    [OP_RELEASE] = "omnewatlkER", [OP_RENEW] = "olkEr",
+    [OP_ATTACH] = "onwatlkEr",    [OP_RESTORE] = "onewtlkEr",
+    [OP_INSPECT] = "olkE",        [OP_QUEUE] = "otlkE",
+    [OP_LEAVE] = "otlkE",         [OP_LIMIT] = "obtlkE",
     [OP_LATCH] = "otlkEr",
 };
 
@@ -108,6 +108,11 @@ static void released(const struct op *op, char how, uint64_t n, struct op_result
     }
     r->release.shared = op->lock_class == CLASS_RW && !r->moved && (n & 4) != 0;
     r->release.freed = r->count == 0 && !r->moved && !r->release.shared;
+    if (how == 'R' && r->release.freed) {
+        r->release.freed = false;
+        r->release.rest_ms = 1 + n;
+        r->token = 1 + n % 100;
+    }
 }
 
 static void renewed(const struct op *op, uint64_t n, struct answer *a)

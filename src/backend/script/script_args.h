@@ -73,6 +73,34 @@ static void put_data(struct script_source *from)
     command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
+enum { TERMS_ROOM = DIGITS_MAX + 1, TERMS_PARTS = 3 };
+
+/* What a plain claim has beside its owner, as part_terms.lua reads it; `room` is for
+ * the first part. */
+static void make_terms(const struct claim *claim, char room[static TERMS_ROOM],
+                       struct span parts[static TERMS_PARTS])
+{
+    char *end = room + TERMS_ROOM;
+    char *at = end;
+
+    if (claim->atleast_ms != 0) {
+        at = digits_before(end, claim->atleast_ms);
+        *--at = '\t';
+    }
+    parts[0] = span_of(at, (size_t)(end - at));
+    parts[1] = data_line_end(claim->data);
+    parts[2] = claim->data;
+}
+
+static void put_terms(struct script_source *from)
+{
+    char room[TERMS_ROOM];
+    struct span parts[TERMS_PARTS];
+
+    make_terms(from->claim, room, parts);
+    command_join(from->out, parts, TERMS_PARTS);
+}
+
 enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
 #define STAMP_END UINT64_C(10000000000000000) /* us: the year 2286 */
 
@@ -81,10 +109,13 @@ static void put_stamp(struct script_source *from)
     const uint64_t numbers[STAMP_NUMBERS] = { from->times.deadline_us, asked_us(from),
                                               highest_seen(from) };
     char text[STAMP_NUMBERS * STAMP_DIGITS];
-    struct span data = from->claim == NULL ? SPAN_NONE : from->claim->data;
-    struct span parts[] = { span_of(text, sizeof(text)), span_str(from->instance),
-                            data_line_end(data), data };
+    char room[TERMS_ROOM];
+    struct span parts[2 + TERMS_PARTS] = { span_of(text, sizeof(text)),
+                                           span_str(from->instance) };
 
+    if (from->claim != NULL) {
+        make_terms(from->claim, room, parts + 2);
+    }
     memset(text, '0', sizeof(text));
     for (size_t i = 0; i < STAMP_NUMBERS; i++) {
         (void)digits_before(text + (i + 1) * STAMP_DIGITS,
@@ -97,9 +128,16 @@ static void put_stamp(struct script_source *from)
 
 static struct span kind_letter(enum owner_kind kind)
 {
-    return kind == OWNER_ANONYMOUS ? SPAN("a")
-           : kind == OWNER_ID      ? SPAN("i")
-                                   : SPAN("n");
+    switch (kind) {
+    case OWNER_ID:
+        return SPAN("i");
+    case OWNER_NAMED:
+        return SPAN("n");
+    case OWNER_ANONYMOUS:
+    case OWNER_REST:
+        break;
+    }
+    return SPAN("a");
 }
 
 static struct span lock_kind_letter(enum lock_kind kind, struct span plain)
@@ -183,7 +221,10 @@ static void put_lease(struct script_source *from)
 
 static void put_helper_ttl(struct script_source *from)
 {
-    command_uint(from->out, helper_ttl(from->lease_ms));
+    uint64_t atleast_ms = from->claim == NULL ? 0 : from->claim->atleast_ms;
+
+    command_uint(from->out,
+                 helper_ttl(from->lease_ms > atleast_ms ? from->lease_ms : atleast_ms));
 }
 
 static void put_first_lease(struct script_source *from)
@@ -283,6 +324,9 @@ static void put_flags(struct script_source *from)
         r->yield == YIELD_ALWAYS ? SPAN("y") : SPAN_NONE,
         r->yield == YIELD_IF_OTHERS ? SPAN("q") : SPAN_NONE,
         r->subscribed ? SPAN("s") : SPAN_NONE,
+        r->untold     ? SPAN("n")
+        : r->may_rest ? SPAN("r")
+                      : SPAN_NONE,
         span_of(unsent, (size_t)len),
     };
 
@@ -377,7 +421,10 @@ static void put_request(struct script_source *from)
 
 static void put_has_keeper(struct script_source *from)
 {
-    put_bool(from, from->op->restore.has_keeper_key || from->op->restore.raise_token);
+    const struct op_restore *restore = &from->op->restore;
+
+    put_bool(from,
+             restore->has_keeper_key || restore->raise_token || restore->presumed);
 }
 
 /* Redis's time, us, in the digits that keepers and entries have. */

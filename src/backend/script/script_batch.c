@@ -7,8 +7,8 @@
 static bool is_simple_acquire(const struct op_acquire *a)
 {
     return a->claim.kind == OWNER_ANONYMOUS && a->claim.lock_kind == KIND_PLAIN &&
-           a->claim.data.len == 0 && !a->fair && !a->enqueue && !a->reenter_only &&
-           a->propose == 0;
+           a->claim.data.len == 0 && a->claim.atleast_ms == 0 && !a->fair &&
+           !a->enqueue && !a->reenter_only && a->propose == 0;
 }
 
 /* An op that yields has a next waiter, and so is not simple. */
@@ -17,7 +17,7 @@ static bool is_simple_release(const struct op_release *r)
     const struct target *t = &r->target;
     uint64_t token;
 
-    if (r->has_next || r->if_keeper || r->force || r->unsent_from != 0 ||
+    if (r->has_next || r->if_keeper || r->force || r->may_rest || r->unsent_from != 0 ||
         t->kind != TARGET_FIELD) {
         return false;
     }

@@ -114,6 +114,17 @@ static void read_released(struct reply_reader *r, struct op_result *result)
     r->bad = r->bad || (result->moved && result->token == 0);
 }
 
+/* The name rests now: until when, and after the hold with which token. */
+static void read_rest(struct reply_reader *r, enum op_kind kind,
+                      struct op_result *result)
+{
+    int64_t left = reply_int(r);
+
+    result->token = reply_known_token(r);
+    result->release.rest_ms = left > 0 ? (uint64_t)left : 0;
+    r->bad = r->bad || kind != OP_RELEASE;
+}
+
 /* Reads what only a hold has that is not plain, or was granted from a loan. */
 static void read_attached_kind(struct reply_reader *r, struct op_result *result)
 {
@@ -137,6 +148,11 @@ static void read_attached_kind(struct reply_reader *r, struct op_result *result)
     if (r->at < (size_t)r->array->elements) {
         result->attach.data = reply_text(r);
         r->bad = r->bad || result->attach.data.len > LATCHD_DATA_MAX;
+    }
+    if (r->at < (size_t)r->array->elements) {
+        int64_t left = reply_int(r);
+
+        result->attach.atleast_ms = left > 0 ? (uint64_t)left : 0;
     }
 }
 
@@ -363,6 +379,10 @@ static bool read_array(const redisReply *reply, enum op_kind kind, size_t item_c
 
     if (span_eq(word, SPAN("LENT"))) {
         read_lent(&r, kind, &ret->result);
+        return !r.bad;
+    }
+    if (span_eq(word, SPAN("RESTS"))) {
+        read_rest(&r, kind, &ret->result);
         return !r.bad;
     }
     if (!status_of(word, &ret->result)) {

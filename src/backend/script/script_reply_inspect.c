@@ -9,16 +9,26 @@ static struct span first_word(struct span text)
     return space == NULL ? text : span_of(text.ptr, (size_t)(space - text.ptr));
 }
 
-/* "<last token> <who>", on a quorum with the same of the token before, and the data
- * after a line end; what is not so, somebody else wrote: no token is known. */
+/* "<last token> <who>", on a quorum with the same of the token before, what is left of
+ * ATLEAST after a tab, and the data after a line end; what is not so, somebody else
+ * wrote: no token is known. */
 static void split_fence(struct span fence, struct op_result *result)
 {
     const char *line = fence.len == 0 ? NULL : memchr(fence.ptr, '\n', fence.len);
+    const char *tab;
     struct span token;
 
     if (line != NULL) {
         result->inspect.data = span_after(fence, (size_t)(line + 1 - fence.ptr));
         fence.len = (size_t)(line - fence.ptr);
+    }
+    tab = fence.len == 0 ? NULL : memchr(fence.ptr, '\t', fence.len);
+    if (tab != NULL) {
+        if (!parse_u64(span_after(fence, (size_t)(tab + 1 - fence.ptr)), INT64_MAX,
+                       &result->inspect.atleast_ms)) {
+            result->inspect.atleast_ms = 0;
+        }
+        fence.len = (size_t)(tab - fence.ptr);
     }
     token = first_word(fence);
 

@@ -84,7 +84,7 @@ static void write_token(struct lockinfo_reply *r, struct span owner, uint64_t to
 
 static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
 {
-    resp_map(r->out, r->proto, 10);
+    resp_map(r->out, r->proto, 11);
     resp_bulk_str(r->out, "owner");
     resp_bulk(r->out, hold->owner);
     write_kind(r->out, hold->kind);
@@ -96,6 +96,8 @@ static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
     write_known(r->out, r->proto, hold);
     resp_bulk_str(r->out, "data");
     resp_bulk(r->out, hold->data);
+    resp_bulk_str(r->out, "atleast");
+    resp_int(r->out, (int64_t)hold->atleast_ms);
 }
 
 static void write_loss(struct lockinfo_reply *r, const struct loss *loss)
@@ -179,7 +181,7 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
     static const char *const STATES[] = {
         [LOCK_STATE_FREE] = "free",           [LOCK_STATE_HELD] = "held",
         [LOCK_STATE_UNCERTAIN] = "uncertain", [LOCK_STATE_WITHHELD] = "withheld",
-        [LOCK_STATE_LENT] = "lent",
+        [LOCK_STATE_LENT] = "lent",           [LOCK_STATE_RESTING] = "resting",
     };
     struct lockinfo_reply r = { c, out, client->proto, client_overrides(c, client) };
 

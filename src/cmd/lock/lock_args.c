@@ -13,7 +13,8 @@
 const struct lock_syntax SYNTAX_LOCK = {
     "LOCK",
     OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE |
-        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF | OPT_DATA | OPT_QUEUE | OPT_PRIORITY,
+        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF | OPT_DATA | OPT_QUEUE | OPT_PRIORITY |
+        OPT_ATLEAST,
     RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
 };
 const struct lock_syntax SYNTAX_UNLOCK = {
@@ -168,6 +169,22 @@ static bool check_kind(struct lock_parse *p)
     return true;
 }
 
+/* A job that is to run at most once in a time does not wait for its next time. */
+static bool check_atleast(struct lock_parse *p)
+{
+    unsigned has = p->args->has;
+    char words[64];
+
+    if ((has & OPT_NOT_ATLEAST) != 0) {
+        lock_options_list(has & OPT_NOT_ATLEAST, words, sizeof(words));
+        return lock_parse_reject(p, "ATLEAST does not go with %s", words);
+    }
+    if ((has & OPT_WAIT) == 0 || p->args->wait_ms != 0) {
+        return lock_parse_reject(p, "ATLEAST needs WAIT 0: it tries once");
+    }
+    return true;
+}
+
 static bool check_together(struct lock_parse *p)
 {
     unsigned has = p->args->has;
@@ -218,6 +235,9 @@ static bool check_together(struct lock_parse *p)
     if ((has & OPT_LOCAL) != 0 && (has & OPT_NOT_LOCAL) != 0) {
         lock_options_list(has & OPT_NOT_LOCAL, words, sizeof(words));
         return lock_parse_reject(p, "LOCAL does not go with %s", words);
+    }
+    if ((has & OPT_ATLEAST) != 0 && !check_atleast(p)) {
+        return false;
     }
     if ((p->syntax->rules & RULE_MAX_WAIT) != 0 && p->limits->max_wait_ms != 0 &&
         (has & OPT_WAIT) == 0 &&

@@ -50,10 +50,13 @@ enum lock_option {
     OPT_AFTER = 1 << 22,
     OPT_QUEUE = 1 << 23,
     OPT_PRIORITY = 1 << 24,
+    OPT_ATLEAST = 1 << 25,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */
-    OPT_NOT_LOCAL = OPT_KINDS | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_DATA,
+    OPT_NOT_LOCAL = OPT_KINDS | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_DATA | OPT_ATLEAST,
+    /* what one with ATLEAST can't have: nobody shares, enters again, or waits */
+    OPT_NOT_ATLEAST = OPT_KINDS | OPT_OWNER | OPT_QUEUE | OPT_PRIORITY,
 };
 
 /* What a command allows besides its options: bits of lock_syntax.rules. */
@@ -100,6 +103,7 @@ struct lock_args {
     uint64_t keep_ms;
     uint64_t grace_ms;
     uint64_t heartbeat_ms;
+    uint64_t atleast_ms;
     uint64_t token;
     uint64_t after; /* a token; 0: nobody's */
     uint64_t cursor;

@@ -45,6 +45,13 @@ static bool read_lease(struct lock_parse *p, struct span text)
                    &p->args->lease_ms);
 }
 
+/* A name is never taken for longer than a LEASE can be, without anybody renewing. */
+static bool read_atleast(struct lock_parse *p, struct span text)
+{
+    return read_ms(p, "ATLEAST", text, LATCHD_LEASE_MIN_MS, p->limits->max_lease_ms,
+                   &p->args->atleast_ms);
+}
+
 static bool read_keep(struct lock_parse *p, struct span text)
 {
     return read_ms(p, "KEEP", text, 0, p->limits->max_keep_ms, &p->args->keep_ms);
@@ -264,6 +271,7 @@ static const struct {
     { WORD("AFTER"), OPT_AFTER, read_after },
     { WORD("QUEUE"), OPT_QUEUE, read_queue },
     { WORD("PRIORITY"), OPT_PRIORITY, read_priority },
+    { WORD("ATLEAST"), OPT_ATLEAST, read_atleast },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };

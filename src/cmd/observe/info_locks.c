@@ -11,7 +11,8 @@ void info_locks(struct cmd *c, struct buf *out)
 
     engine_stats(c->env.engine, &s);
     buf_printf(out, "locks:%" PRIu64 "\r\nholds:%" PRIu64 "\r\n", s.locks, s.holds);
-    buf_printf(out, "uncertain:%" PRIu64 "\r\n", s.uncertain);
+    buf_printf(out, "uncertain:%" PRIu64 "\r\nresting:%" PRIu64 "\r\n", s.uncertain,
+               s.resting);
     buf_printf(out, "entries:%" PRIu64 "\r\nkept_entries:%" PRIu64 "\r\n", s.entries,
                s.retained_entries);
     buf_printf(out, "permits:%" PRIu64 "\r\n", s.permits);

@@ -223,6 +223,8 @@ void request_lock(struct engine *eng, const struct lock_req *req)
         emit_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
     } else if (eng->quorum && req->data.len != 0) {
         emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no DATA"));
+    } else if (eng->quorum && req->atleast_ms != 0) {
+        emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no ATLEAST"));
     } else if (eng->stopping) {
         emit_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
     } else if (r != NULL) {

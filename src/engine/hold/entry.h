@@ -72,6 +72,9 @@ struct entry {
     bool retained : 1; /* granted for a client that is not connected */
     /* perhaps taken over from another daemon, which may still believe in it */
     bool taken_over : 1;
+    /* of a rest: Redis has not said that the hold has ended, which may be another
+     * daemon's by now */
+    bool presumed : 1;
 };
 
 static inline bool entry_is_ending(const struct entry *e)

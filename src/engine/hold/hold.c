@@ -9,6 +9,7 @@
 #include "engine/hold/lease_shortening.h"
 #include "engine/hold/loan.h"
 #include "engine/hold/renew_queue.h"
+#include "engine/hold/rest.h"
 #include "engine/hold/restore_mark.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/last_answer.h"
@@ -32,6 +33,7 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     list_init(&h->in_renew_queue);
     list_append(&eng->holds, &h->in_all);
     eng->hold_count++;
+    eng->stats.resting += hold_is_rest(h);
     index_add(h);
     if (!heap_armed(&eng->pulse.node)) {
         timer_set(eng, &eng->pulse, TIMER_PULSE, eng->now + PULSE_MS);
@@ -88,7 +90,7 @@ void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
     if (h->state == HOLD_UNCERTAIN && eng->now < h->until) {
         hold_set_state(eng, h, HOLD_HELD);
         /* A daemon that goes leaves it at what it said: come back with RENEW. */
-        if (!eng->stopping) {
+        if (!eng->stopping && !hold_is_rest(h)) {
             emit_notice(eng, NOTICE_CERTAIN, h);
         }
     }
@@ -101,9 +103,11 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
         return;
     }
     hold_set_state(eng, h, HOLD_UNCERTAIN);
-    eng->stats.doubts++;
     eng->hold_became_uncertain = true;
-    emit_notice(eng, NOTICE_UNCERTAIN, h);
+    if (!hold_is_rest(h)) { /* which is nobody's */
+        eng->stats.doubts++;
+        emit_notice(eng, NOTICE_UNCERTAIN, h);
+    }
     hold_schedule_renewal(eng, h);
 }
 
@@ -130,7 +134,10 @@ static void hold_free(struct engine *eng, struct hold *h)
         loan_drop(eng, lock);
     }
     hold_set_state(eng, h, HOLD_ENDED);
-    histogram_add(&eng->timings.hold, (eng->now - h->began) * 1000);
+    if (!hold_is_rest(h)) {
+        histogram_add(&eng->timings.hold, (eng->now - h->began) * 1000);
+    }
+    eng->stats.resting -= hold_is_rest(h);
     timer_stop(eng, &h->timer);
     index_remove(h);
     list_del(&h->in_lock);

@@ -3,6 +3,7 @@
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/rest.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -42,6 +43,7 @@ uint32_t hold_permits(const struct hold *h)
 static struct entry *find_target(const struct hold *h, const struct target *t)
 {
     bool named = h->kind == OWNER_NAMED;
+    bool rests = hold_is_rest(h); /* the hold with that token has ended */
     bool fits = false;
 
     if ((t->token != 0 && h->token != t->token) ||
@@ -56,7 +58,7 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
         fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
         break;
     case TARGET_TOKEN:
-        fits = !named;
+        fits = !named && !rests;
         break;
     case TARGET_ID:
         fits = named || span_eq(field_owner(hold_field(h)), field_owner(t->field));

@@ -8,6 +8,7 @@
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/rest.h"
 #include "engine/hold/restore_mark.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
@@ -62,7 +63,7 @@ void hold_on_timer(struct engine *eng, struct hold *h)
         } else {
             emit_if_heard(eng, NOTICE_RELEASED,
                           h); /* its owner had given it up already */
-            hold_forget(eng, h, true);
+            hold_forget_unanswered(eng, h, true);
         }
         return;
     }

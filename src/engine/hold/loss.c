@@ -4,13 +4,14 @@
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/rest.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/session.h"
 
-static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause cause,
-                          struct span taker, uint64_t forced_by)
+static void tell_loss(struct engine *eng, struct hold *h, enum loss_cause cause,
+                      struct span taker, uint64_t forced_by)
 {
     struct lock *lock = h->lock;
     struct span copy = effects_copy(&eng->fx, taker);
@@ -26,7 +27,26 @@ static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause ca
             session_lost(a->session, lock);
         }
     }
+}
+
+/* The end of a rest is nobody's loss. A hold that ran out, and was not taken away,
+ * still leaves a rest. */
+static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause cause,
+                          struct span taker, uint64_t forced_by)
+{
+    struct lock *lock = h->lock;
+    bool ran_out = cause == LOSS_LEASE_OVER || cause == LOSS_UNCONFIRMED;
+    uint64_t token = h->token;
+    uint64_t rest_ms = 0;
+
+    if (!hold_is_rest(h)) {
+        rest_ms = ran_out ? hold_atleast_left(eng, h) : 0;
+        tell_loss(eng, h, cause, taker, forced_by);
+    }
     hold_forget(eng, h, false);
+    if (rest_ms > 0) {
+        rest_put_back(eng, lock, token, rest_ms);
+    }
     lock_ask(eng, lock);
 }
 

@@ -167,6 +167,7 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
     d = pending_release_new(eng, lock, RELEASE_UNDO, &target);
     d->lock_class = lock_class_of(spec->lock_kind);
     d->guessed = false;
+    d->untold = !spec->found;
     d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;
     return true;
 }
@@ -308,6 +309,7 @@ void pending_release_end_entry(struct engine *eng, struct entry *e)
 {
     struct pending_release *d = pending_release_for_entry(eng, e, RELEASE_ENDED);
 
+    d->untold = e->informed == 0;
     d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
 }
 

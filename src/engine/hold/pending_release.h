@@ -69,6 +69,7 @@ struct pending_release {
      * released */
     bool was_held;
     bool leave_tombstone; /* as in op_release */
+    bool untold;          /* the same */
     /* sent so that others may have been granted the lock after it */
     bool may_free;
     enum lock_class lock_class; /* that it is sent for */

@@ -9,6 +9,7 @@
 #include "engine/hold/hold.h"
 #include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/rest.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/last_answer.h"
@@ -86,6 +87,9 @@ static uint64_t token_of(const struct hold *h, const struct op_result *r,
 {
     if (f->token != 0) {
         return f->token;
+    }
+    if (field_kind(f->owner) == OWNER_REST) {
+        return rest_field_token(f->owner);
     }
     if (is_fence_of(r, f->owner)) {
         return r->token;
@@ -169,15 +173,21 @@ static void add_known(const struct engine *eng, const struct hold *h,
     info->local = hold_loan(h) != NULL;
 }
 
-/* What Redis says of the hold: the data came with the last token, or the writer's. */
-static struct span data_of(struct engine *eng, const struct op_result *r,
-                           const struct info_hold *info)
+/* What Redis says of the hold with the last token, or of the writer. */
+static void add_terms(struct engine *eng, const struct op_result *r,
+                      struct info_hold *info)
 {
+    bool rests = field_kind(info->owner) == OWNER_REST;
     bool fits =
         info->kind == KIND_WRITE ||
         (info->kind == KIND_PLAIN && info->token != 0 && info->token == r->token);
 
-    return fits ? effects_copy(&eng->fx, r->inspect.data) : SPAN_NONE;
+    if (rests) {
+        info->atleast_ms = r->ttl_ms > 0 ? (uint64_t)r->ttl_ms : 0;
+    } else if (fits) {
+        info->data = effects_copy(&eng->fx, r->inspect.data);
+        info->atleast_ms = r->inspect.atleast_ms;
+    }
 }
 
 /* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
@@ -205,6 +215,7 @@ struct told_holds {
     size_t count;
     bool uncertain; /* one of them is */
     bool lent;      /* nobody holds, and this daemon has the loan */
+    bool rests;     /* the only one is a rest */
 };
 
 static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
@@ -234,7 +245,8 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
             .count = f->count,
             .token = token,
         };
-        info->data = data_of(eng, r, info);
+        add_terms(eng, r, info);
+        told.rests = told.rests || field_kind(field) == OWNER_REST;
         if (h != NULL && h->token >= token) {
             told.uncertain = told.uncertain || !hold_is_certain(eng, h);
             add_known(eng, h, info);
@@ -248,6 +260,9 @@ static enum lock_state state_of(const struct engine *eng, const struct lock *loc
                                 const struct op_result *r,
                                 const struct told_holds *told)
 {
+    if (told->rests) {
+        return LOCK_STATE_RESTING;
+    }
     if (told->count > 0) {
         return told->uncertain ? LOCK_STATE_UNCERTAIN : LOCK_STATE_HELD;
     }
@@ -263,7 +278,7 @@ bool inspect_leader(struct engine *eng, const struct lock *lock,
     for (size_t i = 0; i < told.count; i++) {
         const struct info_hold *h = &told.list[i];
 
-        if (h->kind != KIND_READ) {
+        if (h->kind != KIND_READ && !told.rests) {
             *ret = (struct leader){ h->token, h->owner, h->data };
         }
     }
@@ -344,6 +359,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
             .count = count_in_hold(h),
             .token = h->token,
             .data = effects_copy(&eng->fx, hold_data(h)),
+            .atleast_ms = hold_atleast_left(eng, h),
         };
         add_known(eng, h, &holds[count]);
         count++;

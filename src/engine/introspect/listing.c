@@ -107,7 +107,9 @@ void engine_stats(const struct engine *eng, struct engine_stats *ret)
 
     *ret = eng->stats;
     ret->locks = eng->names.count;
-    ret->holds = eng->hold_count;
+    ret->holds = eng->hold_count - ret->resting;
+    ret->entries -= ret->resting;
+    ret->fixed_entries -= ret->resting;
     ret->waiters = eng->waiter_count;
     ret->ops_in_flight = eng->inflight_ops.count;
     ret->oldest_wait_ms = first == NULL ? 0 : eng->now - oldest_wait(first);

@@ -3,6 +3,7 @@
 #include "engine/engine_state.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/loan.h"
+#include "engine/hold/rest.h"
 #include "engine/introspect/inspect.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -24,8 +25,10 @@ static struct hold_view view_of(const struct engine *eng, const struct hold *h)
         .lease = hold_lease_kind(h),
         .uncertain = !hold_is_certain(eng, h),
         .local = hold_loan(h) != NULL,
+        .rests = hold_is_rest(h),
         .permits = hold_permits(h),
         .data = hold_data(h),
+        .atleast_ms = hold_atleast_left(eng, h),
     };
 }
 

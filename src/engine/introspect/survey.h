@@ -28,8 +28,11 @@ struct hold_view {
     enum lease_kind lease;
     bool uncertain;
     bool local;       /* granted from memory, and in the field of a loan */
+    bool rests;       /* nobody holds: see hold/rest.h */
     uint32_t permits; /* of a semaphore; 0: a lock */
     struct span data; /* see lock_req */
+    uint64_t
+        atleast_ms; /* for so long the name stays taken; 0: no longer than it is held */
 };
 
 struct wait_view {

@@ -124,7 +124,7 @@ uint64_t lock_leader_token(const struct lock *lock)
     const struct hold *h =
         lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
 
-    return h == NULL ? 0 : h->token;
+    return h == NULL || h->kind == OWNER_REST ? 0 : h->token;
 }
 
 bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)

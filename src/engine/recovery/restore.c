@@ -9,6 +9,7 @@
 #include "engine/hold/loan_return.h"
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
+#include "engine/hold/rest.h"
 #include "engine/hold/restore_mark.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/last_answer.h"
@@ -130,7 +131,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
     w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec),
-                         SPAN_NONE);
+                         SPAN_NONE, 0);
     h->restoring = w;
     eng->restores_in_flight++;
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));
@@ -138,6 +139,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     op->lock_class = lock_class_of(h->lock_kind);
     op->restore.token = h->token;
     op->restore.has_keeper_key = h->keeper_key;
+    op->restore.presumed = first->presumed;
     op->restore.loan_token = hold_loan_token(h);
     op->restore.entries = kept;
     op->restore.entry_count = list_kept(eng, h, kept);
@@ -148,6 +150,7 @@ static void send_restore(struct engine *eng, struct hold *h)
         .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(first->spec))
                                             : SPAN_NONE,
         .data = op_copy(eng, hold_data(h)),
+        .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
         .lease_ms = lease_ms,
         .permits = first->spec->permits,
         .limit = h->lock->limit,
@@ -180,6 +183,7 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
         }
         entry_set_restore(e, ENTRY_KEPT);
         e->missing = false;
+        e->presumed = false;
         if (r->restore.restored) {
             fair_leave_again(eng, lock, e->spec);
         }
@@ -211,7 +215,7 @@ static void pause_restore(struct engine *eng, struct hold *h, enum op_status sta
 static void on_hold_lost(struct engine *eng, struct hold *h)
 {
     h->lock->exempt = 0;
-    eng->stats.lost_failover++;
+    eng->stats.lost_failover += !hold_is_rest(h);
     hold_lost_to(eng, h, SPAN_NONE);
 }
 

@@ -11,6 +11,7 @@
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/rest.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/last_answer.h"
@@ -51,9 +52,9 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
     ran_out = left == 0 && release_is_if_keeper(d) && entry_has_run_out(eng, e);
     pending_release_unlink(d);
     entry_over(eng, e, release_is_if_keeper(d) ? -1 : left);
-    eng->stats.releases += left == 0;
+    eng->stats.releases += left == 0 && !hold_is_rest(h);
     if (!ran_out) {
-        if (left == 0 && !elsewhere && hold_has_one_entry(h)) {
+        if (left == 0 && !elsewhere && hold_has_one_entry(h) && !hold_is_rest(h)) {
             emit_if_heard(eng, NOTICE_RELEASED, h);
         }
         entry_free(eng, e);
@@ -160,6 +161,9 @@ static void on_released(struct engine *eng, struct lock *lock,
         last_answer_ungiven(eng, lock);
     }
     pending_release_free(eng, lock, d);
+    if (r->release.rest_ms > 0) {
+        rest_begin(eng, lock, r->token, r->release.rest_ms, asked);
+    }
     if (r->release.freed) {
         on_freed(eng, lock, yielded);
     }
@@ -174,7 +178,7 @@ static void on_released(struct engine *eng, struct lock *lock,
         lock->readers_in = true; /* still held, but they may be let in */
         lock_ask(eng, lock);
     } else if (waiter != NULL && !r->release.freed && waiter_ends_next(waiter)) {
-        last_answer_held(eng, lock, -1); /* its owner has more entries */
+        last_answer_held(eng, lock, -1); /* its owner has more entries, or it rests */
         waiter_end_unserved(eng, waiter);
     } else if (waiter != NULL) {
         decide_named(eng, waiter);
@@ -203,12 +207,15 @@ static void on_not_held(struct engine *eng, struct lock *lock,
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
     bool ran = release_may_have_ended_it(d);
+    uint64_t rest_ms = 0, token = 0;
 
     lock->exempt = 0; /* others may have been granted what was believed to be held */
     if (ran && !release_is_forced(d) && h != NULL && !hold_has_one_entry(h)) {
         drop_missing_entry(eng, d);
     } else if (ran && !release_is_forced(d)) {
         /* We held it when this was first sent: it was this release that ended it. */
+        rest_ms = h == NULL || d->untold ? 0 : hold_atleast_left(eng, h);
+        token = h == NULL ? 0 : h->token;
         end_local_entry(eng, d, 0, false);
         answer_release(eng, d, 0);
     } else if (release_is_forced(d)) {
@@ -221,6 +228,9 @@ static void on_not_held(struct engine *eng, struct lock *lock,
         }
     }
     pending_release_free(eng, lock, d);
+    if (rest_ms > 0) {
+        rest_put_back(eng, lock, token, rest_ms); /* which Redis has lost since */
+    }
     lock_ask(eng, lock);
 }
 

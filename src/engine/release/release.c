@@ -7,6 +7,7 @@
 #include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/pending_release.h"
+#include "engine/hold/rest.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -75,6 +76,13 @@ static uint64_t ends_in_ms(const struct engine *eng, const struct hold *h)
     return left == 0 ? 0 : 2 * most;
 }
 
+/* What a client of this daemon was granted is known here. */
+static bool may_leave_rest(const struct pending_release *d)
+{
+    return d->lock_class == CLASS_PLAIN && !d->returns_loan &&
+           (d->local == NULL || hold_atleast_until(d->local->hold) != 0);
+}
+
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d)
 {
     bool parallel = d->state == RELEASE_PARALLEL;
@@ -108,6 +116,8 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     r->if_keeper = release_is_if_keeper(d);
     r->force = release_is_forced(d);
     r->leave_tombstone = d->leave_tombstone;
+    r->untold = d->untold;
+    r->may_rest = may_leave_rest(d);
     r->tombstone_if_missing = release_is_replay(d) && d->leave_tombstone;
     r->tombstone_ms = tombstone_ms(eng);
     r->subscribed = lock->sub != SUB_NONE;

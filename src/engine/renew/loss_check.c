@@ -14,6 +14,7 @@
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/rest.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
@@ -63,7 +64,7 @@ static void add_denied(struct entries *es, const struct lock *lock, enum lock_ki
         lock_contradicted_holds(lock, kind, field, token, denied, OP_RENEW_MAX);
 
     for (size_t i = 0; i < count; i++) {
-        if (denied[i] != but) {
+        if (denied[i] != but && !hold_is_rest(denied[i])) {
             add_hold(es, denied[i], NULL);
         }
     }

@@ -10,6 +10,7 @@
 #include "engine/hold/loss.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
+#include "engine/hold/rest.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
@@ -44,7 +45,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     e = hold_find_entry(h, r->attach.entry);
     if (e == NULL) {
         spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry,
-                          r->attach.data);
+                          r->attach.data, r->attach.atleast_ms);
         spec->grace_ms = eng->cfg.grace_ms;
         spec->user = h->user;
         spec->permits = r->attach.permits;
@@ -204,7 +205,7 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
         struct hold *h = container_of(it, struct hold, in_lock);
         bool meant = told              ? span_eq(hold_field(h), r->attach.field)
                      : w->call != NULL ? e != NULL && e->hold == h
-                                       : true; /* who knows */
+                                       : !hold_is_rest(h); /* who knows */
 
         if (w->exact && ran && meant && hold_has_one_entry(h)) {
             hold_shorten_lease(eng, h, inflight_asked(w), false);

@@ -75,7 +75,9 @@ static void arm_timer(struct engine *eng, struct waiter *w)
 /* Whether the place outlives the waiter's next answer. */
 static bool keeps_place(const struct waiter *w)
 {
-    return w->spec->keep_ms > 0 && !w->no_room && !w->queue_full;
+    /* A grant with ATLEAST is of no use to a client that is not there. */
+    return w->spec->keep_ms > 0 && !w->no_room && !w->queue_full &&
+           !w->spec->has_atleast;
 }
 
 /* Sets whether the waiter tries once only, and counts its place. */

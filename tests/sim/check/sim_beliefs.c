@@ -207,6 +207,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     const struct op_result *r = &f->reply.result;
 
     (void)d;
+    check_rest_heard(s, f);
     if (r->status != OP_OK && (r->status != OP_NOREPLICAS || f->op.kind != OP_RENEW)) {
         return;
     }
@@ -403,6 +404,7 @@ void check_op_ran(struct sim *s, struct flight *f)
             check_external(s, sim_redis_name(&s->redis, f->op.name));
         }
     }
+    check_rest_ran(s, f);
     check_restored(s, f);
     if (f->op.kind == OP_RESTORE && ok && res->restore.restored) {
         check_displaced(s, sim_redis_name(&s->redis, f->op.name), f->op.restore.token);
@@ -442,6 +444,7 @@ void check_daemon_died(struct sim *s, struct sim_daemon *d)
 {
     struct sim_check *c = &s->check;
 
+    check_rest_daemon_died(s, d);
     for (size_t i = c->belief_count; i-- > 0;) {
         if (c->beliefs[i].daemon == d->index) {
             c->beliefs[i] = c->beliefs[--c->belief_count];

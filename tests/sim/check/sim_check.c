@@ -299,7 +299,12 @@ static bool was_held(const struct sim *s, const struct sim_conn *c,
 {
     uint64_t known_for = s->daemons[c->daemon].config.recheck_ms + SIM_TICK_MS +
                          2 * (uint64_t)s->profile.rtt_ms;
+    const struct sim_rest *r = &s->check.rests[n - s->redis.names];
 
+    /* A daemon may not know yet that an operator has ended a rest. */
+    if (r->until != 0 && r->until + known_for >= c->asked_ms) {
+        return true;
+    }
     for (size_t i = 0; i < s->check.belief_count; i++) {
         const struct belief *b = &s->check.beliefs[i];
 

@@ -144,7 +144,21 @@ struct leader_told {
 
 enum { DATA_KEPT = 256 };
 
+/* The last grant of a name with ATLEAST, as Redis has it. */
+struct sim_rest {
+    uint64_t token; /* 0: none */
+    uint64_t until; /* nobody else is granted the name before */
+    size_t daemon;  /* that was granted it */
+    size_t changed; /* the last one that did, took the hold over, or ended it.. */
+    bool heard;     /* ..and has been answered: it knows of the rest */
+    bool lost;      /* Redis may have lost it, so that it is put back, or not: */
+    bool excused;
+    bool died; /* one of these daemons */
+};
+
 struct sim_check {
+    struct sim_rest rests[REDIS_NAMES_MAX];
+    uint64_t rest_count; /* ever */
     struct belief *beliefs;
     size_t belief_count, belief_room;
     struct sim_loan loans[LOANS_KEPT];
@@ -261,6 +275,19 @@ bool check_stands_in_loan(const struct sim *s, const struct record *r);
 
 /* An UNLOCK of that hold was answered: Redis does not have the hold any more. */
 void check_gone(struct sim *s, const struct sim_conn *c, const struct record *r);
+
+/* --- sim_rests.c ------------------------------------------------------------- */
+
+void check_rest_ran(struct sim *s, const struct flight *f);
+void check_rest_heard(struct sim *s, const struct flight *f);
+/* As check_external(). */
+void check_rest_external(struct sim *s, const struct redis_name *n);
+/* Redis loses data. `others_wait`: no daemon grants a name that another one may have.
+ */
+void check_rests_lost(struct sim *s, bool others_wait);
+void check_rest_daemon_died(struct sim *s, const struct sim_daemon *d);
+/* After each turn of a daemon. */
+void check_rests(struct sim *s);
 
 /* --- sim_order.c ------------------------------------------------------------- */
 

@@ -27,6 +27,7 @@ static void excuse(struct sim *s, struct redis_name *n)
 
 void check_external(struct sim *s, struct redis_name *n)
 {
+    check_rest_external(s, n);
     excuse(s, n);
     for (size_t i = 0; i < s->check.belief_count; i++) {
         struct belief *b = &s->check.beliefs[i];
@@ -133,6 +134,7 @@ void check_failed_over(struct sim *s)
     for (size_t i = 0; i < s->daemon_count; i++) {
         all = all && s->daemons[i].engine != NULL;
     }
+    check_rests_lost(s, s->daemon_count == 1);
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 
@@ -154,6 +156,7 @@ void check_lost(struct sim *s, bool known)
     struct sim_check *c = &s->check;
     bool all = known && (s->profile.faults & SLOWER) == 0;
 
+    check_rests_lost(s, s->daemon_count == 1);
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 

@@ -333,6 +333,7 @@ void check_turn(struct sim *s, struct sim_daemon *d)
 {
     (void)sim_redis_now(s);
     check_permits(s);
+    check_rests(s);
     check_waits(s, d);
     check_holds(s, d);
     check_handed_over(s);

@@ -43,7 +43,7 @@ static const uint64_t MET[] = {
 };
 
 static uint64_t running; /* the seed, for whoever has to tell of a crash */
-static uint64_t events, grants, grants_from_loans;
+static uint64_t events, grants, grants_from_loans, rests;
 
 static void on_crash(int sig)
 {
@@ -121,6 +121,7 @@ static bool run(uint64_t seed, const struct options *o)
     events += s->event_count;
     grants += s->check.grants;
     grants_from_loans += s->check.grants_from_loans;
+    rests += s->check.rest_count;
     if (failed && o->keep_going) {
         (void)printf("# seed %" PRIu64 ": %s\n", seed, s->failure);
         sim_free(s);
@@ -172,8 +173,9 @@ int main(int argc, char **argv)
     (void)printf("# %" PRIu64 " schedules of %u steps, %" PRIu64 " events, in %" PRIu64
                  " ms\n",
                  o.schedules, o.steps, events, took);
-    (void)printf("# %" PRIu64 " grants, %" PRIu64 " of them from memory\n", grants,
-                 grants_from_loans);
+    (void)printf("# %" PRIu64 " grants, %" PRIu64 " of them from memory, %" PRIu64
+                 " with ATLEAST\n",
+                 grants, grants_from_loans, rests);
     (void)printf("%s 1 - schedules from seed %" PRIu64 "\n",
                  failed > 0 ? "not ok" : "ok", o.seed);
     return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;

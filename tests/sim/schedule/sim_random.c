@@ -1,166 +1,12 @@
 /* Random clients. */
-#include "latchd/protocol.h"
+#include "sim/schedule/sim_random_lock.h"
 #include "sim/world/sim_faults.h"
 #include "sim/world/sim_world.h"
-
-#include <inttypes.h>
 
 /* Not one that stands still: it would have to be awake to be asked. */
 static bool awake(const struct sim *s, size_t d)
 {
     return s->daemons[d].engine != NULL && s->daemons[d].stalled_until <= s->now;
-}
-
-static struct redis_name *some_name(struct sim *s)
-{
-    return s->names[dice_below(&s->dice, s->profile.names)];
-}
-
-static void some_permits(struct sim *s, struct ask *a, uint32_t limit)
-{
-    a->lock_kind = KIND_PERMITS;
-    a->permits =
-        dice_chance(&s->dice, 700) ? 1 : 1 + (uint32_t)dice_below(&s->dice, limit);
-    a->limit = dice_chance(&s->dice, 900) ? limit : 0;
-}
-
-/* A name in one of the kinds of its family, or, where that is tried, of the other. */
-static void some_name_and_kind(struct sim *s, struct ask *a)
-{
-    size_t i = dice_below(&s->dice, s->profile.names);
-    bool rw = s->profile.rw[i];
-    bool is_lock = s->profile.limit[i] == 0;
-
-    if (s->profile.mixed && dice_chance(&s->dice, 100)) {
-        /* A semaphore that lost its counter is a free name to who wants a lock. */
-        rw = is_lock ? !rw : rw;
-    }
-    a->name = s->names[i]->name;
-    if (!is_lock && !rw) {
-        some_permits(s, a, s->profile.limit[i]);
-    } else if (rw) {
-        a->lock_kind = dice_chance(&s->dice, 650) ? KIND_READ : KIND_WRITE;
-    } else if (s->profile.fair && dice_chance(&s->dice, 500)) {
-        a->lock_kind = KIND_FAIR;
-    }
-}
-
-static struct rtext some_owner(struct sim *s)
-{
-    return rtext_printf("owner-%c", 'a' + (int)dice_below(&s->dice, s->profile.names));
-}
-
-/* --- LOCK ---------------------------------------------------------------- */
-
-static void some_wait(struct sim *s, struct ask *a)
-{
-    static const uint64_t MOST[] = { 0, 50, 3000, 60000 };
-    static const unsigned WEIGHTS[] = { 20, 25, 35, 8, 12 };
-    size_t i = dice_weighted(&s->dice, WEIGHTS, 5);
-
-    if (i < 4) {
-        a->has |= LOCK_HAS_WAIT;
-        a->wait_ms = dice_below(&s->dice, MOST[i] + 1);
-    }
-}
-
-static void some_id(struct sim *s, struct ask *a)
-{
-    a->id = rtext_printf("request-%08" PRIx64, dice_u64(&s->dice) & 0xffffffff);
-    if (dice_chance(&s->dice, 400)) {
-        a->has |= LOCK_HAS_KEEP;
-        a->keep_ms = dice_chance(&s->dice, 300) ? 0 : dice_between(&s->dice, 10, 3000);
-    }
-}
-
-static void some_place(struct sim *s, struct ask *a)
-{
-    if (a->lock_kind != KIND_FAIR && dice_chance(&s->dice, 500)) {
-        a->priority = (uint8_t)dice_below(&s->dice, LATCHD_PRIORITY_MAX + 1);
-    }
-    if (dice_chance(&s->dice, 200)) {
-        a->has |= LOCK_HAS_QUEUE;
-        a->queue_max = (uint32_t)dice_below(&s->dice, 4);
-    }
-}
-
-static struct ask some_lock(struct sim *s)
-{
-    struct ask a = { .kind = ASK_LOCK };
-
-    some_name_and_kind(s, &a);
-    some_wait(s, &a);
-    if (s->profile.owners && dice_chance(&s->dice, 350) &&
-        a.lock_kind != KIND_PERMITS) {
-        a.owner = some_owner(s);
-    }
-    if (s->profile.ids && dice_chance(&s->dice, 450)) {
-        some_id(s, &a);
-    }
-    if (a.lock_kind == KIND_PLAIN && a.owner.len == 0 && a.id.len == 0 &&
-        dice_chance(&s->dice, s->profile.local ? 50 : 200)) {
-        a.value =
-            rtext_printf(ASK_ORIGIN "value-%c", 'a' + (int)dice_below(&s->dice, 2));
-        a.polls_for_ms = dice_chance(&s->dice, 500) ? dice_below(&s->dice, 3000) : 0;
-    }
-    if (a.value.len > 0 && s->profile.leases && dice_chance(&s->dice, 250)) {
-        a.has |= LOCK_IS_ENDLESS;
-    } else if (s->profile.leases && dice_chance(&s->dice, 350)) {
-        a.has |= LOCK_HAS_LEASE;
-        a.lease_ms = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 100, 1000)
-                                                : dice_between(&s->dice, 1000, 30000);
-    } else if (dice_chance(&s->dice, 300)) {
-        a.has |= LOCK_HAS_GRACE;
-        a.grace_ms = dice_chance(&s->dice, 500) ? 0 : dice_below(&s->dice, 2000);
-    }
-    if (s->profile.local && a.lock_kind == KIND_PLAIN && a.owner.len == 0 &&
-        a.id.len == 0 && a.value.len == 0) {
-        a.has |= LOCK_IS_LOCAL;
-    }
-    if (s->profile.places && a.value.len == 0) {
-        some_place(s, &a);
-    }
-    leaders_adorn(s, &a);
-    return a;
-}
-
-/* Several names in any order; of one family, or it could not but fail. */
-static bool some_names(struct sim *s, struct ask *a)
-{
-    size_t from = dice_below(&s->dice, s->profile.names);
-    size_t step = dice_between(&s->dice, 1, 2);
-
-    for (size_t i = 0; i < s->profile.names; i++) {
-        size_t k = (from + i * step) % s->profile.names;
-        bool twice = step > 1 && s->profile.names % 2 == 0 && i > 0;
-
-        if (!twice && s->profile.limit[k] == 0 &&
-            (!s->profile.rw[k] || s->profile.mixed)) {
-            a->names[a->name_count++] = s->names[k]->name;
-        }
-    }
-    if (a->name_count > 2 && dice_chance(&s->dice, 500)) {
-        a->name_count = 2;
-    }
-    a->name = a->names[0];
-    return a->name_count > 0;
-}
-
-static struct ask some_mlock(struct sim *s)
-{
-    struct ask a = some_lock(s);
-
-    if (!s->profile.mlock || dice_chance(&s->dice, 700)) {
-        return a;
-    }
-    a.kind = ASK_MLOCK;
-    a.lock_kind = KIND_PLAIN;
-    a.has &= ~(unsigned)LOCK_HAS_QUEUE;
-    a.data.len = 0;
-    if (!some_names(s, &a)) {
-        return some_lock(s);
-    }
-    return a;
 }
 
 /* --- about a hold -------------------------------------------------------- */
@@ -228,7 +74,7 @@ static struct ask some_force(struct sim *s, const struct record *r)
     struct ask a = { .kind = ASK_FORCE };
 
     if (r == NULL || dice_chance(&s->dice, 300)) {
-        a.name = some_name(s)->name;
+        a.name = random_name(s)->name;
         a.any = true;
     } else {
         a.name = r->name->name;
@@ -249,9 +95,9 @@ static bool some_repeat(struct sim *s, struct ask *a)
     }
     *a = c->ask;
     leaders_repeat(s, a);
-    if (dice_chance(&s->dice, 300)) {
+    if (a->atleast_ms == 0 && dice_chance(&s->dice, 300)) {
         a->has &= ~(unsigned)LOCK_HAS_WAIT;
-        some_wait(s, a);
+        random_wait(s, a);
     }
     return true;
 }
@@ -261,8 +107,8 @@ static struct ask some_cancel(struct sim *s)
     struct ask a = { .kind = ASK_CANCEL };
 
     if (!some_repeat(s, &a) || dice_chance(&s->dice, 200)) {
-        a = (struct ask){ .kind = ASK_CANCEL, .owner = some_owner(s) };
-        a.name = some_name(s)->name;
+        a = (struct ask){ .kind = ASK_CANCEL, .owner = random_owner(s) };
+        a.name = random_name(s)->name;
         return a;
     }
     return (struct ask){ .kind = ASK_CANCEL, .name = a.name, .id = a.id };
@@ -271,7 +117,7 @@ static struct ask some_cancel(struct sim *s)
 static bool some_plain(struct sim *s, struct ask *a)
 {
     for (int tries = 0; tries < 4; tries++) {
-        *a = some_lock(s);
+        *a = random_lock(s);
         if (a->lock_kind == KIND_PLAIN || a->lock_kind == KIND_FAIR) {
             a->lock_kind = KIND_PLAIN;
             return true;
@@ -327,7 +173,7 @@ static void act_idle(struct sim *s, size_t index)
         break;
     case 4:
         a = (struct ask){ .kind = ASK_INFO };
-        a.name = some_name(s)->name;
+        a.name = random_name(s)->name;
         break;
     case 5:
         a = some_cancel(s);
@@ -346,7 +192,7 @@ static void act_idle(struct sim *s, size_t index)
         }
         return;
     default:
-        a = some_mlock(s);
+        a = random_lock_or_mlock(s);
     }
     sim_ask(s, index, &a);
 }
@@ -384,9 +230,9 @@ static void ask_local(struct sim *s, size_t daemon, const struct redis_name *n)
         struct ask a = { .kind = ASK_LOCK, .has = LOCK_IS_LOCAL, .name = n->name };
 
         if (c->open && !sim_is_busy(c) && c->daemon == daemon) {
-            some_wait(s, &a);
+            random_wait(s, &a);
             if (s->profile.places) {
-                some_place(s, &a);
+                random_place(s, &a);
             }
             sim_ask(s, k, &a);
             return;
@@ -492,7 +338,7 @@ static void look_around(struct sim *s, struct sim_daemon *d)
     do {
         cursor = engine_scan(l, cursor, 2, count_name, &names);
     } while (cursor != 0 && names < 1000);
-    engine_waiters(l, rtext_span(&some_name(s)->name), 100, count_waiter, &waiters);
+    engine_waiters(l, rtext_span(&random_name(s)->name), 100, count_waiter, &waiters);
     if (names >= 1000) {
         sim_fail(s, "locks_scan does not come to an end");
     }

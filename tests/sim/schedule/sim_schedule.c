@@ -180,6 +180,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
     some_semaphores(s, o->kinds);
     some_places(s, &config);
     some_leaders(s, o->kinds);
+    p->rests = s->seed % 5 == 1;
     s->daemon_count = dice_chance(&s->dice, 400) ? 2 : 1;
     for (size_t i = 0; i < p->names; i++) {
         s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));

@@ -219,6 +219,7 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .wait_ms = ask->wait_ms,
         .polls_since = ask->polls_for_ms == 0 ? 0 : c->asked_ms - ask->polls_for_ms,
         .lease_ms = ask->lease_ms,
+        .atleast_ms = ask->atleast_ms,
         .keep_ms = ask->keep_ms,
         .grace_ms = ask->grace_ms,
         .has = ask->has,

@@ -46,7 +46,7 @@ struct ask {
     uint64_t after;        /* LEADER, if `has_after` */
     uint32_t heartbeat_ms; /* LOCK */
     bool has_after;
-    uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;
+    uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms, atleast_ms;
     uint32_t permits, limit;
     uint32_t queue_max;
     uint8_t priority;

@@ -68,10 +68,20 @@ static int add_last_words(char *text, size_t room, const struct ask *ask)
     return at;
 }
 #undef ADD
+enum { ASK_TEXT_MAX = 400 };
+
+/* Not 0, which stands for an option that is not given. */
+static void add_number(char *text, int *at, const char *before, uint64_t number)
+{
+    if (number != 0) {
+        *at += snprintf(text + *at, (size_t)(ASK_TEXT_MAX - *at), "%s%" PRIu64, before,
+                        number);
+    }
+}
 
 const char *ask_text(const struct ask *ask)
 {
-    static char text[400];
+    static char text[ASK_TEXT_MAX];
     int at = snprintf(text, sizeof(text), "%s", KIND_WORDS[ask->kind]);
 
 #define ADD(...) at += snprintf(text + at, sizeof(text) - (size_t)at, __VA_ARGS__)
@@ -86,12 +96,9 @@ const char *ask_text(const struct ask *ask)
     if (ask->lock_kind != KIND_PLAIN) {
         ADD(" %s", LOCK_WORDS[ask->lock_kind]);
     }
-    if (ask->permits != 0) {
-        ADD(" %" PRIu32, ask->permits);
-    }
-    if (ask->limit != 0) {
-        ADD(" OF %" PRIu32, ask->limit);
-    }
+    add_number(text, &at, " ", ask->permits);
+    add_number(text, &at, " OF ", ask->limit);
+    add_number(text, &at, " ATLEAST ", ask->atleast_ms);
     if ((ask->has & LOCK_HAS_WAIT) != 0) {
         ADD(" WAIT %" PRIu64, ask->wait_ms);
     }
@@ -205,6 +212,8 @@ static void option(struct ask *ask, const char *w, char **rest)
     } else if (strcmp(w, "KEEP") == 0) {
         ask->keep_ms = number(rest);
         ask->has |= LOCK_HAS_KEEP;
+    } else if (strcmp(w, "ATLEAST") == 0) {
+        ask->atleast_ms = number(rest);
     } else if (strcmp(w, "GRACE") == 0) {
         ask->grace_ms = number(rest);
         ask->has |= LOCK_HAS_GRACE;

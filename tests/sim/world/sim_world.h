@@ -131,6 +131,7 @@ struct sim_profile {
     bool local;                      /* plain LOCKs may be granted from loans */
     bool places;                     /* LOCKs have QUEUE and PRIORITY */
     bool leaders;                    /* DATA, LEADER, UNLOCK TO, HEARTBEAT */
+    bool rests;                      /* some of these have ATLEAST */
     bool mixed;                      /* clients try the wrong family, too */
     bool foreign_dies; /* Redisson's processes end, and their clocks are off */
 };

@@ -70,6 +70,9 @@ static const struct {
     { "*2\r\n$4\r\nLENT\r\n:7\r\n", OP_ACQUIRE },
     { "*3\r\n$4\r\nLENT\r\n:1\r\n:100001\r\n", OP_ACQUIRE },
     { "*3\r\n$4\r\nLENT\r\n:7\r\n:9\r\n", OP_ATTACH },
+    { "*3\r\n$5\r\nRESTS\r\n:7\r\n:0\r\n", OP_RELEASE },
+    { "*2\r\n$5\r\nRESTS\r\n:7\r\n", OP_RELEASE },
+    { "*3\r\n$5\r\nRESTS\r\n:7\r\n:9\r\n", OP_ATTACH },
 };
 
 START_TEST(a_garbled_reply_is_an_error, TEST_ROWS(GARBLED))
@@ -131,6 +134,21 @@ START_TEST(short_replies_are_what_happens_most)
     ck_assert_int_eq(reply_status("$5\r\nFREED\r\n", OP_RELEASE, 0, &r), OP_OK);
     ck_assert(r.result.release.freed && !r.result.moved);
     ck_assert_int_eq(reply_status("$4\r\nLATE\r\n", OP_RENEW, 2, &r), OP_LATE);
+}
+
+START_TEST(a_release_tells_for_how_long_the_name_rests)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(
+        reply_status("*3\r\n$5\r\nRESTS\r\n:4000\r\n:9\r\n", OP_RELEASE, 0, &r), OP_OK);
+    ck_assert_uint_eq(r.result.release.rest_ms, 4000);
+    ck_assert_uint_eq(r.result.token, 9);
+    ck_assert(!r.result.release.freed && !r.result.moved && r.result.count == 0);
+    /* over, or about to be */
+    ck_assert_int_eq(
+        reply_status("*3\r\n$5\r\nRESTS\r\n:-2\r\n:9\r\n", OP_RELEASE, 0, &r), OP_OK);
+    ck_assert_uint_eq(r.result.release.rest_ms, 0);
 }
 
 START_TEST(a_name_of_another_family_is_told_apart_from_other_data)

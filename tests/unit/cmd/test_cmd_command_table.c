@@ -122,18 +122,19 @@ START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
         const char *word;
         unsigned bit;
     } WORDS[] = {
-        { "FAIR", OPT_FAIR },   { "READ", OPT_READ },
-        { "WRITE", OPT_WRITE }, { "WAIT", OPT_WAIT },
-        { "LEASE", OPT_LEASE }, { "OWNER", OPT_OWNER },
-        { "ID", OPT_ID },       { "KEEP", OPT_KEEP },
-        { "GRACE", OPT_GRACE }, { "TOKEN", OPT_TOKEN },
-        { "ANY", OPT_ANY },     { "CURSOR", OPT_CURSOR },
-        { "MATCH", OPT_MATCH }, { "COUNT", OPT_COUNT },
-        { "TOP", OPT_TOP },     { "VALUE", OPT_VALUE },
-        { "LOCAL", OPT_LOCAL }, { "PERMITS", OPT_PERMITS },
-        { "OF", OPT_OF },       { "HEARTBEAT", OPT_HEARTBEAT },
-        { "TO ", OPT_TO },      { "DATA", OPT_DATA },
-        { "QUEUE", OPT_QUEUE }, { "PRIORITY", OPT_PRIORITY },
+        { "FAIR", OPT_FAIR },       { "READ", OPT_READ },
+        { "WRITE", OPT_WRITE },     { "WAIT", OPT_WAIT },
+        { "LEASE", OPT_LEASE },     { "OWNER", OPT_OWNER },
+        { "ID", OPT_ID },           { "KEEP", OPT_KEEP },
+        { "GRACE", OPT_GRACE },     { "TOKEN", OPT_TOKEN },
+        { "ANY", OPT_ANY },         { "CURSOR", OPT_CURSOR },
+        { "MATCH", OPT_MATCH },     { "COUNT", OPT_COUNT },
+        { "TOP", OPT_TOP },         { "VALUE", OPT_VALUE },
+        { "LOCAL", OPT_LOCAL },     { "PERMITS", OPT_PERMITS },
+        { "OF", OPT_OF },           { "HEARTBEAT", OPT_HEARTBEAT },
+        { "TO ", OPT_TO },          { "DATA", OPT_DATA },
+        { "QUEUE", OPT_QUEUE },     { "PRIORITY", OPT_PRIORITY },
+        { "ATLEAST", OPT_ATLEAST },
     };
     const struct command *c = command_find(span_str(SYNTAXES[_i].command));
     unsigned bits = 0;

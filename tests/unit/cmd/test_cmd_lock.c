@@ -163,8 +163,8 @@ START_TEST(unblock_asks_the_engine)
 
 START_TEST(lockinfo_tells_kinds_and_the_queue)
 {
-    const struct info_hold hold = { KIND_WRITE, SPAN("ann"), 1, 7,    4,        true,
-                                    true,       9,           8, true, SPAN("d") };
+    const struct info_hold hold = { KIND_WRITE, SPAN("ann"), 1, 7,    4,         true,
+                                    true,       9,           8, true, SPAN("d"), 60 };
     const struct span queue[] = { SPAN("bob"), SPAN("uuid:1") };
     const struct lock_info info = { .name = SPAN("a"),
                                     .kind = KIND_FAIR,
@@ -183,12 +183,12 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
     ck_assert_str_eq(fake_output(me),
                      "*16\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
                      "$5\r\nstate\r\n$9\r\nuncertain\r\n$3\r\nttl\r\n:5\r\n"
-                     "$5\r\nholds\r\n*1\r\n*20\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$5\r\nholds\r\n*1\r\n*22\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nwrite\r\n$5\r\ncount\r\n:1\r\n"
                      "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n:4\r\n"
                      "$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
                      "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:1\r\n"
-                     "$4\r\ndata\r\n$1\r\nd\r\n"
+                     "$4\r\ndata\r\n$1\r\nd\r\n$7\r\natleast\r\n:60\r\n"
                      "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
                      "$3\r\nbob\r\n$6\r\nuuid:1\r\n$6\r\nlosses\r\n*0\r\n");
 }
@@ -323,11 +323,12 @@ START_TEST(lockinfo_is_a_map_in_order)
     ck_assert_str_eq(fake_output(me),
                      "%8\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
                      "$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n:500\r\n"
-                     "$5\r\nholds\r\n*1\r\n%10\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$5\r\nholds\r\n*1\r\n%11\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ncount\r\n:2\r\n"
                      "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n_\r\n"
                      "$4\r\nheld\r\n_\r\n$4\r\nleft\r\n_\r\n$7\r\nrenewed\r\n_\r\n"
                      "$5\r\nlocal\r\n_\r\n$4\r\ndata\r\n$0\r\n\r\n"
+                     "$7\r\natleast\r\n:0\r\n"
                      "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n"
                      "$6\r\nlosses\r\n*0\r\n");
 }

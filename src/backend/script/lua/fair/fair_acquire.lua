@@ -23,7 +23,7 @@
 --@arg 13 enqueue                  '1': join the queue
 --@arg 14 channel
 --@arg 15 was_in                   '1': the member has been in the queue
---@arg 16 data                     of the claim, if any, behind a line end
+--@arg 16 terms                    of the claim: see part_terms.lua
 --
 -- Returns LATE | OK token count attached fair | BUSY pttl fair [foreign] | OVER | ELSEWHERE
 --       | OTHERDATA | WRONGTYPE-RW
@@ -33,8 +33,9 @@ local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[6], KE
 local queue, scores, marks = KEYS[3], KEYS[4], KEYS[5]
 local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
-local member, fair_wait, channel, data = ARGV[11], tonumber(ARGV[12]), ARGV[14], ARGV[16]
+local member, fair_wait, channel, terms = ARGV[11], tonumber(ARGV[12]), ARGV[14], ARGV[16]
 local field, counter, counted, block
+--@include include/part_terms.lua
 --@include include/part_asked.lua
 
 -- Fails if a name is of another type, before anything is written.

@@ -2,7 +2,7 @@
 -- reply. `tombstone_key` is the tombstone of the claim (none for anonymous claims), `queue` the key
 -- of the fair queue. Fails before anything is written if the name is of another type.
 --@needs call lock kind queue tombstone_key only_reenter claim entries_key claim_entry instance
---@needs now asked claim_keeper deadline fence_key helper_ttl lease seen taken data
+--@needs now asked claim_keeper deadline fence_key helper_ttl lease seen taken data atleast
 local field, counter, counted
 local block = kind == 'a' and tonumber(claim_entry)
 local permits_key = string.sub(queue, 21) .. ':timeout'

@@ -2,7 +2,7 @@
 -- instance from now on. `attached` is 1 if it may have belonged to another instance before;
 -- `token` is a new one if the fence key was lost.
 --@needs last kind call claim_keeper instance now helper_ttl entries_key claim_entry raise
---@needs lock lease who claim fence_key seen queue taken keeper data
+--@needs lock lease who claim fence_key seen queue taken keeper data atleast
 --@sets counted counter
 --@leaves attached token
 local attached, token = 0, last
@@ -26,6 +26,7 @@ else
 --@include include/part_counter.lua
     token = math.max(last + 1, now, seen + 1, (counted or 0) + 1)
 --@include include/part_count.lua
+--@include include/part_rest_end.lua
     call('SET', fence_key, string.format('%.0f', token) .. ' f' .. instance .. claim
-        .. data, 'PX', helper_ttl)
+        .. rest .. data, 'PX', helper_ttl)
 end

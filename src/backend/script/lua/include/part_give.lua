@@ -1,16 +1,17 @@
 -- Part of part_grant.lua: gives the lock to the claim under this `token`. `left_over` is for
 -- IDs and named owners: see part_left_over.lua.
 --@needs token claim kind call fence_key helper_ttl instance before left_over claim_keeper
---@needs entries_key claim_entry taken lock lease field counted counter data
+--@needs entries_key claim_entry taken lock lease field counted counter data atleast now
 --@include include/part_count.lua
+--@include include/part_rest_end.lua
 local token_text = string.format('%.0f', token)
 local new_field = claim
 if kind == 'a' then
     new_field = 'latchd:' .. token_text
-    call('SET', fence_key, token_text .. ' a' .. claim .. data, 'PX', helper_ttl)
+    call('SET', fence_key, token_text .. ' a' .. claim .. rest .. data, 'PX', helper_ttl)
 else
-    call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before .. data, 'PX',
-        helper_ttl)
+    call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before .. rest .. data,
+        'PX', helper_ttl)
     if left_over then
         call('DEL', kind == 'i' and claim_keeper or entries_key)
     end
@@ -21,7 +22,7 @@ else
 end
 call('HSET', lock, new_field, '1')
 -- Never a lock without a TTL, even for a user who may not set one.
-local set = redis.pcall('PEXPIRE', lock, lease)
+local set = redis.pcall('PEXPIRE', lock, math.max(lease, atleast or 0))
 if set ~= 1 then
     call('DEL', lock)
     return set

@@ -6,7 +6,7 @@
 -- token is ahead of the clock, or tokens would go back where the fence key is lost; and a name
 -- without a fence key is not lent, as others may have tokens of the last `block` us. Nor is one
 -- where Redisson counts: its tokens and these are one sequence.
---@needs last now seen counted call claim claim_entry claim_keeper counter taken block data
+--@needs last now seen counted call claim claim_entry claim_keeper counter taken block data atleast
 --@needs entries_key fence_key field helper_ttl instance kind lease left_over lock
 --@sets before
 --@leaves token first

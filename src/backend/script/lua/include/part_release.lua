@@ -25,10 +25,11 @@ local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49, 64)
 --@include include/part_asked.lua
 local keeper_of = 'latchd:keeper:' .. tag .. ':'
 local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
-local seen, data = string.sub(stamp, 33, 48), string.sub(stamp, 65)
+local seen, terms = string.sub(stamp, 33, 48), string.sub(stamp, 65)
 local counter, counted, block
-local force = string.find(flags, 'f', 1, true)
+local force, own_accord = string.find(flags, 'f', 1, true), string.find(flags, 'o', 1, true)
 local claim_keeper = kind == 'i' and keeper_of .. claim
+--@include include/part_terms.lua
 
 --@include include/part_fence.lua
 --@include include/part_target.lua
@@ -62,6 +63,12 @@ if not field then
         return nil
     end
     local over = t_tombstone and ended(t_tombstone) or what == 'id' and ended(t_entry)
+    -- So that whoever asks again learns of the rest.
+    local began = rest_end and (over and over[3] == last
+        or what == 'field' and (fits or t_field == 'latchd:' .. string.format('%.0f', last)))
+    if began and call('HEXISTS', lock, 'latchd:rest:' .. string.format('%.0f', last)) == 1 then
+        return { 'RESTS', call('PTTL', lock), last }
+    end
     -- Permits whose counter is gone do not show by the type of the name.
     local other = is_rw and 'WRONGTYPE-RW'
         or call('EXISTS', 'latchd:holds:' .. tag) == 1 and 'WRONGTYPE-SEMAPHORE'
@@ -77,8 +84,8 @@ if is_rw then
 end
 
 -- Its token is not in the field: an ID, or one that was chosen before the token was.
-local id_hold = string.find(field, '^latchd:.*:')
-local own_accord, untold = string.find(flags, 'o', 1, true), nil
+local id_hold = string.find(field, '^latchd:.*:') and string.sub(field, 1, 12) ~= 'latchd:rest:'
+local untold
 if own_accord then
     -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
     -- asks, for an ID the fence key tells.
@@ -108,7 +115,16 @@ if own_accord then
 end
 
 local left = entry and not force and count > 1 and count - 1 or 0
-local move = left == 0 and kind and not force
+-- The name rests until its time, unless that is by force or nobody was told of the hold, which only
+-- the instance that granted it knows.
+local told = not string.find(flags, 'n', 1, true)
+    or string.sub(who, 1, 1) == 'f' and string.sub(who, 2, 17) ~= instance
+local rest_ms = 0
+if rest_end and left == 0 and not force and told
+    and (fits or field == 'latchd:' .. string.format('%.0f', last)) then
+    rest_ms = rest_end - math.floor(now / 1000)
+end
+local move = left == 0 and kind and not force and rest_ms <= 0
 local beginning, ending = claim, field
 if kind == 'n' then
     beginning, ending = claim_entry, entry
@@ -178,6 +194,10 @@ if left_over and not (leaves_tombstone or own_accord or force or entry)
 --@include include/part_target_token.lua
     local tombstone_key, tombstone = tombstone_of .. field, '0 ' .. held_token
 --@include include/part_tombstone.lua
+end
+if rest_ms > 0 then
+--@include include/part_rest.lua
+    return { 'RESTS', rest_ms, last }
 end
 if fair then
 --@include include/part_release_fair.lua

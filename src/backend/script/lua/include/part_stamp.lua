@@ -1,7 +1,7 @@
 -- Part, in the place of part_time.lua in scripts of every grant or release: each word of a call
 -- costs as much as half a call of Redis, so four words are one here. `stamp` is the deadline
 -- and the time when this was asked (both us), and the highest token seen, in 16 digits each,
--- the instance, and the DATA of the claim, if any, behind a line end.
+-- the instance, and the terms of the claim, if any: see part_terms.lua.
 --@leaves call stamp time now deadline
 local call, stamp = redis.call, ARGV[1]
 local time = call('TIME')

@@ -13,12 +13,17 @@ if what == 'field' then
 elseif what == 'token' then
     candidate = 'latchd:' .. t_token
     t_tombstone = candidate
+    local rest_field = 'latchd:rest:' .. t_token
     -- By force the token of a named owner's hold will do, too, or that of a value hold: where
     -- such a hold is not known, only who can tell its value may name it.
     if last == tonumber(t_token) and string.sub(who, 1, 1) == 'f'
         and (force or string.sub(who, 18, 24) == 'latchd:'
             and string.sub(who, 18, 30) ~= 'latchd:value:') then
         candidate = string.sub(who, 18)
+    end
+    -- By force the rest after it will do, too.
+    if force and call('HEXISTS', lock, rest_field) == 1 then
+        candidate = rest_field
     end
 elseif what == 'request' then
     if who == 'a' .. t_entry then

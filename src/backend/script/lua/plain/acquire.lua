@@ -21,9 +21,10 @@
 --@include include/part_stamp.lua
 local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local seen, data = string.sub(stamp, 33, 48), string.sub(stamp, 65)
+local seen, terms = string.sub(stamp, 33, 48), string.sub(stamp, 65)
 local entries_key, claim_keeper, claim_entry, instance, before, left_over, taken
 local counter, counted
+--@include include/part_terms.lua
 
 -- What happens most costs the fewest calls: it is free, nobody queues, and no Redisson
 -- counts its tokens.

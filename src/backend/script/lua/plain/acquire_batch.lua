@@ -85,7 +85,7 @@ for i = 1, count do
         alone = alone or function(lock, fence_key, queue, lease, helper_ttl, claim)
             local kind, asked, instance = 'a', sub(stamp, 17, 32), sub(stamp, 49, 64)
             local entries_key, claim_keeper, tombstone_key, only_reenter, taken
-            local claim_entry, data = block, ''
+            local claim_entry, data, atleast = block, '', nil
 --@include include/part_acquire.lua
         end
         local ran, got = pcall(alone, lock, fence_key, queue, lease, helper_ttl, request)

@@ -21,7 +21,7 @@ local seen, only_reenter, instance, asked = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local function acquire(lock, fence_key, queue, entries_key, tombstone_key, kind, lease,
     helper_ttl, claim, claim_entry)
-    local claim_keeper, data = entries_key, ''
+    local claim_keeper, data, atleast = entries_key, '', nil
 --@include include/part_acquire.lua
 end
 

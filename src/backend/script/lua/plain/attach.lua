@@ -16,7 +16,7 @@
 --@arg 11 asked      when this was asked, us
 --@arg 12 since      when its client asked, us, 16 digits
 --
--- Returns LATE | OK token pttl field entry [3 loan_token data] | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+-- Returns LATE | OK token pttl field entry [3 loan_token data rest_ms] | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --       | WRONGTYPE-SEMAPHORE
 --
 -- An attach that names an owner names no entry, so it does not ask for a tombstone.
@@ -55,6 +55,7 @@ if elsewhere then
 end
 local me = instance .. string.format('%016.0f', math.min(now, tonumber(ARGV[12])))
 local shared = false
+--@include include/part_target_token.lua
 if entry then
     call('HSET', entries_key, entry, me .. string.sub(value, 33))
     raise(entries_key, helper_ttl)
@@ -62,18 +63,22 @@ if entry then
 else
     call('SET', ARGV[7] .. field, me, 'PX', helper_ttl)
 end
+local rest_ms = rest_end and last == tonumber(held_token)
+    and math.max(rest_end - math.floor(now / 1000), 0) or 0
 if ARGV[10] == '1' and not shared then
-    call('PEXPIRE', lock, lease)
+    call('PEXPIRE', lock, math.max(lease, rest_ms))
 else
     raise(lock, lease)
 end
 raise(fence_key, helper_ttl)
---@include include/part_target_token.lua
-local reply = { 'OK', tonumber(held_token), call('PTTL', lock), field, entry or '' }
+-- What the name stays taken for beyond the lease is not the hold's.
+local left = call('PTTL', lock)
+left = rest_ms > lease and math.min(left, lease) or left
+local reply = { 'OK', tonumber(held_token), left, field, entry or '' }
 -- The hold was granted from a loan, and no token up to the loan's was given to anybody since.
 if field == 'latchd:' .. held_token and last > reply[2] then
-    reply[6], reply[7], reply[8] = 3, last, ''
-elseif held_data ~= '' and last == reply[2] then
-    reply[6], reply[7], reply[8] = 3, 0, string.sub(held_data, 2)
+    reply[6], reply[7], reply[8], reply[9] = 3, last, '', 0
+elseif (held_data ~= '' or rest_ms > 0) and last == reply[2] then
+    reply[6], reply[7], reply[8], reply[9] = 3, 0, string.sub(held_data, 2), rest_ms
 end
 return reply

@@ -10,8 +10,8 @@
 --@arg 2 hold_of     how hold keys begin: `{N}:`
 --@arg 3 writer_key
 --
--- Returns OK pttl fence kind queue [owner count]...; the fence with the DATA of the holder, if any,
---       behind a line end; of a read/write lock (kind r or w)
+-- Returns OK pttl fence kind queue [owner count]...; the fence with what is left of the holder's
+--       ATLEAST, in ms behind a tab, and its DATA, behind a line end; of a read/write lock (kind r or w)
 --       [owner count token]..., the token empty where nothing tells it; of a semaphore (kind s)
 --       free limit before these, and the permits of each as its count
 --       | WRONGTYPE pttl [value]: other data; the value of a string that is not longer than a
@@ -51,7 +51,14 @@ local waiting = call('LRANGE', queue, 0, most - 1)
 if kind == 'p' and #waiting > 0 then
     kind = 'f'
 end
-local reply = { 'OK', call('PTTL', lock), call('GET', KEYS[2]) or '', kind, waiting }
+local fence = call('GET', KEYS[2]) or ''
+local head, ends, tail = string.match(fence, '^([^\t\n]*)\t(%d+)(.*)$')
+if ends then
+    local time = call('TIME')
+    local left = ends - math.floor(time[1] * 1000 + time[2] / 1000)
+    fence = head .. (left > 0 and string.format('\t%.0f', left) or '') .. tail
+end
+local reply = { 'OK', call('PTTL', lock), fence, kind, waiting }
 if kind == 'p' or kind == 'f' then
 --@include include/part_inspect_fenced.lua
     for i = 1, math.min(#fields, 2 * most) do

@@ -11,7 +11,8 @@
 --@arg 5 t_token
 --@arg 6 flags         letters: o only if this instance is the keeper, f force, m leave a tombstone,
 --                      y yield, q yield if others listen, s this instance listens, b the tombstone
---                      of an entry although it is not there, u<token> neither this token nor a
+--                      of an entry although it is not there, r the name may rest after it, n it
+--                      does not, as nobody was told of the hold, u<token> neither this token nor a
 --                      later one of the hold was told to anybody
 --@arg 7 tombstone_ms  how long a tombstone stays, ms
 --@arg 8 fair_wait     what a waiter adds to the queue's deadlines, ms
@@ -24,7 +25,7 @@
 --@arg 14 member       its member of the queue
 --
 -- Returns LATE | FREED | the token of next | LENT first last | OK count token moved freed attached shared fair
---       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+--       | RESTS ms token | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --       | WRONGTYPE-SEMAPHORE
 --
 -- Keeper keys and tombstones are composed here, as only here the field becomes known, and so are

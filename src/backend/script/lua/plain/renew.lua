@@ -29,6 +29,13 @@ local instance, outlive = ARGV[2], tonumber(ARGV[3])
 --@include include/part_tagged.lua
 --@include include/part_has_tombstone.lua
 
+-- How long the name stays taken in any case, ms: see part_rest_end.lua.
+local function rest_left(lock)
+    local fence = redis.pcall('GET', tagged('latchd:fence:', lock))
+    local ends = type(fence) == 'string' and string.match(fence, '^[^\t\n]*\t(%d+)')
+    return ends and ends - math.floor(now / 1000) or 0
+end
+
 -- The lease may be shortened only if nobody else relies on it.
 local function is_shared(entries_key, count)
     local values = call('HVALS', entries_key)
@@ -70,7 +77,9 @@ end
 -- it; for an ID hold the fence key tells which one that is, and whether the grant is the same.
 local function own_state(lock, keeper_key, field, count, flags, token)
     if not count then
-        return has_tombstone(lock, field, token) and ENDED or GONE
+        local over = has_tombstone(lock, field, token)
+            or call('HEXISTS', lock, 'latchd:rest:' .. token) == 1
+        return over and ENDED or GONE
     end
     if not string.find(flags, 'i', 1, true) then
         local keeper = call('GET', keeper_key)
@@ -112,7 +121,7 @@ local function renew(lock, helper_key, flags, lease, field, token, entry)
     end
     local exact = string.find(flags, 'x', 1, true)
     if exact and not (named and is_shared(helper_key, count)) then
-        call('PEXPIRE', lock, lease)
+        call('PEXPIRE', lock, math.max(lease, rest_left(lock)))
     else
         raise(lock, lease)
     end

@@ -11,10 +11,11 @@
 --@arg 6 field
 --@arg 7 token
 --@arg 8 request        anonymous
---@arg 9 has_keeper     '1': it has a keeper key; named: an older hold of its owner is the same one
+--@arg 9 has_keeper     '1': it has a keeper key; named: an older hold of its owner is the same one;
+--                      a rest: its hold may be another instance's by now
 --@arg 10 keeper_of     `latchd:keeper:{N}:`
 --@arg 11 tombstone_of  `latchd:ended:{N}:`
---@arg 12 data          its DATA, if any, behind a line end
+--@arg 12 terms         see part_terms.lua; ATLEAST: what is left of it
 --@arg 13 entry|loan    named: entry ID; anonymous: the token of the loan that it was granted
 --                      from, if any
 --@arg 14 since         when this instance took it over, us, 16 digits
@@ -27,9 +28,11 @@
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local instance, field, token = ARGV[5], ARGV[6], ARGV[7]
-local keeper_of, tombstone_of, data, first, told = ARGV[10], ARGV[11], ARGV[12], 13, field
-local keeper_key = keeper_of .. field
+local keeper_of, tombstone_of, terms, first, told = ARGV[10], ARGV[11], ARGV[12], 13, field
+local keeper_key, rests = keeper_of .. field, field == 'latchd:rest:' .. token
 
+--@include include/part_terms.lua
+lease = math.max(lease, atleast or 0)
 --@include include/part_fence.lua
 --@include include/part_restore.lua
 -- Fails if a key is of another type, before anything is written.
@@ -66,12 +69,26 @@ end
 -- Who holds instead is older: a release and the grants after it were lost, as its token is
 -- the lower one. Not if no token is known, nor if somebody counts there who left no entry:
 -- that may be Redisson's.
+local begins_rest = false
 if not count and not displaced and call('HLEN', lock) > 0 then
     local other = call('HGETALL', lock)
     local name = other[1]
-    local older = string.match(name, '^latchd:(%d+)$')
+    local older = string.match(name, '^latchd:(%d+)$') or string.match(name, '^latchd:rest:(%d+)$')
         or string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == name and last
-    if #other ~= 2 or not older or tonumber(older) >= number and older ~= loan then
+    if name == 'latchd:rest:' .. token then
+        return 'ENDED'
+    end
+    -- The hold that the rest came after is back, as its end was lost.
+    begins_rest = rests and older and tonumber(older) == number
+    if begins_rest and ARGV[9] == '1' then
+        local keeper = call('GET', keeper_of .. name)
+            or string.sub(who, 18) == name and string.sub(who, 2) or instance
+        if string.sub(keeper, 1, 16) ~= instance then
+            return 'ELSEWHERE'
+        end
+    end
+    if #other ~= 2 or not older
+        or tonumber(older) >= number and older ~= loan and not begins_rest then
         return 'NOTHELD'
     end
     if string.sub(name, 1, 7) ~= 'latchd:' then
@@ -100,7 +117,7 @@ if kind ~= 'n' and count then
     end
     local since = kept_since(keeper, ARGV[14])
     keeper = keeper or fits and string.sub(who, 2)
-    if keeper and string.sub(keeper, 1, 16) ~= instance or ARGV[9] == '1' then
+    if keeper and string.sub(keeper, 1, 16) ~= instance or ARGV[9] == '1' and not rests then
         call('SET', keeper_key, since, 'PX', helper_ttl)
     end
 end
@@ -109,10 +126,14 @@ local restored = count and 0 or 1
 if not count then
     if displaced then
         call('DEL', lock, keeper_of .. displaced)
+        if begins_rest then
+            -- For who believes in it still; OP_ENDED_MS of op.h.
+            call('SET', tombstone_of .. displaced, '0 ' .. token, 'PX', 20000)
+        end
     end
     call('DEL', entries_key, keeper_key)
     count = kind == 'n' and 0 or 1
-    if kind ~= 'n' and ARGV[9] == '1' then
+    if kind ~= 'n' and ARGV[9] == '1' and not rests then
         call('SET', keeper_key, instance .. ARGV[14], 'PX', helper_ttl)
     end
 end
@@ -122,12 +143,14 @@ local counted
 if counted and counted < number then
     call('INCRBY', counter, string.format('%.0f', number - counted))
 end
-if last < number or last == number and data ~= '' and held_data == '' then
+local lacks_terms = data ~= '' and held_data == '' or atleast and not rest_end
+if last < number or last == number and lacks_terms then
     local by = kind == 'a' and ' a' .. ARGV[8] or ' f' .. instance .. field
     if kind == 'i' then
         by = by .. ' ' .. ARGV[14]
     end
-    call('SET', fence_key, token .. by .. data, 'PX', helper_ttl)
+--@include include/part_rest_end.lua
+    call('SET', fence_key, token .. by .. rest .. data, 'PX', helper_ttl)
 else
     raise(fence_key, helper_ttl)
 end

@@ -29,7 +29,7 @@
 
 --@include include/part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]
-local queue, counter, counted, data = KEYS[3], nil, nil, ''
+local queue, counter, counted, data, atleast = KEYS[3], nil, nil, '', nil
 local kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
 local claim, instance, asked, claim_entry = ARGV[5], ARGV[7], ARGV[8], ARGV[9]
 --@include include/part_asked.lua
