@@ -262,6 +262,7 @@
 
   function owner(text) {
     if (text.startsWith('latchd:id:')) return [['ID ', 'dim'], [text.slice(10), 'who']];
+    if (text.startsWith('latchd:rest:')) return [['nobody', 'dim'], ['rests', 'mark']];
     if (text === '' || text.startsWith('latchd:')) return [['anonymous', 'dim']];
     return [[text, 'who']];
   }
@@ -564,6 +565,9 @@
   let view = { kind: 'overview' }; // or { kind, text }, with text as it is in the address
 
   function heldBy(n, s) {
+    if (n.holds === 1 && n.holders.length === 1 && n.holders[0].rests) {
+      return 'Held by nobody: it rests, and nobody is granted it before its time.';
+    }
     if (n.holds > 0) {
       return n.holds === 1 ? 'Held here.' : `Held by ${whole.format(n.holds)} here` +
         (n.holds > n.holders.length ? `; the last ${n.holders.length} of them.` : '.');

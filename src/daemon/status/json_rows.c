@@ -49,6 +49,8 @@ static void write_holder(struct row_writer *w, const struct hold_view *v)
     json_bool(w->j, "endless", v->lease == LEASE_ENDLESS);
     json_bool(w->j, "uncertain", v->uncertain);
     json_bool(w->j, "local", v->local);
+    json_bool(w->j, "rests", v->rests);
+    json_uint(w->j, "atleast_ms", v->atleast_ms);
     json_uint(w->j, "permits", v->permits);
     write_data(w, v->data);
     write_client(w, v->conn);

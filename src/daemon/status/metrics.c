@@ -19,6 +19,10 @@ static void add_lock_counts(const struct engine_stats *n, struct buf *out)
     prom_gauge(out, "latchd_holds_uncertain",
                "Holds that Redis has to confirm before they can be relied on.",
                n->uncertain);
+    prom_gauge(
+        out, "latchd_names_resting",
+        "Names that nobody is granted before ATLEAST of their last hold is over.",
+        n->resting);
     prom_gauge(out, "latchd_entries",
                "What holds consist of: one for each LOCK that was granted.",
                n->entries);

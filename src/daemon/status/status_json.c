@@ -69,6 +69,7 @@ static void add_now(struct server *s, struct json *j)
     json_uint(j, "held", n.holds);
     json_uint(j, "uncertain", n.uncertain);
     json_uint(j, "lent", n.lent);
+    json_uint(j, "resting", n.resting);
     json_uint(j, "permits", n.permits);
     json_uint(j, "waiting", n.waiters);
     json_uint(j, "kept", n.retained_waiters);

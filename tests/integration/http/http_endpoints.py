@@ -246,6 +246,21 @@ def what_is_granted_from_memory_is_marked():
         assert stand.status()["total"]["local_grants"] > 0 < stand.status()["total"]["loans"]
 
 
+def a_name_that_rests_is_held_by_nobody():
+    with HttpStand(BINARY) as stand, stand.client() as holder:
+        stand.tell(holder, "LOCK", "nightly", "WAIT", 0, "ATLEAST", 600000)
+        held = stand.name(b"nightly")["holders"][0]
+        assert not held["rests"] and 590000 < held["atleast_ms"] <= 600000, held
+        stand.tell(holder, "UNLOCK", "nightly")
+        rest = stand.name(b"nightly")["holders"][0]
+        assert rest["rests"] and 590000 < rest["left_ms"] <= 600000, rest
+        assert rest["token"] == held["token"] and rest["from"] is None, rest
+        now = stand.status()["now"]
+        assert (now["held"], now["resting"]) == (0, 1), now
+        stand.tell(holder, "FORCEUNLOCK", "nightly", "ANY")
+        wait_for(lambda: stand.status()["now"]["resting"] == 0, "it rests on")
+
+
 def what_was_lost_is_told_with_who_when_and_why():
     with HttpStand(BINARY, "--watchdog-timeout", "600ms", "--redis-timeout", "200ms") as stand, \
             stand.client() as client, stand.client() as admin:
@@ -491,6 +506,7 @@ CASES = [
     health_follows_redis,
     the_status_tells_who_holds_and_who_waits_and_why,
     what_is_granted_from_memory_is_marked,
+    a_name_that_rests_is_held_by_nobody,
     what_was_lost_is_told_with_who_when_and_why,
     a_search_finds_every_name_with_the_text_and_no_other,
     one_name_is_told_with_holders_waiters_and_losses,
