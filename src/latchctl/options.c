@@ -57,6 +57,7 @@ static const struct option LONG[] = {
     { "data", required_argument, NULL, OPT_DATA },
     { "queue", required_argument, NULL, OPT_QUEUE },
     { "priority", required_argument, NULL, OPT_PRIORITY },
+    { "at-least", required_argument, NULL, OPT_AT_LEAST },
     { "follow", no_argument, NULL, OPT_FOLLOW },
     { "id", required_argument, NULL, OPT_ID },
     { "kill-after", required_argument, NULL, 'k' },
@@ -90,7 +91,7 @@ static const struct {
     { OPT_PERMITS, RUN },   { OPT_OF, RUN },
     { OPT_DATA, RUN },      { OPT_FOLLOW, LEADER },
     { OPT_QUEUE, RUN },     { OPT_PRIORITY, RUN },
-    { OPT_ID, LATCH },
+    { OPT_ID, LATCH },      { OPT_AT_LEAST, RUN },
 };
 
 static const char *const NAMES[] = {
@@ -103,47 +104,6 @@ bool options_wrong(const char *option, const char *why)
 {
     print_message("%s: %s", option, why);
     return false;
-}
-
-static bool read_kind(struct options *o, const char *kind)
-{
-    if (o->kind != NULL && o->kind != kind) {
-        return options_wrong(kind, "only one of --fair, --read, --write and --permits");
-    }
-    o->kind = kind;
-    return true;
-}
-
-static bool read_permits(struct options *o, const char *text)
-{
-    o->permits = text;
-    return options_check_number("--permits", text, 1, LATCHD_PERMITS_MAX) &&
-           read_kind(o, "PERMITS");
-}
-
-static bool read_limit(struct options *o, const char *text)
-{
-    o->limit = text;
-    return options_check_number("--of", text, 1, LATCHD_LIMIT_MAX);
-}
-
-static bool read_data(struct options *o, const char *text)
-{
-    o->data = text;
-    return strlen(text) <= LATCHD_DATA_MAX ||
-           options_wrong("--data", "that is more than 4096 bytes");
-}
-
-static bool read_queue(struct options *o, const char *text)
-{
-    o->queue = text;
-    return options_check_number("--queue", text, 0, LATCHD_QUEUE_MAX);
-}
-
-static bool read_priority(struct options *o, const char *text)
-{
-    o->priority = text;
-    return options_check_number("--priority", text, 0, LATCHD_PRIORITY_MAX);
 }
 
 static bool read_count(struct options *o, const char *text)
@@ -181,24 +141,6 @@ static bool read_one(struct options *o, int option)
         return true;
     case OPT_LEASE:
         return options_read_time("--lease", optarg, LEASE_MIN_MS, &o->lease_ms);
-    case OPT_FAIR:
-        return read_kind(o, "FAIR");
-    case OPT_READ:
-        return read_kind(o, "READ");
-    case OPT_WRITE:
-        return read_kind(o, "WRITE");
-    case OPT_PERMITS:
-        return read_permits(o, optarg);
-    case OPT_OF:
-        return read_limit(o, optarg);
-    case OPT_OWNER:
-        return keep_text(&o->owner, optarg);
-    case OPT_DATA:
-        return read_data(o, optarg);
-    case OPT_QUEUE:
-        return read_queue(o, optarg);
-    case OPT_PRIORITY:
-        return read_priority(o, optarg);
     case OPT_ID:
         return keep_text(&o->id, optarg);
     case OPT_FOLLOW:
@@ -231,7 +173,7 @@ static bool read_one(struct options *o, int option)
     case OPT_COUNT:
         return read_count(o, optarg);
     default:
-        return options_read_target(o, option);
+        return options_read_lock(o, option);
     }
 }
 
@@ -320,17 +262,8 @@ static bool check_options(struct options *o, const struct words *w)
     if (named && (*o->name == '\0' || strlen(o->name) > LATCHD_NAME_MAX)) {
         return options_wrong(NAMES[o->command], "a name has 1 to 512 bytes");
     }
-    if (o->limit != NULL && o->permits == NULL) {
-        return options_wrong("--of", "how many of them? --permits is missing");
-    }
-    if (o->permits != NULL && o->owner != NULL) {
-        return options_wrong("--permits", "it does not go with --owner");
-    }
-    if (o->data != NULL && o->kind != NULL && (*o->kind == 'R' || *o->kind == 'P')) {
-        return options_wrong("--data", "it needs a lock that one alone holds");
-    }
-    if (o->priority != NULL && o->kind != NULL && *o->kind == 'F') {
-        return options_wrong("--priority", "a fair queue is in order of arrival");
+    if (!options_check_lock(o)) {
+        return false;
     }
     if (o->command == CTL_RUN && *o->words == NULL) {
         return options_wrong("run", "the COMMAND is missing");

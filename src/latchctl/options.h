@@ -47,6 +47,7 @@ struct options {
 
     uint64_t wait_ms; /* CTL_FOREVER: no limit */
     uint64_t lease_ms;
+    uint64_t atleast_ms; /* run: the name stays taken for so long; 0: not given */
     uint64_t kill_after_ms;
     const char *kind;    /* FAIR, READ, WRITE, PERMITS; NULL: plain */
     const char *permits; /* how many, with PERMITS */

@@ -35,6 +35,7 @@ enum {
     OPT_MATCH,
     OPT_COUNT,
     OPT_DATA,
+    OPT_AT_LEAST,
     OPT_FOLLOW,
     OPT_QUEUE,
     OPT_PRIORITY,
@@ -50,6 +51,12 @@ bool options_read_time(const char *option, const char *text, uint64_t min,
 bool options_read_code(const char *option, const char *text, int *ret);
 bool options_check_number(const char *option, const char *text, uint64_t min,
                           uint64_t max);
+
+/* Reads an option that says how a lock is taken, or else one that selects the latchd;
+ * its value is in `optarg`. */
+bool options_read_lock(struct options *o, int option);
+/* Whether the options that say how a lock is taken fit together. */
+bool options_check_lock(struct options *o);
 
 /* Reads an option that selects the latchd to talk to; its value is in `optarg`. */
 bool options_read_target(struct options *o, int option);

@@ -2,6 +2,7 @@
 
 #include "latchctl/ask.h"
 #include "latchctl/show.h"
+#include "latchd/protocol.h"
 #include "util/alloc.h"
 
 #include <inttypes.h>
@@ -197,6 +198,8 @@ static void write_row(const redisReply *row, size_t columns, struct buf *out)
                        span_eq(kind, SPAN("permits")) ? "holders of permits"
                                                       : "readers");
         add_text_cell(out, text, OWNER_WIDTH, false);
+    } else if (span_starts(owner, SPAN(LATCHD_REST_OWNER_PREFIX))) {
+        add_text_cell(out, "nobody: it rests", OWNER_WIDTH, false);
     } else {
         add_bytes_cell(out, owner, OWNER_WIDTH);
     }

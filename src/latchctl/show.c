@@ -1,5 +1,7 @@
 #include "latchctl/show.h"
 
+#include "latchd/protocol.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -157,5 +159,36 @@ void show_time(struct buf *out, uint64_t us)
     if (localtime_r(&seconds, &tm) != NULL &&
         strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm) > 0) {
         buf_add_str(out, text);
+    }
+}
+
+enum { UUID_LEN = 36 };
+
+void show_owner(struct buf *out, struct span owner)
+{
+    static const char ID[] = "latchd:id:";
+    static const char OURS[] = "latchd:";
+    static const char REST[] = LATCHD_REST_OWNER_PREFIX;
+
+    if (owner.len == 0) {
+        buf_add_str(out, "a client without a name");
+    } else if (span_starts(owner, SPAN(ID))) {
+        buf_add_str(out, "request ");
+        show_bytes(out, span_after(owner, strlen(ID)), 0);
+    } else if (span_starts(owner, SPAN(REST))) {
+        buf_add_str(out, "the rest after token ");
+        show_bytes(out, span_after(owner, strlen(REST)), 0);
+    } else if (span_starts(owner, SPAN(OURS))) {
+        buf_add_str(out, "a client without a name, ");
+        show_bytes(out, owner, 0);
+    } else if (owner.len > UUID_LEN + 1 && owner.ptr[UUID_LEN] == ':' &&
+               memchr(owner.ptr, '-', owner.len) == owner.ptr + 8) {
+        buf_add_str(out, "thread ");
+        show_bytes(out, span_after(owner, UUID_LEN + 1), 0);
+        buf_add_str(out, " of the Redisson application ");
+        show_bytes(out, span_of(owner.ptr, UUID_LEN), 0);
+    } else {
+        buf_add_str(out, "owner ");
+        show_bytes(out, owner, 0);
     }
 }

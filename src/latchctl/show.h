@@ -28,4 +28,8 @@ void print_message(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say_set_verbose(void);
 
+/* Writes who an owner is. Owners are fields of Redis's hash: the form of some shows
+ * where they come from. */
+void show_owner(struct buf *out, struct span owner);
+
 #endif

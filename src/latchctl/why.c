@@ -13,7 +13,6 @@
 
 enum {
     NUMBER_MAX = 24,
-    UUID_LEN = 36,
     /* A token is the time of the grant by Redis's clock, unless an earlier token was
      * greater. */
     TOKEN_EARLIEST_S = 1500000000,
@@ -36,33 +35,7 @@ static bool is_semaphore(const redisReply *about)
     return is_word(reply_get(about, "kind"), "permits");
 }
 
-/* --- owners ----------------------------------------------------------- */
-
-/* Owners are fields of Redis's hash: the form of some shows where they come from. */
-static void add_owner(struct buf *out, struct span owner)
-{
-    static const char ID[] = "latchd:id:";
-    static const char OURS[] = "latchd:";
-
-    if (owner.len == 0) {
-        buf_add_str(out, "a client without a name");
-    } else if (span_starts(owner, SPAN(ID))) {
-        buf_add_str(out, "request ");
-        show_bytes(out, span_after(owner, strlen(ID)), 0);
-    } else if (span_starts(owner, SPAN(OURS))) {
-        buf_add_str(out, "a client without a name, ");
-        show_bytes(out, owner, 0);
-    } else if (owner.len > UUID_LEN + 1 && owner.ptr[UUID_LEN] == ':' &&
-               memchr(owner.ptr, '-', owner.len) == owner.ptr + 8) {
-        buf_add_str(out, "thread ");
-        show_bytes(out, span_after(owner, UUID_LEN + 1), 0);
-        buf_add_str(out, " of the Redisson application ");
-        show_bytes(out, span_of(owner.ptr, UUID_LEN), 0);
-    } else {
-        buf_add_str(out, "owner ");
-        show_bytes(out, owner, 0);
-    }
-}
+/* --- clients ---------------------------------------------------------- */
 
 static void add_client(struct why *w, const redisReply *client)
 {
@@ -143,7 +116,7 @@ static void add_holder(struct why *w, const redisReply *info, const redisReply *
     uint64_t count = reply_number(reply_get(hold, "count"));
 
     buf_add_str(&w->out, "  ");
-    add_owner(&w->out, reply_text(reply_get(hold, "owner")));
+    show_owner(&w->out, reply_text(reply_get(hold, "owner")));
     if (is_word(reply_get(hold, "kind"), "read") ||
         is_word(reply_get(hold, "kind"), "write")) {
         buf_add_str(&w->out, is_word(reply_get(hold, "kind"), "read") ? ", who reads"
@@ -164,6 +137,11 @@ static void add_holder(struct why *w, const redisReply *info, const redisReply *
     }
     add_since(w, hold);
     add_until(w, info, hold);
+    if (reply_number(reply_get(hold, "atleast")) > 0) {
+        buf_add_str(&w->out, "    the name stays taken for another ");
+        show_ms(&w->out, reply_number(reply_get(hold, "atleast")));
+        buf_add_str(&w->out, ", whatever ends the hold\n");
+    }
     if (reply_number(reply_get(hold, "local")) == 1) {
         buf_add_str(&w->out, "    granted from memory: Redis has lent the name to this "
                              "latchd\n");
@@ -197,6 +175,18 @@ static void add_nobody(struct why *w, const redisReply *state)
     }
 }
 
+/* Nobody has the name, and nobody gets it. */
+static void add_rest(struct why *w, const redisReply *info)
+{
+    const redisReply *rest = reply_at(reply_get(info, "holds"), 0);
+
+    buf_add_str(&w->out, " rests: nobody is granted it for another ");
+    show_ms(&w->out, reply_number(reply_get(info, "ttl")));
+    buf_printf(&w->out,
+               ", as the hold with token %" PRIu64 " was taken with ATLEAST.\n",
+               reply_number(reply_get(rest, "token")));
+}
+
 static void add_holders(struct why *w, const redisReply *info)
 {
     const redisReply *holds = reply_get(info, "holds");
@@ -211,6 +201,9 @@ static void add_holders(struct why *w, const redisReply *info)
                                  : ". Permits have:\n");
     } else if (reply_count(holds) == 0) {
         add_nobody(w, reply_get(info, "state"));
+    } else if (is_word(reply_get(info, "state"), "resting")) {
+        add_rest(w, info);
+        return;
     } else {
         buf_add_str(&w->out,
                     is_word(reply_get(info, "state"), "uncertain")
@@ -230,7 +223,7 @@ static void add_waiter(struct why *w, const redisReply *waiter, size_t place)
     struct span kind = reply_text(reply_get(waiter, "kind"));
 
     buf_printf(&w->out, "  %zu. ", place);
-    add_owner(&w->out, reply_text(reply_get(waiter, "owner")));
+    show_owner(&w->out, reply_text(reply_get(waiter, "owner")));
     buf_add_str(&w->out, ", ");
     show_bytes(&w->out, kind, 0);
     if (reply_number(reply_get(waiter, "local")) == 1) {
@@ -289,7 +282,7 @@ static bool add_waiters(struct why *w, const redisReply *info)
                    reply_count(queue));
         for (size_t i = 0; i < reply_count(queue); i++) {
             buf_printf(&w->out, "  %zu. ", i + 1);
-            add_owner(&w->out, reply_text(reply_at(queue, i)));
+            show_owner(&w->out, reply_text(reply_at(queue, i)));
             buf_add_str(&w->out, "\n");
         }
     }
@@ -321,7 +314,7 @@ static void add_cause(struct buf *out, const redisReply *loss)
         add_forced_by(out, loss);
     } else if (is_word(cause, "taken") && taker.len != 0) {
         buf_add_str(out, "Redis lost the hold, and then granted the name to ");
-        add_owner(out, taker);
+        show_owner(out, taker);
     } else if (is_word(cause, "taken")) {
         buf_add_str(out, "Redis lost the hold, and another has the name");
     } else if (is_word(cause, "unconfirmed")) {
@@ -343,7 +336,7 @@ static void add_loss(struct why *w, const redisReply *loss)
     buf_add_str(&w->out, "  ");
     show_ms(&w->out, reply_number(reply_get(loss, "ago")));
     buf_add_str(&w->out, " ago, of ");
-    add_owner(&w->out, reply_text(reply_get(loss, "owner")));
+    show_owner(&w->out, reply_text(reply_get(loss, "owner")));
     if (reply_has_number(token)) {
         buf_printf(&w->out, ", token %" PRIu64, reply_number(token));
     }
@@ -405,6 +398,8 @@ static void add_advice(struct why *w, const redisReply *info)
                 is_semaphore(hold)
                     ? "If the first of them should not have them any more (it is "
                       "told):\n  latchctl force "
+                : is_word(reply_get(info, "state"), "resting")
+                    ? "If it should be granted sooner:\n  latchctl force "
                     : "If the holder should not have it any more (it is told, and its "
                       "token is worth less than the next):\n  latchctl force ");
     add_quoted(&w->out, w->options->name);

@@ -67,6 +67,7 @@ static void ask_lock(struct take *t, uint64_t now)
     const char *words[LINK_WORDS_MAX];
     char wait[WAIT_TEXT];
     char lease[WAIT_TEXT];
+    char atleast[WAIT_TEXT];
     uint64_t left = t->deadline > now ? t->deadline - now : 0;
     uint64_t wait_ms = left < POLL_MS ? left : POLL_MS;
 
@@ -75,6 +76,11 @@ static void ask_lock(struct take *t, uint64_t now)
     hold_words(t->run, "LOCK", words);
     hold_words_add(words, "WAIT", wait);
     hold_words_add(words, "LEASE", lease);
+    if (t->run->options->atleast_ms != 0) {
+        (void)snprintf(atleast, sizeof(atleast), "%" PRIu64,
+                       t->run->options->atleast_ms);
+        hold_words_add(words, "ATLEAST", atleast);
+    }
     link_send(&t->run->link, words);
     t->asked = ASKED_LOCK;
     t->queued = true;

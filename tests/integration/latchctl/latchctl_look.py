@@ -60,6 +60,24 @@ def why_watchdog(stand):
     expect(stand.is_free("bare"))
 
 
+def why_rests(stand):
+    token = stand.ask("LOCK", "nightly", "WAIT", "0", "ATLEAST", "600000")[1:].strip()
+    got = told(stand, "why", "nightly")
+    expect(re.search(r"    the name stays taken for another (9 min 5\d s|10 min), whatever ends "
+                     r"the hold\n", got), got)
+    expect(stand.ask("UNLOCK", "nightly", "TOKEN", token) == ":0\r\n")
+    got = told(stand, "why", "nightly")
+    expect(re.match(r"nightly rests: nobody is granted it for another 9 min 5\d s, as the hold with "
+                    rf"token {token} was taken with ATLEAST\.\nNobody waits for it here\.\n", got),
+           got)
+    expect(got.endswith("If it should be granted sooner:\n"
+                        f"  latchctl force nightly --token {token}\n"), got)
+    got = told(stand, "top", "--once")
+    expect(re.search(r"nightly .* nobody: it rests +\n", got), got)
+    told(stand, "force", "nightly", "--token", token)
+    expect(stand.is_free("nightly"))
+
+
 def why_local(stand):
     """A name is lent for a moment only: so it is lent until somebody sees that."""
     address = ("127.0.0.1", stand.port)
@@ -331,6 +349,7 @@ CASES = [
     ("why_tells_the_holder_the_waiters_and_what_to_do", why_held),
     ("why_tells_of_a_hold_that_nobody_renews", why_watchdog),
     ("why_tells_of_redisson", why_redisson),
+    ("why_and_top_tell_of_a_name_that_rests", why_rests),
     ("why_tells_of_holds_from_memory", why_local),
     ("why_tells_all_readers", why_shared),
     ("why_tells_who_has_permits_and_what_is_free", why_permits),

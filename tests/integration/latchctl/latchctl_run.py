@@ -49,6 +49,12 @@ def mistakes(stand):
                   ("run", "x", "--priority", "10", "true"), ("run", "x", "--queue", "-1", "true"),
                   ("run", "x", "--priority", "1", "--fair", "true"),
                   ("run", "x", "--permits", "1", "--owner", "ann", "true"),
+                  ("run", "x", "--at-least", "10ms", "true"),
+                  ("run", "x", "--at-least", "5m", "--wait", "1", "true"),
+                  ("run", "x", "--at-least", "5m", "--fair", "true"),
+                  ("run", "x", "--at-least", "5m", "--permits", "1", "true"),
+                  ("run", "x", "--at-least", "5m", "--owner", "ann", "true"),
+                  ("run", "x", "--at-least", "25h", "true"), ("top", "--at-least", "5m"),
                   ("-p", "0", "run", "x", "true"), ("-u", "gopher://x", "run", "x", "true"),
                   ("run", "x", "-E", "256", "true"), ("run", "redisson_x", "true")]:
         got = stand.run(*words)
@@ -76,6 +82,30 @@ def conflict(stand):
     holder.terminate()
     expect(result(holder)[0] == 143)
     expect(stand.run("run", "conflict", "--no-wait", "true").returncode == 0)
+
+
+def at_least(stand):
+    """The command is over, and whoever comes next does not run for so long."""
+    expect(stand.run("run", "nightly", "--at-least", "5m", "--lease", "2", "--", "true")
+           .returncode == 0)
+    for code, words in [(1, ()), (7, ("-E", "7"))]:
+        got = stand.run("run", "nightly", "--at-least", "5m", *words, "--", "echo", "ran")
+        expect(got.returncode == code and got.stdout == "" and got.stderr == "", got)
+    expect(stand.run("run", "nightly", "-n", "true").returncode == 1)
+    expect(stand.waiters("nightly") == 0, "a place is kept")
+    expect(stand.run("force", "nightly", "--any").returncode == 0)
+    expect(stand.run("run", "nightly", "--at-least", "100ms", "false").returncode == 1)
+    expect(stand.run("run", "nightly", "--wait", "10", "true").returncode == 0)
+    expect(stand.is_free("nightly"))
+
+
+def at_least_twice(stand):
+    """Both come at once: one runs."""
+    running = [stand.start("run", "twice", "--at-least", "5m", "--", "echo", "ran")
+               for _ in range(6)]
+    got = sorted(result(ctl) for ctl in running)
+    expect(got == [(0, "ran\n", "")] + [(1, "", "")] * 5, got)
+    expect(stand.run("force", "twice", "--any").returncode == 0)
 
 
 def exclusion(stand):
@@ -253,6 +283,8 @@ CASES = [
     ("mistakes_are_told_and_end_with_125", mistakes),
     ("a_latchd_that_is_not_there_is_no_conflict", unreachable),
     ("who_does_not_get_it_ends_with_1_or_as_told", conflict),
+    ("a_job_runs_at_most_once_in_a_time", at_least),
+    ("of_many_that_come_at_once_one_runs_in_that_time", at_least_twice),
     ("of_many_one_runs_at_a_time", exclusion),
     ("readers_run_together_and_keep_writers_out", readers),
     ("permits_are_shared_out_renewed_and_given_back", permits),
