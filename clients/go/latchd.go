@@ -179,6 +179,11 @@ func Grace(d time.Duration) Option { return option("GRACE", toMillis(d)) }
 // Keep says how long the place in the queue outlives the connection.
 func Keep(d time.Duration) Option { return option("KEEP", toMillis(d)) }
 
+// AtLeast keeps others out for so long, though the holder is done, or gone: it is not waited for.
+func AtLeast(d time.Duration) Option {
+	return func(h *hold) { h.wait, h.words = 0, append(h.words, "ATLEAST", toMillis(d)) }
+}
+
 // Lease ends the hold by itself after that time: it is not renewed.
 func Lease(d time.Duration) Option {
 	return func(h *hold) { h.lease, h.words = d, append(h.words, "LEASE", toMillis(d)) }

@@ -49,6 +49,8 @@ export interface LockOptions {
   data?: string;
   /** The lock is free so soon after this process, or its machine, has vanished; with `grace: 0`. */
   heartbeat?: number;
+  /** Nobody else gets the lock for so long, though its holder is done, or gone: it is not waited for. */
+  atLeast?: number;
   /** What a later latchd has. */
   [option: string]: unknown;
 }

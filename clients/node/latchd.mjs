@@ -419,7 +419,10 @@ export class Latchd {
 
   /** Resolves to a lock that is held, or to null: somebody else has it after `wait`. */
   async lock(name, options = {}) {
-    const { wait, signal, onUncertain, lease, ...more } = options;
+    const { signal, onUncertain, lease, ...more } = options;
+    // A job that has run does not wait for its next time.
+    const wait = more.wait ?? (more.atLeast === undefined ? undefined : 0);
+    delete more.wait;
     const words = lease === undefined ? [] : ['LEASE', Math.ceil(lease)];
     for (const [option, value] of Object.entries(more)) {
       if (value === undefined || value === null || value === false) continue;

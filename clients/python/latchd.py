@@ -954,6 +954,8 @@ class _Lock:
                  on_uncertain: Optional[Callable[[], Any]]):
         if not names:
             raise ValueError("a lock has a name")
+        if options.get("at_least") is not None and wait is None:
+            wait = 0  # a job of its time does not wait for the next one
         self.name, self._names, self._client, self._wait = " and ".join(names), names, client, wait
         self._calls = {"lost": on_lost, "uncertain": on_uncertain}
         self._lease, self._heartbeat = options.get("lease"), options.get("heartbeat")
@@ -962,8 +964,8 @@ class _Lock:
         for option, value in options.items():
             if value is None or value is False:
                 continue
-            self._words.append(option.upper())
-            if option in ("lease", "grace", "keep", "heartbeat"):
+            self._words.append("ATLEAST" if option == "at_least" else option.upper())
+            if option in ("lease", "grace", "keep", "heartbeat", "at_least"):
                 value = math.ceil(value * 1000)
             if value is not True:
                 self._words.append(value)
@@ -1218,7 +1220,8 @@ class Latchd(_Client):
         None: no end. on_lost, on_uncertain: called without arguments, in a thread
         of their own. options: those of LOCK, as latchd-protocol(7) has them, in lower case:
         fair=True, read=True, write=True, owner="ann", data="10.0.0.7", priority=9, queue=5, and, in
-        seconds, lease, grace, keep and heartbeat; others are passed as they are.
+        seconds, lease, grace, keep, heartbeat and at_least; others are passed as they are. With at_least
+        nobody else gets the lock for so long, though its holder is done, or gone: it is not waited for.
         """
         return Lock(self, names, wait, options, on_lost, on_uncertain)
 

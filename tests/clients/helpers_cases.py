@@ -49,6 +49,22 @@ def takes_the_options_of_lock(stage):
     agent.unlock(key, "error", "NOTHELD")
 
 
+def runs_at_most_once_in_a_time(stage):
+    """A wait is given up at once, and the release is no loss."""
+    daemon = stage.latchd()
+    one, two = stage.agent(daemon), stage.agent(daemon)
+    key, _ = one.lock("nightly", 0, "at_least=600000")
+    one.unlock(key)
+    for agent in one, two:
+        agent.expect(agent.tell("lock", "nightly", 0, "at_least=600000"), "null")
+        agent.expect(agent.tell("lock", "nightly", 0), "null")
+    assert daemon.ask("FORCEUNLOCK", "nightly", "ANY") == 1
+    key, _ = two.lock("nightly", 0, "at_least=100")
+    two.unlock(key)
+    key, _ = one.lock("nightly", 10000)
+    one.unlock(key)
+
+
 def takes_permits(stage):
     daemon = stage.latchd()
     one, two = stage.agent(daemon), stage.agent(daemon)
@@ -485,8 +501,8 @@ def awaits_a_latch_through_restarts(stage):
     agent.expect(waiting, "answer", "1")
 
 
-CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_permits, stands_in_line_by_priority,
-         takes_all_names_or_none,
+CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_a_time,
+         takes_permits, stands_in_line_by_priority, takes_all_names_or_none,
          leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
          has_typed_errors, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,

@@ -44,6 +44,7 @@ public class HelperAgent {
                 case "grace": lock.grace(Duration.ofMillis(Long.parseLong(parts[1]))); break;
                 case "data": lock.data(parts[1]); break;
                 case "heartbeat": lock.heartbeat(Duration.ofMillis(Long.parseLong(parts[1]))); break;
+                case "at_least": lock.atLeast(Duration.ofMillis(Long.parseLong(parts[1]))); break;
                 case "keep": lock.keep(Duration.ofMillis(Long.parseLong(parts[1]))); break;
                 default: throw new IllegalArgumentException(option);
             }

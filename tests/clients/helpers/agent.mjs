@@ -25,6 +25,7 @@ const orders = {
   async lock(key, name, wait, ...options) {
     const more = Object.fromEntries(options.map((option) => {
       const [word, value = true] = option.split('=');
+      if (word === 'at_least') return ['atLeast', Number(value)];
       return [word, ['lease', 'grace', 'keep', 'heartbeat'].includes(word) ? Number(value) : value];
     }));
     for (const word of ['priority', 'queue']) if (word in more) more[word] = Number(more[word]);

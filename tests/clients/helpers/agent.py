@@ -24,7 +24,7 @@ def arguments(words):
     more = {}
     for option in options:
         key, _, value = option.partition("=")
-        if key in ("lease", "grace", "keep", "heartbeat"):
+        if key in ("lease", "grace", "keep", "heartbeat", "at_least"):
             value = int(value) / 1000
         elif key in ("priority", "queue"):
             value = int(value)

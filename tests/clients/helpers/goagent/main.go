@@ -81,6 +81,8 @@ func options(key, wait string, words []string) []latchd.Option {
 			all = append(all, latchd.Lease(millis(value)))
 		case "grace":
 			all = append(all, latchd.Grace(millis(value)))
+		case "at_least":
+			all = append(all, latchd.AtLeast(millis(value)))
 		case "keep":
 			all = append(all, latchd.Keep(millis(value)))
 		case "data":

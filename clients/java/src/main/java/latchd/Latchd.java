@@ -1274,6 +1274,11 @@ public final class Latchd implements AutoCloseable {
             return option("LEASE", Long.toString(leaseMs));
         }
 
+        /** Nobody else gets it for so long, though its holder is done, or gone: for tryLock(), without a wait. */
+        public Lock atLeast(Duration atLeast) {
+            return option("ATLEAST", Long.toString(atLeast.toMillis()));
+        }
+
         /** How long the hold outlives its last connection. */
         public Lock grace(Duration grace) {
             return option("GRACE", Long.toString(grace.toMillis()));
