@@ -53,6 +53,7 @@ class Ask:
     limit: int = 0
     data: str | None = None  # LOCK: its DATA
     after: int | None = None  # LEADER
+    atleast_ms: int = 0  # its ATLEAST
 
 
 @dataclasses.dataclass(slots=True)

@@ -272,6 +272,22 @@ def a_latch_that_opens_too_early_or_not_at_all_is_found():
     same((found(lost), allowed(lost)), ([], ["latch: flushall"]))
 
 
+def who_comes_before_the_time_is_found():
+    def story(second, **more):
+        return (Story().lock("c", 0, 5, 1, request="r", atleast_ms=1000).unlock("c", 10)
+                .lock("d", 20, second, 2, **more).unlock("d", second + 1))
+    same(found(story(990)), ["early"])
+    same(found(story(1001)), [])
+    lost = story(990).fault("flushall", 500, 501)
+    same((found(lost), allowed(lost)), ([], ["early: flushall"]))
+
+
+def the_same_again_does_not_come_before_the_time():
+    story = Story().lock("c", 0, None, None, request="r", atleast_ms=1000)
+    story.lock("c", 500, 505, 1, request="r", atleast_ms=1000).unlock("c", 510)
+    same(found(story.lock("d", 520, 1001, 2).unlock("d", 1010)), [])
+
+
 def a_lock_beside_permits_is_found():
     same(found(inside(1).lock("d", 20, 21, 9)), ["two holders"])
 

@@ -4,9 +4,9 @@ Checked are: that two never had a name at once while each was vouched for, nor s
 semaphore that they had more permits than it has; that tokens grow with real time and none is given
 twice; that what was written under a lock was written in the order of the tokens and that no update
 got lost; the order of fair waiters; one grant and one entry for each request ID; answers in time;
-that nothing is left behind; that nothing acknowledged is lost; what followers are told of leaders; that
-an UNLOCK which is sent again has the same answer; that a latch opens when all parts were counted, and not
-before. Each in O(n log n).
+that nobody has a name before ATLEAST of a hold is over; that nothing is left behind; that nothing
+acknowledged is lost; what followers are told of leaders; that an UNLOCK which is sent again has the same
+answer; that a latch opens when all parts were counted, and not before. Each in O(n log n).
 
 What a topology does not promise (docs/backends.md; latchd-protocol(7),
 "Failover") is an Allowance: it is counted by its name and is no violation. So is what LOCAL
@@ -21,6 +21,7 @@ from history import (MS, STALLED, TOLD_LATE_MS, crushes, late_answers, overlaps,
                      tokens_that_do_not_grow)
 from leader_rules import Leaders, leads
 from local_rules import Young
+from rest_rules import too_early
 
 # What of a lease is left whenever a renewal fails: renewals are sent every third. Less
 # what renewals and clients may be late on a busy machine.
@@ -123,7 +124,7 @@ class Checker:
             times.sort()
 
     def run(self):
-        for check in (self.overlaps, self.crushes, self.tokens, self.writes, self.fair,
+        for check in (self.overlaps, self.crushes, self.rests, self.tokens, self.writes, self.fair,
                       self.requests, self.deadlines, self.slept, self.left, self.lost,
                       self.sent_again, self.leaders, self.latches):
             check()
@@ -186,6 +187,18 @@ class Checker:
             daemons = [h.daemon for h in crush.holds]
             self.judge("too many permits", str(crush), self.excuse(daemons, crush.start),
                        (crush.name, crush.start))
+
+    def rests(self):
+        for rest, hold in too_early(self.record, self.holds):
+            text = f"{rest.name}: {hold} came before the time of {rest} was over"
+            self.judge("early", text, self.lost_since(rest.asked, hold.answered),
+                       (rest.name, hold.answered))
+
+    def lost_since(self, start, end):
+        """What may have lost a rest that no daemon knew of, or was the first to put back."""
+        kinds = FORGETS | LOSES | WITHHOLDS
+        return next((f.kind for f in self.record.faults if f.kind in kinds and f.start <= end
+                     and (f.end or self.record.ended) + RECOVERY_MS * MS >= start), None)
 
     def tokens(self):
         for old, new in tokens_that_do_not_grow(self.holds):

@@ -67,6 +67,27 @@ MUTATIONS = [
              "local left = 0"),
         ]),
     Mutation(
+        "forgotten_rest", "a name does not rest after a hold with ATLEAST", [
+            ("backend/script/lua/include/part_release.lua",
+             "    rest_ms = rest_end - math.floor(now / 1000)\n",
+             "    rest_ms = 0\n"),
+        ]),
+    Mutation(
+        "lost_rest", "no daemon puts a rest back that Redis has lost", [
+            ("engine/release/on_release.c",
+             "if (r->release.rest_ms > 0) {",
+             "if (r->release.rest_ms > 0 && eng->stopping) {"),
+        ]),
+    Mutation(
+        "cut_rest", "RENEW with a short LEASE, and GRACE, end a rest early", [
+            ("backend/script/lua/plain/renew.lua",
+             "call('PEXPIRE', lock, math.max(lease, rest_left(lock)))",
+             "call('PEXPIRE', lock, lease)"),
+            ("backend/script/lua/plain/attach.lua",
+             "call('PEXPIRE', lock, math.max(lease, rest_ms))",
+             "call('PEXPIRE', lock, lease)"),
+        ]),
+    Mutation(
         "lost_undo", "a grant that nobody can be told of is not taken back", [
             ("engine/hold/pending_release.c",
              "if (is_superseded(eng, lock, spec)) {",
@@ -204,7 +225,7 @@ MUTATIONS = [
     Mutation(
         "no_end", "a lock is written without a lease", [
             ("backend/script/lua/include/part_give.lua",
-             "local set = redis.pcall('PEXPIRE', lock, lease)",
+             "local set = redis.pcall('PEXPIRE', lock, math.max(lease, atleast or 0))",
              "local set = lease and 1"),
             ("backend/script/lua/plain/acquire_batch.lua",
              "try('PEXPIREAT', lock, ends), nil",

@@ -13,6 +13,7 @@ import leader_workers
 import load
 import local_workers
 import permit_workers
+import rest_workers
 from checks import CALM
 from history import Ask
 from load import PAUSE_MS, Connection, Gone, believe, is_error, lock, unlock, work
@@ -315,6 +316,7 @@ def crowded(book, daemons, seed, pools=None, busy=True, hoards=()):
         permit_workers.add_permits(crowd, pools, busy, rude)
         leader_workers.add_leaders(crowd, busy)
         latch_workers.add_latches(crowd, busy)
+        rest_workers.add_rests(crowd, busy, worker)
         crowd.add(3, owner, few)
         crowd.add(1, nester, few)
         crowd.add(4, worker, ["rw"], 8, 10 if busy else 40, "read")
