@@ -57,6 +57,24 @@ class Wakes:
                 redis.ask("PUBLISH", self.channel, 0)
 
 
+def a_redisson_does_not_get_into_a_rest(world):
+    """It is told by the TTL for how long, and has the lock when the rest is over."""
+    rest_ms = 3000
+    for kind in ("plain", "fenced", "spin"):
+        name = f"rest-{kind}"
+        with world.latchd.connect() as job, world.second.connect() as other:
+            began = time.monotonic_ns()
+            token = job.ask("LOCK", name, "WAIT", 0, "ATLEAST", rest_ms)
+            check(other.ask("UNLOCK", name, "TOKEN", token) == 0, "not released")
+            theirs = Theirs(world.jvm, f"into-{kind}", kind, name)
+            check(theirs.refused(), f"{kind}: it got into the rest")
+            theirs.wait()
+            got = theirs.got()
+            check(got - began >= (rest_ms - EARLY_MS) * 1_000_000, f"{kind}: too early")
+            check(job.ask("LOCK", name, "WAIT", 0, "ATLEAST", rest_ms) is None, "two have it")
+            theirs.leave()
+
+
 def an_unlock_of_redisson_wakes_latchd(world):
     waits = []
     with world.redis.connect() as redis, world.latchd.connect() as latchd:
@@ -210,6 +228,7 @@ CHECKS = [
 ]
 
 WAITING = [
+    a_redisson_does_not_get_into_a_rest,
     a_lease_that_runs_out_is_enough,
     a_spin_lock_is_followed_within_the_recheck,
     both_watchdogs_keep_their_holds,
