@@ -2,6 +2,7 @@
  * names. */
 #include "sim/world/sim_world.h"
 
+#include "latchd/protocol.h"
 #include "sim/world/sim_faults.h"
 
 #include <inttypes.h>
@@ -23,9 +24,14 @@ static const struct rtext *leader_field(const struct redis_name *n)
     return NULL;
 }
 
+/* A name that rests has an owner that nobody is. */
 static bool is_latchds(const struct rtext *field)
 {
-    return strncmp(field->s, "latchd:", 7) == 0 || strncmp(field->s, "owner-", 6) == 0;
+    struct span owner = rtext_span(field);
+
+    return (span_starts(owner, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) &&
+            !span_starts(owner, SPAN(LATCHD_REST_OWNER_PREFIX))) ||
+           span_starts(owner, SPAN("owner-"));
 }
 
 /* Of who holds alone, as Redis has it now; 0: nobody, or a Redisson. */
