@@ -252,8 +252,8 @@ MUTATIONS = [
     Mutation(
         "lost_data", "a hand-over forgets the data of the next holder", [
             ("backend/script/lua/include/part_give.lua",
-             "claim .. before .. data, 'PX'",
-             "claim .. before, 'PX'"),
+             "claim .. before .. rest .. data,",
+             "claim .. before .. rest,"),
         ]),
     Mutation(
         "wrong_heir", "every other UNLOCK TO hands over to the first waiter", [
