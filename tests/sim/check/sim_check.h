@@ -202,7 +202,8 @@ struct sim_check {
     struct leader_seen leaders[REDIS_NAMES_MAX];
     struct leader_told leaders_told[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
     uint64_t handed_to, handed_call; /* the waiter whom an UNLOCK has named, or 0 */
-    uint64_t freed_for_fair_ms[REDIS_NAMES_MAX]; /* a release last left it to a queue */
+    /* a release last left it to a fair queue, or to rest */
+    uint64_t not_handed_ms[REDIS_NAMES_MAX];
     uint64_t grants, grants_from_loans, lost, uncertain, deadlocks;
 };
 

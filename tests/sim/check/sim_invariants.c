@@ -1,6 +1,7 @@
 /* What must be true after each turn of a daemon, and when all is over. */
 #include "sim/world/sim_world.h"
 
+#include "latchd/protocol.h"
 #include "sim/world/sim_faults.h"
 #include "util/digits.h"
 
@@ -272,6 +273,8 @@ static void check_ghosts(struct sim *s)
         since = token / 1000 - SIM_REDIS_START_MS + SIM_START_MS;
         if (token == 0 || n->mode != MODE_NONE || n->fence_who.s[0] != 'a' ||
             strncmp(n->fields[0].owner.s, "latchd:", 7) != 0 ||
+            span_starts(rtext_span(&n->fields[0].owner),
+                        SPAN(LATCHD_REST_OWNER_PREFIX)) ||
             s->now < since + 8 * s->profile.rtt_ms + SIM_TICK_MS) {
             continue;
         }

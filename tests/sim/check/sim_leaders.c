@@ -98,10 +98,11 @@ void check_data_ran(struct sim *s, const struct flight *f)
             .data = rtext_of(cl->data),
         };
     }
-    if (f->op.kind == OP_RELEASE && r->status == OP_OK && r->release.freed && r->fair) {
+    if (f->op.kind == OP_RELEASE && r->status == OP_OK &&
+        ((r->release.freed && r->fair) || r->release.rest_ms > 0)) {
         size_t i = check_name_index(s, sim_redis_name(&s->redis, f->op.name));
 
-        c->freed_for_fair_ms[i] = s->now;
+        c->not_handed_ms[i] = s->now;
     }
     check_leaders(s);
 }
@@ -270,21 +271,21 @@ static bool is_readers(const struct sim *s, const struct ask *ask)
     return false;
 }
 
-/* Since it was asked for, a release has left the lock to a fair queue. */
-static bool went_to_fair_queue(struct sim *s, const struct sim_conn *c)
+/* Since it was asked for, a release has left the lock to a fair queue, or the name
+ * rests. */
+static bool was_not_handed(struct sim *s, const struct sim_conn *c)
 {
     size_t i =
         check_name_index(s, sim_redis_name(sim_redis_now(s), rtext_span(&c->ask.name)));
 
-    return s->check.freed_for_fair_ms[i] != 0 &&
-           s->check.freed_for_fair_ms[i] >= c->asked_ms;
+    return s->check.not_handed_ms[i] != 0 && s->check.not_handed_ms[i] >= c->asked_ms;
 }
 
 /* An UNLOCK that names a waiter was answered: that one has the lock in the same turn.
  */
 void check_handed(struct sim *s, const struct sim_conn *c)
 {
-    if (c->expect_held && went_to_fair_queue(s, c)) {
+    if (c->expect_held && was_not_handed(s, c)) {
         return;
     }
     for (size_t i = 0; i < s->clients.count && s->calm && s->profile.undelivered == 0;
