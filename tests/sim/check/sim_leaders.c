@@ -112,9 +112,12 @@ static struct span data_of(const struct sim *s, const struct redis_name *n,
 {
     const struct sim_check *c = &s->check;
 
-    for (size_t i = 0; i < c->data_count && i < DATA_KEPT; i++) {
-        if (c->data[i].name == n && c->data[i].token == token) {
-            return rtext_span(&c->data[i].data);
+    /* The newest first: a token may be given twice where a clock was set back. */
+    for (size_t i = 1; i <= c->data_count && i <= DATA_KEPT; i++) {
+        const struct leader_data *d = &c->data[(c->data_count - i) % DATA_KEPT];
+
+        if (d->name == n && d->token == token) {
+            return rtext_span(&d->data);
         }
     }
     return SPAN_NONE;
