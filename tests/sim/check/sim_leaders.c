@@ -84,29 +84,6 @@ static bool tokens_only_grow(const struct sim *s)
 
 /* --- data ------------------------------------------------------------------------ */
 
-void check_data_ran(struct sim *s, const struct flight *f)
-{
-    const struct claim *cl = op_claim(&f->op);
-    const struct op_result *r = &f->reply.result;
-    struct sim_check *c = &s->check;
-
-    if (cl != NULL && cl->data.len > 0 && f->minted && r->status == OP_OK &&
-        (f->op.kind == OP_ACQUIRE || r->moved)) {
-        c->data[c->data_count++ % DATA_KEPT] = (struct leader_data){
-            .name = sim_redis_name(&s->redis, f->op.name),
-            .token = r->token,
-            .data = rtext_of(cl->data),
-        };
-    }
-    if (f->op.kind == OP_RELEASE && r->status == OP_OK &&
-        ((r->release.freed && r->fair) || r->release.rest_ms > 0)) {
-        size_t i = check_name_index(s, sim_redis_name(&s->redis, f->op.name));
-
-        c->not_handed_ms[i] = s->now;
-    }
-    check_leaders(s);
-}
-
 static struct span data_of(const struct sim *s, const struct redis_name *n,
                            uint64_t token)
 {
@@ -121,6 +98,32 @@ static struct span data_of(const struct sim *s, const struct redis_name *n,
         }
     }
     return SPAN_NONE;
+}
+
+void check_data_ran(struct sim *s, const struct flight *f)
+{
+    const struct claim *cl = op_claim(&f->op);
+    const struct op_result *r = &f->reply.result;
+    struct sim_check *c = &s->check;
+    struct redis_name *n =
+        f->op.name.len == 0 ? NULL : sim_redis_name(&s->redis, f->op.name);
+
+    if (cl != NULL && f->minted && r->status == OP_OK &&
+        (f->op.kind == OP_ACQUIRE || r->moved) &&
+        (cl->data.len > 0 || data_of(s, n, r->token).len > 0)) {
+        c->data[c->data_count++ % DATA_KEPT] = (struct leader_data){
+            .name = n,
+            .token = r->token,
+            .data = rtext_of(cl->data),
+        };
+    }
+    if (f->op.kind == OP_RELEASE && r->status == OP_OK &&
+        ((r->release.freed && r->fair) || r->release.rest_ms > 0)) {
+        size_t i = check_name_index(s, n);
+
+        c->not_handed_ms[i] = s->now;
+    }
+    check_leaders(s);
 }
 
 /* Of an owner's hold, latchd puts back the data only while the entry that brought them
