@@ -100,6 +100,19 @@ static struct span data_of(const struct sim *s, const struct redis_name *n,
     return SPAN_NONE;
 }
 
+/* Whether Redis knows that the request has ended, so that it is granted no more. */
+static bool is_over(const struct sim *s, const struct redis_name *n,
+                    const struct claim *cl)
+{
+    struct span by = cl == NULL                ? SPAN_NONE
+                     : cl->kind == OWNER_NAMED ? cl->entry
+                                               : cl->field;
+    struct rtext suffix = rtext_printf(":%.*s", S(by));
+    struct rtext key = redis_key(n, "latchd:ended:", suffix.s);
+
+    return by.len > 0 && keyspace_find(&s->redis.keys, rtext_span(&key)) != NULL;
+}
+
 void check_data_ran(struct sim *s, const struct flight *f)
 {
     const struct claim *cl = op_claim(&f->op);
@@ -118,7 +131,8 @@ void check_data_ran(struct sim *s, const struct flight *f)
         };
     }
     if (f->op.kind == OP_RELEASE && r->status == OP_OK &&
-        ((r->release.freed && r->fair) || r->release.rest_ms > 0)) {
+        ((r->release.freed && (r->fair || is_over(s, n, cl))) ||
+         r->release.rest_ms > 0)) {
         size_t i = check_name_index(s, n);
 
         c->not_handed_ms[i] = s->now;
@@ -278,7 +292,7 @@ static bool is_readers(const struct sim *s, const struct ask *ask)
 }
 
 /* Since it was asked for, a release has left the lock to a fair queue, or the name
- * rests. */
+ * rests, or the request that it named had ended. */
 static bool was_not_handed(struct sim *s, const struct sim_conn *c)
 {
     size_t i =

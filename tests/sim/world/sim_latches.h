@@ -19,7 +19,10 @@ struct sim_conn;
 /* What became of the latch. OPENED_UNSEEN: by Redisson, which leaves no sign. */
 enum latch_event { LATCH_WAS_SET, LATCH_OPENED, LATCH_OPENED_UNSEEN, LATCH_VANISHED };
 
-enum { LATCH_REQUESTS_MAX = 512 };
+enum {
+    LATCH_REQUESTS_MAX = 512,
+    MESSAGE_LATE_MS = 1000, /* as links and Redis may stand still */
+};
 
 struct latch_request {
     struct rtext id; /* as COUNT ops have it */
@@ -40,6 +43,10 @@ struct sim_latches {
      * while nobody could look, is taken for lost. */
     uint64_t restarted_at;
     uint64_t opened, awaited;
+    uint64_t opened_ms; /* the last time */
+    /* An operator removed the latch while `0`, which names no generation, may have been
+     * on its way for the one before: the latch may be taken for open. */
+    bool is_misheard;
     uint64_t count_at; /* the drain counts no sooner */
 };
 
