@@ -61,7 +61,7 @@ static void note(struct sim *s, enum latch_event what)
         l->opened++;
         l->opened_ms = s->now;
     }
-    l->is_misheard = l->is_misheard && what != LATCH_WAS_SET;
+    l->is_mistaken = l->is_mistaken && what != LATCH_WAS_SET;
 }
 
 static struct latch_request *request_of(struct sim *s, struct span id)
@@ -105,6 +105,7 @@ void latches_ran(struct sim *s, const struct flight *f)
         return;
     }
     now = l->left = left_now(s);
+    l->is_unseen = false;
     if (before == now) {
         return;
     }
@@ -180,8 +181,10 @@ void latches_foreign_act(struct sim *s)
     s->latches.left = left_now(s);
     if (before == 0 && s->latches.left > 0) {
         note(s, LATCH_WAS_SET);
+        s->latches.is_unseen = true;
     } else if (before > 0 && s->latches.left == 0) {
         note(s, what < 9 ? LATCH_OPENED_UNSEEN : LATCH_VANISHED);
+        s->latches.is_mistaken = s->latches.is_unseen;
     }
 }
 
@@ -195,7 +198,7 @@ void latches_delete(struct sim *s)
     (void)sim_redis_now(s);
     redis_operator_del(s->latches.name);
     latches_moved(s);
-    s->latches.is_misheard =
+    s->latches.is_mistaken =
         s->latches.opened > 0 &&
         s->now < s->latches.opened_ms + 8 * s->profile.rtt_ms + MESSAGE_LATE_MS;
 }
@@ -252,7 +255,7 @@ void latches_replied(struct sim *s, const struct sim_conn *c,
                   was(s, c->asked_happened, LATCH_OPENED_UNSEEN);
 
     s->latches.awaited += awaits ? 1 : 0;
-    if (awaits && r->kind == REPLY_INT && !opened && !s->latches.is_misheard) {
+    if (awaits && r->kind == REPLY_INT && !opened && !s->latches.is_mistaken) {
         sim_fail(s, "AWAIT says that a latch is open which nobody opened");
     } else if (awaits && r->kind == REPLY_NULL) {
         check_null(s, c);

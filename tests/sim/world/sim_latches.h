@@ -44,9 +44,11 @@ struct sim_latches {
     uint64_t restarted_at;
     uint64_t opened, awaited;
     uint64_t opened_ms; /* the last time */
-    /* An operator removed the latch while `0`, which names no generation, may have been
-     * on its way for the one before: the latch may be taken for open. */
-    bool is_misheard;
+    bool is_unseen;     /* Redisson has set it, and no latchd has looked since */
+    /* The latch may be taken for the one before, which was opened: it vanished unseen,
+     * or while `0`, which names no generation, may have been on its way for that one.
+     */
+    bool is_mistaken;
     uint64_t count_at; /* the drain counts no sooner */
 };
 
