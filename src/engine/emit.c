@@ -6,6 +6,7 @@
 #include "engine/hold/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/multi/mlock.h"
+#include "engine/op_result.h"
 #include "engine/session.h"
 #include "engine/wait/waiter.h"
 
@@ -77,6 +78,21 @@ void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
     r = add_reply(eng, to, REPLY_ERROR);
     r->error = error;
     r->text = copy;
+}
+
+void emit_op_error(struct engine *eng, struct call_ref to, const struct op_result *r)
+{
+    switch (r->status) {
+    case OP_WRONGTYPE:
+        emit_error(eng, to, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        break;
+    case OP_NOREPLICAS:
+        emit_error(eng, to, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
+        break;
+    default:
+        emit_error(eng, to, LOCK_BACKEND, r->text);
+        break;
+    }
 }
 
 void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,

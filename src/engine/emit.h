@@ -12,6 +12,7 @@
 struct attach;
 struct engine;
 struct hold;
+struct op_result;
 struct waiter;
 
 #define TEXT_OVER SPAN("request is over")
@@ -50,6 +51,8 @@ void emit_renewed(struct engine *eng, struct call_ref to, int64_t left_ms,
 void emit_null(struct engine *eng, struct call_ref to);
 void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
                 struct span text);
+/* The error of an op that did not do what it was for. */
+void emit_op_error(struct engine *eng, struct call_ref to, const struct op_result *r);
 /* WRONGTYPE, with what is there: its PTTL, and the value of a string. */
 void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
                      struct span data);

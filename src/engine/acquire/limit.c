@@ -28,14 +28,8 @@ static void answer_limit(struct engine *eng, const struct pending_request *c,
     case OP_BUSY:
         emit_error(eng, c->ref, LOCK_ERR, TEXT_PERMITS_OUT);
         break;
-    case OP_WRONGTYPE:
-        emit_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
-        break;
-    case OP_NOREPLICAS:
-        emit_error(eng, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
-        break;
     default:
-        emit_error(eng, c->ref, LOCK_BACKEND, r->text);
+        emit_op_error(eng, c->ref, r);
         break;
     }
 }

@@ -59,14 +59,8 @@ static void answer_latch(struct engine *eng, const struct pending_request *c,
     case OP_FULL:
         emit_error(eng, c->ref, LOCK_LIMIT, TEXT_LATCH_FULL);
         break;
-    case OP_WRONGTYPE:
-        emit_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
-        break;
-    case OP_NOREPLICAS:
-        emit_error(eng, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
-        break;
     default:
-        emit_error(eng, c->ref, LOCK_BACKEND, r->text);
+        emit_op_error(eng, c->ref, r);
         break;
     }
 }

@@ -71,7 +71,7 @@ else
     raise(lock, lease)
 end
 raise(fence_key, helper_ttl)
--- What the name stays taken for beyond the lease is not the hold's.
+-- The hold ends with its lease, though the name may stay taken for longer.
 local left = call('PTTL', lock)
 left = rest_ms > lease and math.min(left, lease) or left
 local reply = { 'OK', tonumber(held_token), left, field, entry or '' }

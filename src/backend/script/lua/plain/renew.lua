@@ -66,7 +66,7 @@ local function settle(lock, field, lent)
         return nil
     end
     -- The new field before the old one goes, or the lock would be gone for a moment, with its TTL.
-    -- What adds a field may need memory: see part_tombstone.lua.
+    -- Adding a field may need memory: see part_tombstone.lua.
     call('HDEL', lock, '')
     call('HSET', lock, field, '1')
     call('HDEL', lock, 'latchd:' .. lent)
