@@ -26,15 +26,17 @@ struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 
 bool entry_is_fresh(const struct engine *eng, const struct entry *e)
 {
+    bool fixed = e->spec->lease == LEASE_FIXED;
     uint64_t lease_ms = spec_lease(eng, e->spec);
-    uint64_t sent =
-        e->spec->lease == LEASE_FIXED ? entry_lease_began(e) : e->hold->confirmed;
-    uint64_t whole = lease_valid_until(0, lease_ms);
+    uint64_t until = fixed ? e->until : e->hold->until;
+    uint64_t whole = lease_valid_until(eng->now, lease_ms); /* given now */
+    uint64_t gone_ms = whole > until ? whole - until : 0;
 
-    if (e->spec->lease != LEASE_FIXED && e->hold->until < sent + whole) {
-        sent = e->hold->until > whole ? e->hold->until - whole : 0; /* it only looked */
+    /* What confirmed it last may only have looked, and what cut it left less. */
+    if (!fixed && eng->now - e->hold->confirmed > gone_ms) {
+        gone_ms = eng->now - e->hold->confirmed;
     }
-    return hold_is_certain(eng, e->hold) && (eng->now - sent) * 2 <= lease_ms;
+    return hold_is_certain(eng, e->hold) && gone_ms * 2 <= lease_ms;
 }
 
 uint32_t entry_heartbeat(const struct entry *e)

@@ -189,7 +189,8 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
         .owner = req->owner,
         .id = req->id,
         .token = e->hold->kind != OWNER_NAMED && req->id.len == 0 ? e->hold->token : 0,
-        .lease_ms = e->spec->lease == LEASE_FIXED ? e->spec->lease_ms : 0,
+        .lease_ms = e->spec->lease == LEASE_WATCHDOG ? 0 : spec_lease(eng, e->spec),
+        .endless = e->spec->lease == LEASE_ENDLESS,
         .user = req->user,
     };
     struct pending_request *c =

@@ -248,6 +248,40 @@ START_TEST(a_lease_ends_an_endless_hold_and_may_be_taken_away_again)
     }
 }
 
+/* An MLOCK that waits has a lease of its names cut by somebody who knows the value:
+ * what it asks for anew before it answers is the lease without an end. */
+START_TEST(an_mlock_confirms_an_endless_member_as_endless)
+{
+    struct op_result r = { .status = OP_OK, .token = 10, .ttl_ms = 6000 };
+    char field[160];
+
+    (void)fixture_grant(&e, 9, "b", (struct lock_req){ .has = 0 }, 5);
+    fixture_mlock(&e, 1, "a b",
+                  (struct lock_req){ .has = LOCK_IS_ENDLESS, VALUE("me:v") });
+    fixture_asks_for(&e, "a", &op);
+    (void)snprintf(field, sizeof(field), "%s", op.field);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 10, .count = 1 });
+    r.attach.field = span_str(field);
+    fixture_renew(&e, 2, "a", (struct hold_req){ VALUE("*:v"), .lease_ms = 6000 });
+    fixture_gives(&e, OP_ATTACH, r);
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    fixture_unlock(&e, 9, "b", (struct hold_req){ 0 });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 11 });
+    (void)fixture_hears(&e, 9, REPLY_INT);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    ck_assert_uint_eq(op.op.attach.lease_ms, 86400000);
+    ck_assert(!op.op.attach.exact);
+    r.ttl_ms = 86400000;
+    fixture_answer(&e, &op, r);
+    (void)fixture_hears_tokens(&e, 1, (const uint64_t[]){ 10, 11 }, 2);
+    ck_assert_uint_eq(fixed_entries(), 0);
+    fixture_close(&e, 1);
+    fixture_pass(&e, 10000);
+    ck_assert_uint_eq(e.ops[0].items[0].lease_ms, 86400000);
+}
+
 /* --- clients that poll ----------------------------------------------------------- */
 
 enum { POLL_CALL = 1000000 };
