@@ -33,7 +33,10 @@ static void begin_rest(struct sim *s, const struct flight *f, struct redis_name 
     const struct claim *claim = granted_claim(f);
     struct sim_rest *r = rest_of(s, n);
 
-    if (claim == NULL || claim->atleast_ms == 0 || f->reply.result.token == r->token) {
+    /* What an ID had before is found with the end that it has in Redis, or has no more
+     * after a jump of Redis's clock. */
+    if (claim == NULL || claim->atleast_ms == 0 || f->reply.result.attached ||
+        f->reply.result.token == r->token) {
         return;
     }
     *r = (struct sim_rest){ .token = f->reply.result.token,
