@@ -207,15 +207,17 @@ static void on_not_held(struct engine *eng, struct lock *lock,
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
     bool ran = release_may_have_ended_it(d);
-    uint64_t rest_ms = 0, token = 0;
+    /* An earlier sending may have left a rest that Redis has lost since. */
+    bool may_rest = d->state == RELEASE_SENT_AGAIN && !release_is_forced(d) &&
+                    !d->untold && h != NULL && !hold_is_rest(h);
+    uint64_t rest_ms = may_rest ? hold_atleast_left(eng, h) : 0;
+    uint64_t token = h == NULL ? 0 : h->token;
 
     lock->exempt = 0; /* others may have been granted what was believed to be held */
     if (ran && !release_is_forced(d) && h != NULL && !hold_has_one_entry(h)) {
         drop_missing_entry(eng, d);
     } else if (ran && !release_is_forced(d)) {
         /* We held it when this was first sent: it was this release that ended it. */
-        rest_ms = h == NULL || d->untold ? 0 : hold_atleast_left(eng, h);
-        token = h == NULL ? 0 : h->token;
         end_local_entry(eng, d, 0, false);
         answer_release(eng, d, 0);
     } else if (release_is_forced(d)) {
@@ -229,7 +231,7 @@ static void on_not_held(struct engine *eng, struct lock *lock,
     }
     pending_release_free(eng, lock, d);
     if (rest_ms > 0) {
-        rest_put_back(eng, lock, token, rest_ms); /* which Redis has lost since */
+        rest_put_back(eng, lock, token, rest_ms);
     }
     lock_ask(eng, lock);
 }

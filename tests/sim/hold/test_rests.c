@@ -62,6 +62,14 @@ static uint64_t resting(size_t daemon)
     return st.resting;
 }
 
+static uint64_t uncertain(size_t daemon)
+{
+    struct engine_stats st;
+
+    engine_stats(s->daemons[daemon].engine, &st);
+    return st.uncertain;
+}
+
 START_TEST(the_name_rests_after_an_unlock_until_its_time)
 {
     take("");
@@ -334,6 +342,25 @@ START_TEST(a_hold_that_is_put_back_has_its_rest)
 }
 END_TEST
 
+/* The hold was uncertain when its UNLOCK was sent, so that its end may have another
+ * cause; the name rests all the same. */
+START_TEST(an_unlock_of_an_uncertain_hold_that_redis_loses_leaves_the_rest)
+{
+    scenario_mark(s);
+    take("");
+    fault_clock(s, 1);
+    while (uncertain(0) == 0) {
+        sim_run(s, 1);
+    }
+    sim_say(s, a, "UNLOCK job TOKEN %" PRIu64, token);
+    scenario_lose(s);
+    sim_run(s, 2000);
+    ck_assert(rests());
+    say(b, "LOCK job WAIT 0", "nil");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_daemon_without_redis_keeps_the_rest_of_what_it_gives_up)
 {
     take("");
@@ -376,6 +403,7 @@ Suite *test_suite(void)
     tcase_add_test(
         tc, a_rest_is_put_back_in_place_of_an_ids_hold_that_another_daemon_keeps);
     tcase_add_test(tc, a_hold_that_is_put_back_has_its_rest);
+    tcase_add_test(tc, an_unlock_of_an_uncertain_hold_that_redis_loses_leaves_the_rest);
     tcase_add_test(tc, a_daemon_without_redis_keeps_the_rest_of_what_it_gives_up);
     return suite;
 }
