@@ -301,6 +301,14 @@ static bool was_not_handed(struct sim *s, const struct sim_conn *c)
     return s->check.not_handed_ms[i] != 0 && s->check.not_handed_ms[i] >= c->asked_ms;
 }
 
+/* No client gets a lease of which less than half is left: the daemon asks again. */
+static bool comes_too_late(const struct sim *s, const struct sim_conn *unlocker,
+                           const struct ask *ask)
+{
+    return (ask->has & LOCK_HAS_LEASE) != 0 &&
+           (s->now - unlocker->asked_ms) * 2 > ask->lease_ms;
+}
+
 /* An UNLOCK that names a waiter was answered: that one has the lock in the same turn.
  */
 void check_handed(struct sim *s, const struct sim_conn *c)
@@ -315,6 +323,7 @@ void check_handed(struct sim *s, const struct sim_conn *c)
         if (c->expect_held && !is_readers(s, &c->ask) && w->open && w->asking &&
             w->ask.kind == ASK_LOCK && w->daemon == c->daemon &&
             w->asked_ms < c->asked_ms && !w->may_be_null &&
+            !comes_too_late(s, c, &w->ask) &&
             rtext_is(&w->ask.name, rtext_span(&c->ask.name)) &&
             rtext_is(&w->ask.id, rtext_span(&c->ask.to))) {
             s->check.handed_to = w->id;
