@@ -274,6 +274,21 @@ START_TEST(force_ends_a_rest_through_any_daemon)
 }
 END_TEST
 
+/* The daemon that granted the hold takes it for over by its lease, as it has not heard.
+ */
+START_TEST(force_ends_a_hold_without_a_rest_also_as_its_lease_ends)
+{
+    take(" LEASE 1000");
+    sim_run(s, 930 - (s->now - since));
+    sim_say(s, _i == 0 ? a : b, "FORCEUNLOCK job ANY");
+    sim_run(s, 2000);
+    heard(s, _i == 0 ? a : b, "1");
+    ck_assert(!rests());
+    say(b, "LOCK job WAIT 0", "token");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(redissons_locks_do_not_get_into_a_rest)
 {
     const struct span redisson = SPAN("7d1f6bd4-83a1-4ce0-9b43-0f6a1d7b2a10:42");
@@ -397,6 +412,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_same_id_again_does_not_make_it_longer);
     tcase_add_test(tc, force_ends_the_hold_without_a_rest);
     tcase_add_test(tc, force_ends_a_rest_through_any_daemon);
+    tcase_add_loop_test(tc, force_ends_a_hold_without_a_rest_also_as_its_lease_ends, 0,
+                        2);
     tcase_add_test(tc, redissons_locks_do_not_get_into_a_rest);
     tcase_add_test(tc, a_rest_is_put_back_where_redis_lost_it);
     tcase_add_test(tc, a_rest_is_put_back_in_place_of_its_hold);

@@ -195,6 +195,13 @@ if left_over and not (leaves_tombstone or own_accord or force or entry)
     local tombstone_key, tombstone = tombstone_of .. field, '0 ' .. held_token
 --@include include/part_tombstone.lua
 end
+-- Whoever takes the hold for over by its lease would put a rest back.
+if force and rest_end then
+    local rest_token = string.format('%.0f', last)
+    local tombstone_key = tombstone_of .. 'latchd:rest:' .. rest_token
+    local tombstone = '0 ' .. rest_token
+--@include include/part_tombstone.lua
+end
 if rest_ms > 0 then
 --@include include/part_rest.lua
     return { 'RESTS', rest_ms, last }
