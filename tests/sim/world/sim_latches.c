@@ -61,7 +61,10 @@ static void note(struct sim *s, enum latch_event what)
         l->opened++;
         l->opened_ms = s->now;
     }
-    l->is_mistaken = l->is_mistaken && what != LATCH_WAS_SET;
+    if (l->is_mistaken && what == LATCH_WAS_SET) {
+        l->is_mistaken = false;
+        l->mistaken_until = s->happened;
+    }
 }
 
 static struct latch_request *request_of(struct sim *s, struct span id)
@@ -237,6 +240,12 @@ static bool only_set_and_opened(const struct sim *s, const struct sim_conn *c)
            !was(s, c->asked_happened, LATCH_OPENED_UNSEEN);
 }
 
+/* At some time since it was asked. */
+static bool was_mistaken(const struct sim *s, const struct sim_conn *c)
+{
+    return s->latches.is_mistaken || s->latches.mistaken_until >= c->asked_happened;
+}
+
 static void check_null(struct sim *s, const struct sim_conn *c)
 {
     if (s->now < c->asked_ms + c->ask.wait_ms || (c->ask.has & LOCK_HAS_WAIT) == 0) {
@@ -255,7 +264,7 @@ void latches_replied(struct sim *s, const struct sim_conn *c,
                   was(s, c->asked_happened, LATCH_OPENED_UNSEEN);
 
     s->latches.awaited += awaits ? 1 : 0;
-    if (awaits && r->kind == REPLY_INT && !opened && !s->latches.is_mistaken) {
+    if (awaits && r->kind == REPLY_INT && !opened && !was_mistaken(s, c)) {
         sim_fail(s, "AWAIT says that a latch is open which nobody opened");
     } else if (awaits && r->kind == REPLY_NULL) {
         check_null(s, c);

@@ -49,7 +49,8 @@ struct sim_latches {
      * or while `0`, which names no generation, may have been on its way for that one.
      */
     bool is_mistaken;
-    uint64_t count_at; /* the drain counts no sooner */
+    uint64_t mistaken_until; /* of `happened`: when it was last set after that */
+    uint64_t count_at;       /* the drain counts no sooner */
 };
 
 void latches_begin(struct sim *s);
