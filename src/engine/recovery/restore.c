@@ -14,8 +14,10 @@
 #include "engine/inflight_op.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
+#include "engine/recovery/peers.h"
 #include "util/list.h"
 #include "util/span.h"
 
@@ -56,6 +58,7 @@ void restore_lock(struct engine *eng, struct lock *lock)
     struct list *it;
 
     eng->last_stale_ops[lock->group] = eng->next_op;
+    eng->restores_since = eng->now;
     loan_on_restore(eng, lock);
     LIST_FOREACH(it, &lock->holds)
     {
@@ -211,6 +214,16 @@ static void pause_restore(struct engine *eng, struct hold *h, enum op_status sta
     hold_schedule_renewal(eng, h);
 }
 
+/* Permits may be free only after releases that Redis has lost, too, were sent once
+ * more, here and by other daemons. What is not free by then is somebody else's, and
+ * neither the semaphore nor, through what peers are told, any other name waits for it.
+ */
+static bool permits_are_taken(const struct engine *eng, const struct lock *lock)
+{
+    return eng->now >= eng->restores_since + PEER_RETURN_MS &&
+           list_empty(&lock->activity->releases);
+}
+
 /* Somebody else's by now: so others may have been granted, too. */
 static void on_hold_lost(struct engine *eng, struct hold *h)
 {
@@ -241,7 +254,8 @@ void on_restore_reply(struct engine *eng, struct inflight_op *w,
     } else if (r->status == OP_ENDED || r->status == OP_ELSEWHERE) {
         lock->exempt = 0;
         hold_forget(eng, h, r->status == OP_ENDED);
-    } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
+    } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE ||
+               (r->status == OP_BUSY && permits_are_taken(eng, lock))) {
         on_hold_lost(eng, h);
     } else {
         pause_restore(eng, h, r->status);

@@ -5,6 +5,8 @@
 
 #include "support/runner.h"
 
+#include <inttypes.h>
+
 enum { RTT = 10, GONE_MS = 200, BACK_MS = 2 * GONE_MS + 200 };
 
 static void restart_empty(struct sim *s)
@@ -240,6 +242,32 @@ START_TEST(after_a_failover_only_its_quarantine_counts)
 }
 END_TEST
 
+/* The release after which a permit would be free again is another daemon's, which
+ * stands still. */
+START_TEST(permits_that_others_have_got_are_lost_and_hold_up_nobody)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = scenario_says(s, 0, "LOCK pool PERMITS 1 OF 1");
+    size_t b, c;
+
+    heard(s, a, "token");
+    scenario_mark(s);
+    sim_say(s, a, "UNLOCK pool TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    b = scenario_says(s, 1, "LOCK pool PERMITS 1 OF 1");
+    heard(s, b, "token");
+    fault_stall(s, 0, 20000);
+    scenario_lose(s);
+    sim_run(s, BACK_MS + PEER_RETURN_MS);
+    ck_assert_uint_eq(stats_of(s, 1).lost, 1);
+    ck_assert_uint_eq(stats_of(s, 1).restoring, 0);
+    c = scenario_says(s, 1, "LOCK pool PERMITS 1 OF 1 WAIT 0");
+    heard(s, c, "nil");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("peers");
@@ -256,6 +284,7 @@ Suite *test_suite(void)
     tcase_add_test(t, who_has_died_is_waited_for_once);
     tcase_add_test(t, who_has_stopped_is_not_waited_for);
     tcase_add_test(t, after_a_failover_only_its_quarantine_counts);
+    tcase_add_test(t, permits_that_others_have_got_are_lost_and_hold_up_nobody);
     suite_add_tcase(s, t);
     return s;
 }
