@@ -59,7 +59,7 @@ static void note(struct sim *s, enum latch_event what)
     l->log[l->log_count++].what = what;
     if (what == LATCH_OPENED || what == LATCH_OPENED_UNSEEN) {
         l->opened++;
-        l->opened_ms = s->now;
+        l->zero_ms = s->now;
     }
     if (l->is_mistaken && what == LATCH_WAS_SET) {
         l->is_mistaken = false;
@@ -124,6 +124,7 @@ void latches_ran(struct sim *s, const struct flight *f)
         break;
     case LATCH_TO_DELETE:
         note(s, LATCH_VANISHED);
+        l->zero_ms = s->now;
         break;
     case LATCH_TO_LOOK:
         sim_fail(s, "a look changes a latch");
@@ -166,11 +167,19 @@ void latches_moved(struct sim *s)
 
 /* --- others ----------------------------------------------------------------------- */
 
+/* A `0` may be on its way that told of a latch before. */
+static bool zero_is_on_its_way(const struct sim *s)
+{
+    return s->latches.zero_ms != 0 &&
+           s->now < s->latches.zero_ms + 8 * s->profile.rtt_ms + MESSAGE_LATE_MS;
+}
+
 void latches_foreign_act(struct sim *s)
 {
     struct redis_name *n = s->latches.name;
     int64_t before = left_now(s);
     size_t what = dice_below(&s->dice, 10);
+    bool zero_was = zero_is_on_its_way(s);
 
     s->happened++;
     if (what < 2) {
@@ -187,7 +196,7 @@ void latches_foreign_act(struct sim *s)
         s->latches.is_unseen = true;
     } else if (before > 0 && s->latches.left == 0) {
         note(s, what < 9 ? LATCH_OPENED_UNSEEN : LATCH_VANISHED);
-        s->latches.is_mistaken = s->latches.is_unseen;
+        s->latches.is_mistaken = s->latches.is_unseen || zero_was;
     }
 }
 
@@ -201,9 +210,7 @@ void latches_delete(struct sim *s)
     (void)sim_redis_now(s);
     redis_operator_del(s->latches.name);
     latches_moved(s);
-    s->latches.is_mistaken =
-        s->latches.opened > 0 &&
-        s->now < s->latches.opened_ms + 8 * s->profile.rtt_ms + MESSAGE_LATE_MS;
+    s->latches.is_mistaken = zero_is_on_its_way(s);
 }
 
 /* --- answers ---------------------------------------------------------------------- */

@@ -43,8 +43,8 @@ struct sim_latches {
      * while nobody could look, is taken for lost. */
     uint64_t restarted_at;
     uint64_t opened, awaited;
-    uint64_t opened_ms; /* the last time */
-    bool is_unseen;     /* Redisson has set it, and no latchd has looked since */
+    uint64_t zero_ms; /* when `0` was last sent, as it was opened or deleted */
+    bool is_unseen;   /* Redisson has set it, and no latchd has looked since */
     /* The latch may be taken for the one before, which was opened: it vanished unseen,
      * or while `0`, which names no generation, may have been on its way for that one.
      */
