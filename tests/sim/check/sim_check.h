@@ -166,6 +166,7 @@ struct sim_check {
     struct record *records;
     size_t record_count, record_room;
     uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
+    uint64_t external_ms[REDIS_NAMES_MAX]; /* the same as a time */
     /* A later hold was put back there in the place of one that came back: `happened`.
      */
     struct last_token displaced[REDIS_NAMES_MAX];

@@ -13,6 +13,7 @@ static void excuse(struct sim *s, struct redis_name *n)
     for (size_t i = 0; i < s->redis.name_count; i++) {
         if (n == NULL || n == &s->redis.names[i]) {
             c->external[i] = s->happened;
+            c->external_ms[i] = s->now;
         }
     }
     for (size_t i = 0; i < c->belief_count; i++) {
