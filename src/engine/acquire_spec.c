@@ -239,8 +239,7 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
     return w;
 }
 
-/* The ID that a hash field or an entry tells; empty: none. */
-static struct span find_id(struct span field, struct span entry)
+struct span find_request_id(struct span field, struct span entry)
 {
     if (span_starts(field, SPAN(ID_FIELD_PREFIX))) {
         return span_after(field_owner(field), strlen(ID_FIELD_PREFIX));
@@ -254,7 +253,7 @@ struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
                                 struct span field, struct span entry, struct span data,
                                 uint64_t atleast_ms)
 {
-    struct span id = find_id(field, entry);
+    struct span id = find_request_id(field, entry);
     struct acquire_spec *w = spec_alloc(eng, field_kind(field),
                                         field.len + entry.len + id.len + data.len +
                                             atleast_room(atleast_ms));

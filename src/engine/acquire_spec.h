@@ -63,7 +63,9 @@ struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
 struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
 /* of an anonymous owner: the request */
 struct span spec_entry(const struct acquire_spec *w);
-struct span spec_id(const struct acquire_spec *w);   /* empty: none */
+struct span spec_id(const struct acquire_spec *w); /* empty: none */
+/* The ID that a hash field or an entry tells; empty: none. */
+struct span find_request_id(struct span field, struct span entry);
 struct span spec_data(const struct acquire_spec *w); /* see lock_req */
 /* For how long from its grant on the name stays taken; 0: see lock_req. Few have it. */
 uint64_t spec_atleast_ms(const struct acquire_spec *w);

@@ -313,6 +313,15 @@ void pending_release_end_entry(struct engine *eng, struct entry *e)
     d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
 }
 
+struct span release_request_id(const struct pending_release *d)
+{
+    if (release_is_if_keeper(d) || release_is_forced(d)) {
+        return SPAN_NONE;
+    }
+    return d->local != NULL ? spec_id(d->local->spec)
+                            : find_request_id(d->target.field, d->target.entry);
+}
+
 bool release_forces(const struct pending_release *d, const struct hold *h)
 {
     const struct target *t = &d->target;

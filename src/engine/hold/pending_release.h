@@ -122,6 +122,8 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
 /* The same for an entry that is known here, which is ending from then on. */
 struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e,
                                                   enum release_cause cause);
+/* The ID of the request that an UNLOCK ends, as far as that is known here; or empty. */
+struct span release_request_id(const struct pending_release *d);
 /* Whether a FORCEUNLOCK means that hold. */
 bool release_forces(const struct pending_release *d, const struct hold *h);
 /* Whether the release, if sent late, may end another hold than was meant. */

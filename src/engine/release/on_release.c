@@ -20,6 +20,7 @@
 #include "engine/op.h"
 #include "engine/release/release.h"
 #include "engine/release/release_log.h"
+#include "engine/request.h"
 #include "engine/value_hold.h"
 #include "engine/wait/waiter.h"
 #include "util/list.h"
@@ -33,6 +34,28 @@ static void lose_forced_holds(struct engine *eng, struct lock *lock,
 
     while ((h = release_find_forced(lock, d)) != NULL) {
         hold_lost_by_force(eng, h, d->call == NULL ? 0 : d->call->ref.conn);
+    }
+}
+
+/* The request that an UNLOCK ends waits here: it was granted through another daemon. */
+static struct waiter *waiter_of_ended(const struct engine *eng, const struct lock *lock,
+                                      const struct pending_release *d)
+{
+    const struct request *r = request_find(eng, lock_name(lock), release_request_id(d));
+
+    return r == NULL ? NULL : r->waiter;
+}
+
+/* Ends that wait: what is kept of the request in Redis, so that the request does not
+ * begin again, may be lost there. `left`: as UNLOCK is answered. */
+static void end_wait_of_ended(struct engine *eng, const struct lock *lock,
+                              const struct pending_release *d, int64_t left)
+{
+    struct waiter *w = waiter_of_ended(eng, lock, d);
+
+    if (w != NULL) {
+        request_over(eng, w->request, left);
+        waiter_end_error(eng, w, LOCK_NOTHELD, TEXT_OVER, false);
     }
 }
 
@@ -152,6 +175,8 @@ static void on_released(struct engine *eng, struct lock *lock,
     inflight_free(eng, w);
     fair_on_result(eng, lock, NULL, r);
     lose_forced_holds(eng, lock, d);
+    waiter = waiter == waiter_of_ended(eng, lock, d) ? NULL : waiter;
+    end_wait_of_ended(eng, lock, d, r->count);
     end_local_entry(eng, d, r->count, false);
     if (r->count == 0) {
         forget_hold_of_owner(eng, lock, d, asked);
@@ -218,6 +243,7 @@ static void on_not_held(struct engine *eng, struct lock *lock,
         drop_missing_entry(eng, d);
     } else if (ran && !release_is_forced(d)) {
         /* We held it when this was first sent: it was this release that ended it. */
+        end_wait_of_ended(eng, lock, d, 0);
         end_local_entry(eng, d, 0, false);
         answer_release(eng, d, 0);
     } else if (release_is_forced(d)) {
@@ -269,6 +295,7 @@ static void fail_release(struct engine *eng, struct lock *lock,
 static void on_ended(struct engine *eng, struct lock *lock, struct pending_release *d,
                      const struct op_result *r)
 {
+    end_wait_of_ended(eng, lock, d, r->count);
     end_local_entry(eng, d, r->count, d->tries == 1);
     answer_release(eng, d, release_is_forced(d) ? 0 : r->count);
     pending_release_free(eng, lock, d);

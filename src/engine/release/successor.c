@@ -54,8 +54,7 @@ bool successor_choose(struct engine *eng, const struct lock *lock,
 static bool ends_request(const struct pending_release *d,
                          const struct acquire_spec *spec)
 {
-    return d->local != NULL && !release_is_if_keeper(d) && spec_id(spec).len != 0 &&
-           span_eq(spec_id(d->local->spec), spec_id(spec));
+    return spec_id(spec).len != 0 && span_eq(release_request_id(d), spec_id(spec));
 }
 
 /* Redis may have granted it already. Then the script would take that for the hand-over

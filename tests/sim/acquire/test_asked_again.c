@@ -95,6 +95,62 @@ START_TEST(what_a_dead_connection_is_granted_goes_to_where_its_client_is)
 }
 END_TEST
 
+/* The request waits at d1, behind others, and is granted through d0, which d1 does not
+ * hear of. Its client comes back to d1. */
+static void keep_a_place_of_what_d0_grants(const char *lock, const char *renew)
+{
+    size_t x = scenario_says(s, 1, "LOCK job ID x");
+
+    (void)scenario_says(s, 1, "LOCK job WAIT 60000");
+    sim_say(s, b, "%s WAIT 0 KEEP 30000", lock);
+    sim_run(s, 10);
+    heard(s, b, "nil");
+    sim_say(s, a, "%s", lock);
+    sim_run(s, 10);
+    sim_close(s, x);
+    x = scenario_says(s, 0, "RENEW job ID x");
+    sim_say(s, x, "UNLOCK job ID x");
+    sim_run(s, 10);
+    heard(s, a, "token");
+    if (renew != NULL) {
+        sim_say(s, b, "%s", renew);
+        sim_run(s, 10);
+    }
+}
+
+static uint64_t places_kept_at_d1(void)
+{
+    struct engine_stats st;
+
+    engine_stats(s->daemons[1].engine, &st);
+    return st.retained_waiters;
+}
+
+/* Only a tombstone would tell Redis that the request is over, and Redis loses that. */
+START_TEST(a_kept_place_ends_with_the_unlock_of_its_request)
+{
+    static const char *const LOCKS[] = { "LOCK job OWNER o ID " R1, "LOCK job ID " R1 };
+    static const char *const RENEWS[] = { "RENEW job OWNER o ID " R1,
+                                          "RENEW job ID " R1 };
+    static const char *const UNLOCKS[] = { "UNLOCK job OWNER o ID " R1,
+                                           "UNLOCK job ID " R1 };
+
+    keep_a_place_of_what_d0_grants(LOCKS[_i / 2], _i % 2 == 0 ? NULL : RENEWS[_i / 2]);
+    sim_say(s, b, "%s", UNLOCKS[_i / 2]);
+    sim_run(s, 10);
+    heard(s, b, "0");
+    ck_assert_uint_eq(places_kept_at_d1(), 0);
+    fault_flush(s);
+    sim_run(s, 15000); /* whoever is granted the name after that loses it */
+    ck_assert_str_ne(scenario_holder(s), "o");
+    ck_assert_str_ne(scenario_holder(s), "latchd:id:" R1);
+    sim_say(s, b, "%s", UNLOCKS[_i / 2]); /* sent again */
+    sim_run(s, 10);
+    heard(s, b, "0");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("asked again");
@@ -105,5 +161,6 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_retained_place_takes_nothing_from_where_its_client_is);
     tcase_add_test(tc, a_dead_connection_takes_nothing_from_where_its_client_is_H33);
     tcase_add_test(tc, what_a_dead_connection_is_granted_goes_to_where_its_client_is);
+    tcase_add_loop_test(tc, a_kept_place_ends_with_the_unlock_of_its_request, 0, 4);
     return suite;
 }
