@@ -266,6 +266,7 @@ void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f)
             b->wanted = s->now + op->renew.items[i].lease_ms;
         }
     }
+    check_claims(s, d, op);
     if (op->kind == OP_ACQUIRE && op_claim(op)->lease_ms == 0) {
         sim_fail(s, "op %" PRIu64 " asks for a lease of 0", op->id);
     }
@@ -347,8 +348,9 @@ static void check_taken(struct sim *s, const struct flight *f, struct span name,
 static void check_names_of(struct sim *s, struct flight *f)
 {
     if (f->op.name.len > 0) {
-        const struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+        struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
 
+        check_entries(s, n);
         check_queue_after(s, n, f);
         foreign_check(s, n, f->daemon);
     }

@@ -198,6 +198,7 @@ void check_asked(struct sim *s, struct sim_conn *c)
 
     remember_vague(s, c);
     if (ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK) {
+        check_id_asked(s, c);
         s->check.asked_ids[s->check.asked_id_count++ % ASKED_IDS_MAX] =
             (struct asked_id){ ask->id, c->daemon, s->daemons[c->daemon].life };
     }
@@ -474,6 +475,9 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
         break;
     case REPLY_INT:
         check_done(s, c, r->value);
+        if (c->ask.kind == ASK_UNLOCK) {
+            check_id_ended(s, c);
+        }
         if (c->ask.to.len > 0 && r->value == 0) {
             check_handed(s, c);
         }

@@ -105,6 +105,15 @@ struct asked_id {
     uint64_t life;
 };
 
+/* A request whose UNLOCK that daemon has answered; no ID: none. */
+enum { ENDED_IDS_MAX = 32 };
+
+struct ended_id {
+    struct rtext name, id;
+    size_t daemon;
+    uint64_t life;
+};
+
 /* A name that was lent to a daemon, as the script said. */
 struct sim_loan {
     size_t daemon;
@@ -189,6 +198,8 @@ struct sim_check {
     } keepers[REDIS_NAMES_MAX][KEEPERS_KEPT];
     struct asked_id asked_ids[ASKED_IDS_MAX];
     size_t asked_id_count; /* ever */
+    struct ended_id ended_ids[ENDED_IDS_MAX];
+    size_t ended_id_count; /* ever */
     struct vague vague[VAGUE_MAX];
     size_t vague_count;
     struct queue_seen seen;
@@ -259,6 +270,17 @@ void check_told(struct sim *s, const struct sim_daemon *d,
 /* Its client may believe in it: then nobody was left in doubt. */
 void check_told_certain(struct sim *s, const struct sim_daemon *d,
                         const struct record *r);
+
+/* --- sim_entries.c ----------------------------------------------------------- */
+
+/* After each script that touches the name. */
+void check_entries(struct sim *s, struct redis_name *n);
+/* A LOCK or MLOCK is asked for. */
+void check_id_asked(struct sim *s, const struct sim_conn *c);
+/* An UNLOCK was answered that ended what it named. */
+void check_id_ended(struct sim *s, const struct sim_conn *c);
+/* The daemon sends that op. */
+void check_claims(struct sim *s, const struct sim_daemon *d, const struct op *op);
 
 /* --- sim_loans.c ------------------------------------------------------------- */
 
