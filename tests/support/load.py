@@ -312,8 +312,10 @@ def work(client, name, ms, *words):
 
 
 def unlock(client, name, *words, daemon=None):
+    """By its ID, if the last of the words is one."""
     client.names.discard(name)
-    value = yield from client.insist("UNLOCK", name, *words, daemon=daemon)
+    request = words[-1] if "ID" in words else None
+    value = yield from client.insist("UNLOCK", name, *words, daemon=daemon, request=request)
     if isinstance(value, Error) and not is_error(value, "NOTHELD"):
         raise value
     client.doubts.discard(name)

@@ -317,6 +317,23 @@ def an_owner_may_find_what_redis_and_a_daemon_forgot_to_be_over():
     same(found(story().fault("partition with the master", 2000, 3000)), ["entries", "token"])
 
 
+def a_place_at_another_daemon_may_be_granted_again_for_keep():
+    def story(again=3000, unlocked_at="a", lost=2000, **more):
+        return (Story().lock("c", 0, 1000, None, request="r", daemon="b")
+                .lock("c", 1001, 1002, 10, request="r").unlock(
+                    "c", 1010, request="r", daemon=unlocked_at)
+                .fault("flushall", lost, lost + 1).lock("c", again, again + 1, 20)
+                .unlock("c", again + 2, 1, **more))
+    same((found(story()), allowed(story())),
+         ([], ["entries: a place at another daemon, flushall"]))
+    same(found(story(unlocked_at="b")), ["entries"])  # which knows that it is over
+    same(found(story(lost=500)), ["entries"])  # the end came later
+    same(found(story(lost=3100)), ["entries"])  # KEEP was over
+    same(found(story(again=5500)), ["entries"])  # both were
+    same(found(story(again=5500).fault("stop latchd", 900, 2500, "b")), [])
+    same(found(story().fault("kill latchd", 1500, 1600, "b")), ["entries"])
+
+
 def others_may_see_it_too_and_only_that_hold():
     def story(token):
         return (Story("sentinel").lock("c", 0, 5, 9).unlock("c", 6).lock("d", 7, 8, 10)

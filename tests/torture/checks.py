@@ -21,6 +21,7 @@ from history import (MS, STALLED, TOLD_LATE_MS, crushes, late_answers, overlaps,
                      tokens_that_do_not_grow)
 from leader_rules import Leaders, leads
 from local_rules import Young
+from place_rules import Places
 from rest_rules import too_early
 
 # What of a lease is left whenever a renewal fails: renewals are sent every third. Less
@@ -114,6 +115,7 @@ class Checker:
         self.holds = record.holds()
         self.again = self.repeated()
         self.young = Young(record)
+        self.places = Places(record, FORGETS | LOSSES)
         self.verdict = Verdict()
         self.word = collections.defaultdict(list)  # when a client heard of doubts
         for told in record.told:
@@ -224,9 +226,10 @@ class Checker:
         for fault in self.record.faults:
             if fault.start <= at and fault.kind == "evict":
                 return "an owner's entries were evicted"
-            if fault.start <= at and fault.kind in LOSSES and self.killed(fault):
+            if (fault.start <= at and fault.kind in LOSSES - {"flushall"}  # brings back nothing
+                    and self.killed(fault)):
                 return "an owner's UNLOCK was lost"
-        return None
+        return self.places.granted_again(who, name, at)
 
     def killed(self, loss):
         """Whether a daemon forgot what it had released when that was lost, or was cut off

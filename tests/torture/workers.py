@@ -149,7 +149,8 @@ def nester(client, names):
         if inner is not None and inner[0] != got[0]:
             got = inner  # the first was lost meanwhile
         elif inner is not None:
-            yield from client.insist("UNLOCK", name, *words, "ID", inner[1], noted="LEAVE")
+            yield from client.insist("UNLOCK", name, *words, "ID", inner[1], noted="LEAVE",
+                                     request=inner[1])
         if got is not None:
             yield from guarded(client, name, got, 20, "plain", *words)
         yield from client.sleep(30)
@@ -194,7 +195,7 @@ def resender(client, names):
             client.turn += 1
             yield from again(client, name, (value, request))
             if client.dice.random() < 0.3:  # it may not end anybody else's
-                yield from client.insist("UNLOCK", name, "ID", request)
+                yield from client.insist("UNLOCK", name, "ID", request, request=request)
         else:
             yield from client.insist("CANCEL", name, "ID", request)
         yield from client.sleep(20)

@@ -4,6 +4,7 @@
 #include "support/runner.h"
 
 #define R1 "11111111-aaaa-bbbb"
+#define R2 "22222222-aaaa-bbbb"
 
 static struct sim *s;
 static size_t a, b;
@@ -151,6 +152,30 @@ START_TEST(a_kept_place_ends_with_the_unlock_of_its_request)
 }
 END_TEST
 
+/* Of an UNLOCK through d0, d1 knows only what Redis tells. */
+START_TEST(a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost_all)
+{
+    size_t c;
+
+    keep_a_place_of_what_d0_grants("LOCK job OWNER o ID " R1, NULL);
+    sim_say(s, a, "UNLOCK job OWNER o ID " R1);
+    sim_run(s, 10);
+    heard(s, a, "0");
+    ck_assert_uint_eq(places_kept_at_d1(), 1);
+    fault_flush(s);
+    sim_run(s, 15000);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    c = scenario_says(s, 0, "LOCK job OWNER o ID " R2);
+    heard(s, c, "token");
+    sim_say(s, c, "UNLOCK job OWNER o ID " R2);
+    sim_run(s, 10);
+    heard(s, c, "1"); /* an entry that no client has */
+    sim_run(s, 35000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("asked again");
@@ -162,5 +187,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_dead_connection_takes_nothing_from_where_its_client_is_H33);
     tcase_add_test(tc, what_a_dead_connection_is_granted_goes_to_where_its_client_is);
     tcase_add_loop_test(tc, a_kept_place_ends_with_the_unlock_of_its_request, 0, 4);
+    tcase_add_test(
+        tc, a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost_all);
     return suite;
 }
