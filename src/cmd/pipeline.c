@@ -115,6 +115,13 @@ static struct step *step_find(struct pipeline *p, uint64_t number)
     return NULL;
 }
 
+const struct command *pipeline_command(struct pipeline *p, uint64_t number)
+{
+    const struct step *s = step_find(p, number);
+
+    return s == NULL ? NULL : s->command;
+}
+
 /* Whether something ahead waits, so that nobody knows when the reply can be written. */
 static bool is_behind_a_wait(const struct pipeline *p, const struct step *s)
 {

@@ -37,6 +37,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct command;
 struct command_ctx;
 struct client;
 struct cmd;
@@ -76,6 +77,8 @@ void pipeline_again(struct cmd *c, struct conn *conn);
 bool pipeline_admits_deferred(const struct client *client);
 /* Takes the engine's answer to a command of the pipeline. */
 void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply *reply);
+/* The command that waits for the engine under that number, or NULL. */
+const struct command *pipeline_command(struct pipeline *p, uint64_t number);
 /* The connection is gone: drops the pipeline and its replies. */
 void pipeline_abandon(struct cmd *c, struct client *client);
 

@@ -27,6 +27,7 @@ struct waiter;
 #define TEXT_GOING SPAN("the daemon is going down")
 #define TEXT_UNBLOCKED SPAN("client unblocked via CLIENT UNBLOCK")
 #define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
+#define TEXT_NO_RIGHT SPAN("this user may not wait for that any more")
 #define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
 #define TEXT_QUORUM SPAN("a quorum has plain locks only")
 #define TEXT_NO_WAITER SPAN("no such waiter")

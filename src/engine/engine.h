@@ -273,6 +273,14 @@ uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn);
  */
 void engine_end_wait(struct engine *eng, struct call_ref from);
 
+/* Whether the wait of that call for that name is to end, as the rights of its user have
+ * changed. */
+typedef bool engine_refuses_fn(void *ctx, uint64_t call, struct span name);
+/* Ends the waits of that connection for which `refuses` is true, with NOPERM: of LOCKs,
+ * MLOCKs, LEADERs and LATCH AWAITs. */
+void engine_refuse_waits(struct engine *eng, uint64_t conn, engine_refuses_fn *refuses,
+                         void *ctx);
+
 /* CLIENT UNBLOCK: ends the wait of that connection. False: none waits. */
 bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error);
 

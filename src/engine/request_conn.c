@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "engine/hold/entry.h"
 #include "engine/hold/pending_request.h"
+#include "engine/lock/lock.h"
 #include "engine/multi/mlock.h"
 #include "engine/schedule/schedule.h"
 #include "engine/session.h"
@@ -163,4 +164,65 @@ bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error)
     }
     engine_settle(eng);
     return true;
+}
+
+/* --- rights ----------------------------------------------------------------------- */
+
+static bool mlock_is_refused(const struct mlock *ml, engine_refuses_fn *refuses,
+                             void *ctx)
+{
+    for (size_t i = 0; i < ml->count; i++) {
+        if (refuses(ctx, ml->call.call, ml->members[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void refuse_mlocks(struct engine *eng, const struct session *s,
+                          engine_refuses_fn *refuses, void *ctx)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->mlocks)
+    {
+        struct mlock *ml = container_of(it, struct mlock, in_session);
+
+        if (mlock_is_refused(ml, refuses, ctx)) {
+            emit_error(eng, ml->call, LOCK_NOPERM, TEXT_NO_RIGHT);
+            mlock_end(eng, ml, false);
+        }
+    }
+}
+
+static void refuse_locks(struct engine *eng, const struct session *s,
+                         engine_refuses_fn *refuses, void *ctx)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_session);
+
+        if (w->member == NULL && refuses(ctx, w->call, lock_name(w->lock))) {
+            waiter_end_error(eng, w, LOCK_NOPERM, TEXT_NO_RIGHT, false);
+        }
+    }
+}
+
+void engine_refuse_waits(struct engine *eng, uint64_t conn, engine_refuses_fn *refuses,
+                         void *ctx)
+{
+    struct session *s = session_find(eng, conn);
+
+    if (s == NULL) {
+        return;
+    }
+    s->closing = true; /* it stays until the lists have been walked */
+    refuse_mlocks(eng, s, refuses, ctx);
+    refuse_locks(eng, s, refuses, ctx);
+    name_watch_refuse_waits(eng, s, refuses, ctx);
+    s->closing = false;
+    session_idle(eng, s);
+    engine_settle(eng);
 }

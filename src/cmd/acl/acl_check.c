@@ -4,12 +4,17 @@
 
 #include "cmd/handlers.h"
 
+static unsigned access_of(const struct command *command)
+{
+    return (command->flags & CMD_READONLY) != 0 ? PERM_READ : PERM_WRITE;
+}
+
 static enum acl_verdict check_names(const struct permissions *t,
                                     const struct command *command,
                                     const struct span *argv, size_t argc,
                                     struct span *ret_object)
 {
-    unsigned access = (command->flags & CMD_READONLY) != 0 ? PERM_READ : PERM_WRITE;
+    unsigned access = access_of(command);
     size_t first, count;
 
     /* The command itself refuses arguments that it cannot parse. */
@@ -155,6 +160,16 @@ bool acl_check_still_admits(struct command_ctx *ctx)
                   WHY[verdict]);
     }
     return verdict == ACL_ALLOWED;
+}
+
+bool acl_check_may_wait(const struct acl_user *user, const struct command *command,
+                        struct span name)
+{
+    const struct permissions *t = &user->terms;
+
+    return permissions_may_anything(t) ||
+           (permissions_may_run(t, (size_t)(command - COMMANDS)) &&
+            permissions_may_name(t, name, access_of(command)));
 }
 
 bool client_may_see(const struct client *client, struct span name)

@@ -103,7 +103,7 @@ void cmd_acl_setuser(struct command_ctx *ctx)
     }
     log_about_client(ctx, LOG_NOTICE, SPAN_NONE, "ACL SETUSER sets up user %.*s",
                      (int)name.len, name.ptr);
-    users_kick(ctx->cmd, ctx);
+    users_changed(ctx->cmd, ctx);
     resp_simple(ctx->out, "OK");
 }
 
@@ -125,7 +125,7 @@ void cmd_acl_deluser(struct command_ctx *ctx)
             count++;
         }
     }
-    users_kick(ctx->cmd, ctx);
+    users_changed(ctx->cmd, ctx);
     resp_int(ctx->out, count);
 }
 

@@ -1,6 +1,7 @@
 #include "cmd/acl/users.h"
 
 #include "cmd/cmd_priv.h"
+#include "cmd/pipeline.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -94,6 +95,10 @@ static void look_at_channel(void *ctx, enum pubsub_kind kind, struct span name)
     l->refused =
         l->refused || !(kind == PUBSUB_CHANNEL ? permissions_may_channel(t, name)
                                                : permissions_may_channels(t, name));
+    if (kind == PUBSUB_CHANNEL && leader_channel_name(name).len != 0) {
+        l->refused = l->refused ||
+                     !permissions_may_name(t, leader_channel_name(name), PERM_READ);
+    }
 }
 
 static bool has_to_go(const struct client *client)
@@ -109,12 +114,33 @@ static bool has_to_go(const struct client *client)
     return l.refused;
 }
 
-static void kick_conn(void *arg, struct conn *conn)
+static bool refuses_wait(void *ctx, uint64_t call, struct span name)
 {
-    struct command_ctx *ctx = arg;
-    const struct client *client = conn_data(conn);
+    const struct client *client = ctx;
+    const struct command *command = client->pipeline != NULL
+                                        ? pipeline_command(client->pipeline, call)
+                                    : client->call == call ? client_last(client)
+                                                           : NULL;
 
-    if (client == NULL || !has_to_go(client)) {
+    return command != NULL && !acl_check_may_wait(client->user, command, name);
+}
+
+struct change {
+    struct cmd *cmd;
+    struct command_ctx *ctx; /* what changed the users; or NULL */
+};
+
+static void meet_change(void *arg, struct conn *conn)
+{
+    const struct change *change = arg;
+    struct command_ctx *ctx = change->ctx;
+    struct client *client = conn_data(conn);
+
+    if (client == NULL) {
+        return;
+    }
+    if (!has_to_go(client)) {
+        engine_refuse_waits(change->cmd->env.engine, client->id, refuses_wait, client);
         return;
     }
     conn_set_end(conn, END_USER);
@@ -125,9 +151,11 @@ static void kick_conn(void *arg, struct conn *conn)
     }
 }
 
-void users_kick(struct cmd *c, struct command_ctx *ctx)
+void users_changed(struct cmd *c, struct command_ctx *ctx)
 {
-    net_foreach(c->env.net, kick_conn, ctx);
+    struct change change = { c, ctx };
+
+    net_foreach(c->env.net, meet_change, &change);
 }
 
 /* --- for the daemon --------------------------------------------------- */
@@ -145,7 +173,7 @@ bool cmd_load_users(struct cmd *c, const char *name, struct span text,
                        &has_default, reterr);
 
     if (ok) {
-        users_kick(c, ctx);
+        users_changed(c, ctx);
     }
     return ok;
 }

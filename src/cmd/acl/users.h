@@ -43,9 +43,10 @@ void client_set_user(struct client *client, struct acl_user *user);
 void users_meet(struct cmd *c, struct conn *conn, struct client *client);
 
 /* After users were changed or deleted: closes the connections of deleted users, and
- * those subscribed to channels that their user may no longer use. The connection of
- * `ctx` (may be NULL) is answered first. */
-void users_kick(struct cmd *c, struct command_ctx *ctx);
+ * those subscribed to channels that their user may no longer use, and refuses commands
+ * that wait for names that their user may no longer use. The connection of `ctx` (may
+ * be NULL) is answered first. */
+void users_changed(struct cmd *c, struct command_ctx *ctx);
 
 /* Logs the client in, or replies with the error (cmd_auth.c). */
 bool ctx_log_in(struct command_ctx *ctx, struct span user, struct span password);
@@ -65,6 +66,9 @@ bool acl_check_admits(struct command_ctx *ctx);
 /* The same for a command that was queued for EXEC: permissions may have changed since.
  */
 bool acl_check_still_admits(struct command_ctx *ctx);
+/* The same for a command that waits for a name. */
+bool acl_check_may_wait(const struct acl_user *user, const struct command *command,
+                        struct span name);
 /* Records a refusal for ACL LOG and INFO. */
 void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
                       struct span object, struct span user);

@@ -224,3 +224,20 @@ bool name_watch_unblock(struct engine *eng, struct session *s, bool with_error)
     }
     return false;
 }
+
+void name_watch_refuse_waits(struct engine *eng, const struct session *s,
+                             engine_refuses_fn *refuses, void *ctx)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->pending_requests)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_session);
+
+        if (c->watch != NULL && refuses(ctx, c->ref.call, lock_name(c->lock))) {
+            emit_error(eng, c->ref, LOCK_NOPERM, TEXT_NO_RIGHT);
+            pending_request_free(eng, c);
+        }
+    }
+}

@@ -10,6 +10,7 @@
 #define LATCHD_ENGINE_WATCH_NAME_WATCH_H
 
 #include "engine/effect.h"
+#include "engine/engine.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -103,5 +104,8 @@ void name_watch_request_on_timer(struct engine *eng, struct pending_request *c);
 /* Ends the wait of a follower of that connection, as if its time were over, or with an
  * error. False: none waits. */
 bool name_watch_unblock(struct engine *eng, struct session *s, bool with_error);
+/* The followers' part of engine_refuse_waits(). */
+void name_watch_refuse_waits(struct engine *eng, const struct session *s,
+                             engine_refuses_fn *refuses, void *ctx);
 
 #endif

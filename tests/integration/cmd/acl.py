@@ -342,6 +342,13 @@ def sighup_reads_the_file_again(latchd):
         both.files[0].write_text("user ann on\n")
         both.stand.daemon.send_signal(signal.SIGHUP)
         until(lambda: b"ann" in wire.ask("ACL", "USERS"))
+        ann = Wire(both.stand.port)
+        expect(wire.ask("ACL", "SETUSER", "ann", "nopass", "~*", "+@all"), "+OK")
+        expect(ann.ask("AUTH", "ann", ""), "+OK")
+        ann.send("LEADER", "job", "AFTER", "0")
+        until(lambda: b"\nfollowers:1\r\n" in wire.ask("INFO"))
+        both.stand.daemon.send_signal(signal.SIGHUP)
+        expect(ann.reply(), "-NOPERM ")
 
 
 @contextlib.contextmanager
@@ -414,6 +421,48 @@ def local_needs_no_more_than_lock(latchd):
         until(from_memory)
 
 
+def waits_end_with_the_right_to_them(latchd):
+    """Of each kind of wait one for a name that is taken away, and one for a name that stays."""
+    with Stand(latchd, level="error") as stand:
+        admin, pipelined = Wire(stand.port), Wire(stand.port)
+        rules = ["on", "nopass", "+@lock", "~*"]
+        expect(admin.ask("ACL", "SETUSER", "ann", *rules), "+OK")
+        expect(pipelined.ask("AUTH", "ann", ""), "+OK")
+        token = text_of(admin.ask("LOCK", "gone:job"))[1:-2]
+        stays = text_of(admin.ask("LOCK", "stays:job"))[1:-2]
+        expect(admin.ask("LATCH", "SET", "gone:latch", "1"), ":1")
+        expect(admin.ask("LATCH", "SET", "stays:latch", "1"), ":1")
+        waits = {}
+        for name, of in (("gone", token), ("stays", stays)):
+            for words in (["LOCK", f"{name}:job", "ID", "0123456789abcdef"],
+                          ["MLOCK", "2", f"{name}:free", f"{name}:job"],
+                          ["LEADER", f"{name}:job", "AFTER", of],
+                          ["LATCH", "AWAIT", f"{name}:latch"]):
+                wire = waits[name, words[0]] = Wire(stand.port)
+                expect(wire.ask("AUTH", "ann", ""), "+OK")
+                wire.send(*words)
+        pipelined.send("LEADER", "stays:job", "AFTER", stays)
+        pipelined.send("LEADER", "gone:job", "AFTER", token)
+        until(lambda: all(admin.ask("WAITERS", f"{name}:job").startswith(b"*2\r\n")
+                          for name in ("gone", "stays"))
+              and re.search(rb"\nfollowers:[34]\r\n(.*\n)*awaits:2\r\n", admin.ask("INFO")))
+        expect(admin.ask("ACL", "SETUSER", "ann", "resetkeys", "~stays:*"), "+OK")
+        for (name, verb), wire in waits.items():
+            if name == "gone":
+                expect(wire.reply(), "-NOPERM this user may not wait for that any more")
+        expect(admin.ask("LOCK", "gone:free", "WAIT", "20000"), ":")  # MLOCK gives it back
+        expect(admin.ask("UNLOCK", "gone:job", "TOKEN", token), ":0")
+        expect(admin.ask("UNLOCK", "stays:job", "TOKEN", stays), ":0")
+        expect(admin.ask("LATCH", "COUNT", "stays:latch"), ":0")
+        expect(waits["stays", "LOCK"].reply(), ":")
+        expect(waits["stays", "LEADER"].reply(), "*3")
+        expect(waits["stays", "LATCH"].reply(), ":1")
+        expect(pipelined.reply(), "*3")
+        expect(pipelined.reply(), "-NOPERM ")
+        expect(admin.ask("ACL", "SETUSER", "ann", "-mlock"), "+OK")
+        expect(waits["stays", "MLOCK"].reply(), "-NOPERM ")
+
+
 def secrets_are_nowhere(latchd):
     with tempfile.TemporaryFile("w+") as log:
         stand = Stand(latchd, "--requirepass", "s3cret1", level="debug")
@@ -450,7 +499,8 @@ def main():
               for test in (files_are_read_as_redis_does, deleted_users_are_disconnected,
                            a_bad_file_stops_the_start, sighup_reads_the_file_again,
                            what_is_anns_is_not_bobs, owners_are_their_users_own,
-                           local_needs_no_more_than_lock, secrets_are_nowhere)]
+                           local_needs_no_more_than_lock,
+                           waits_end_with_the_right_to_them, secrets_are_nowhere)]
     sys.exit(1 if tap(cases) else 0)
 
 

@@ -151,6 +151,16 @@ bool engine_unblock(struct engine *l, uint64_t conn, bool with_error)
     return conn == 2;
 }
 
+/* Whoever waits does so for that name. */
+void engine_refuse_waits(struct engine *l, uint64_t conn, engine_refuses_fn *refuses,
+                         void *ctx)
+{
+    if (fake.lock.from.conn == conn &&
+        refuses(ctx, fake.lock.from.call, SPAN("take:1"))) {
+        asked("refuse");
+    }
+}
+
 void engine_stats(const struct engine *l, struct engine_stats *ret)
 {
     *ret = (struct engine_stats){ .locks = 5,

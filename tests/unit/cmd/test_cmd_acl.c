@@ -108,6 +108,30 @@ START_TEST(rules_count_from_the_next_command_on)
     expect("AUTH ann pw", WRONG);
 }
 
+START_TEST(who_waits_for_what_is_taken_away_is_refused)
+{
+    ann_may("+@all ~take:*");
+    ck_assert_str_eq(fake_run(user, "LOCK take:1"), "");
+    fake.asked[0] = '\0';
+    (void)fake_run(me, "ACL SETUSER ann -unlock %R~look:*");
+    ck_assert_str_eq(fake.asked, "");
+    (void)fake_run(me, "ACL SETUSER ann -lock");
+    ck_assert_str_eq(fake.asked, "refuse");
+    fake.asked[0] = '\0';
+    (void)fake_run(me, "ACL SETUSER ann +lock resetkeys %R~take:*");
+    ck_assert_str_eq(fake.asked, "refuse");
+}
+
+START_TEST(who_listens_to_a_name_that_is_taken_away_is_closed)
+{
+    ann_may("+@all %R~take:* allchannels");
+    (void)fake_run(user, "SUBSCRIBE leader:take:1");
+    (void)fake_run(me, "ACL SETUSER ann ~other");
+    ck_assert_uint_ne(user->id, 0);
+    (void)fake_run(me, "ACL SETUSER ann resetkeys ~other");
+    ck_assert_uint_eq(user->id, 0);
+}
+
 START_TEST(deleted_users_leave_and_the_others_stay)
 {
     ann_may("+@all");

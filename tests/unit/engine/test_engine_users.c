@@ -235,3 +235,67 @@ START_TEST(an_mlock_is_its_users_own_as_well)
     ck_assert(others);
     ck_assert_uint_eq(cancel(ANN, SPAN("o"), SPAN_NONE, &others), 1);
 }
+
+/* --- rights ----------------------------------------------------------------------- */
+
+static bool is_job(void *ctx, uint64_t call, struct span name)
+{
+    size_t *asked = ctx;
+
+    ++*asked;
+    return call != 0 && span_eq(name, SPAN("job"));
+}
+
+static size_t refuse_waits(uint64_t conn)
+{
+    size_t asked = 0;
+
+    engine_refuse_waits(e.engine, conn, is_job, &asked);
+    fixture_collect(&e);
+    return asked;
+}
+
+START_TEST(waits_for_a_name_end_with_the_right_to_it)
+{
+    struct lock_req once = { 0 };
+
+    (void)fixture_grant(&e, 9, "job", once, 100);
+    (void)fixture_grant(&e, 9, "other", once, 200);
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 1, "other", once);
+    ck_assert_uint_eq(refuse_waits(1), 2);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOPERM);
+    fixture_hears_nothing(&e);
+    ck_assert_uint_eq(refuse_waits(9), 0); /* who holds waits for nothing */
+    ck_assert_uint_eq(refuse_waits(7), 0);
+    ck_assert_uint_eq(refuse_waits(1), 1);
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID }); /* its place is gone */
+    fixture_hears_nothing(&e);
+}
+
+START_TEST(an_mlock_ends_with_the_right_to_one_of_its_names)
+{
+    fixture_mlock(&e, 1, "job other", (struct lock_req){ 0 });
+    fixture_gives_many(&e, 1, 91, BUSY);
+    ck_assert_uint_eq(refuse_waits(1), 1);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOPERM);
+    fixture_gives_back(&e, "job");
+}
+
+START_TEST(followers_are_refused_as_well)
+{
+    const struct leader_req leader = { .from = { 1, 77 },
+                                       .name = SPAN("job"),
+                                       .has_after = true };
+    const struct latch_req latch = { .from = { 2, 78 },
+                                     .word = LATCH_AWAITS,
+                                     .name = SPAN("job") };
+
+    engine_leader(e.engine, &leader);
+    ck_assert_uint_eq(refuse_waits(1), 1);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOPERM);
+    engine_latch(e.engine, &latch);
+    ck_assert_uint_eq(refuse_waits(2), 1);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOPERM);
+    ck_assert_uint_eq(refuse_waits(2), 0);
+}
