@@ -54,6 +54,7 @@ class Ask:
     data: str | None = None  # LOCK: its DATA
     after: int | None = None  # LEADER
     atleast_ms: int = 0  # its ATLEAST
+    priority: int = 0  # its PRIORITY
 
 
 @dataclasses.dataclass(slots=True)

@@ -203,8 +203,42 @@ def fair_ones_go_in_order():
                 .lock("d", second, 4000, 2, kind="fair", name="n").unlock("d", 4001))
     same(found(story(300)), ["token"])  # they join at almost the same time
     same(found(story(500)), ["fair order", "token"])
-    other = Story().lock("c", 0, 5000, 2).unlock("c", 5001).lock("d", 500, 4000, 1)
-    same(found(other.unlock("d", 4001)), [])  # nobody promised it
+    other = Story().lock("c", 0, 5000, 2).unlock("c", 5001)
+    other.lock("d", 500, 4000, 1, daemon="b").unlock("d", 4001, daemon="b")
+    same(found(other), [])  # nobody promised it
+
+
+def at_one_daemon_the_lower_rank_is_first():
+    def story(second, *, rank=(0, 0), **more):
+        return (Story().lock("c", 0, 5000, 2, priority=rank[0]).unlock("c", 5001)
+                .lock("d", second, 4000, 1, priority=rank[1], **more).unlock("d", 4001))
+    same(found(story(300)), [])  # they come at almost the same time
+    same(found(story(500)), ["order"])
+    same(found(story(500, kind="read")), [])
+    same(found(story(500, daemon="b")), [])
+    same(found(story(500, rank=(0, 1))), [])
+    same(found(story(500, rank=(1, 0))), ["order"])
+    same(found(story(0, rank=(1, 0))), ["order"])
+    for came, bad in ((3500, ["order"]), (3700, [])):  # Redis is asked for the first one by then
+        urgent = (Story().lock("d", 500, 4000, 1).unlock("d", 4001)
+                  .lock("c", came, 5000, 2, priority=1).unlock("c", 5001))
+        same(found(urgent), bad)
+    story = story(500).fault("kill redis", 100, 200)
+    same((found(story), allowed(story)), ([], ["order: a fault came between"]))
+
+
+def a_place_counts_from_the_first_lock_of_its_request():
+    def story(gap, **more):
+        return (Story().lock("c", 0, 1000, None, request="r", wait_ms=1000)
+                .lock("c", 1000 + gap, 6000, 2, request="r", wait_ms=9000).unlock("c", 6001)
+                .lock("d", 500, 5000, 1, **more).unlock("d", 5001))
+    same(found(story(1000)), ["order"])
+    same(found(story(1700)), [])  # KEEP may have been over
+    same(found(story(1000, request="s", wait_ms=9000)), ["order"])
+    late = (Story().lock("d", 0, 100, None, request="s", wait_ms=100)
+            .lock("d", 1000, 5000, 1, request="s").unlock("d", 5001)
+            .lock("c", 500, 6000, 2).unlock("c", 6001))
+    same(found(late), [])  # it may have kept its place
 
 
 def a_fault_may_upset_the_order():
@@ -358,7 +392,7 @@ def a_calm_name_that_nobody_has_is_granted():
     same(found(story(890)), [])
     same(found(story(1000)), ["slept"])
     same(found(story(None).lock("c", 2000, 2001, 2, name="calm-0")
-               .unlock("c", 9000, name="calm-0")), ["deadline", "slept"])
+               .unlock("c", 9000, name="calm-0")), ["deadline", "order", "slept"])
     same(found(story(1000).fault("cut", 200, 300)), [])
 
 

@@ -3,10 +3,11 @@
 Checked are: that two never had a name at once while each was vouched for, nor so many a
 semaphore that they had more permits than it has; that tokens grow with real time and none is given
 twice; that what was written under a lock was written in the order of the tokens and that no update
-got lost; the order of fair waiters; one grant and one entry for each request ID; answers in time;
-that nobody has a name before ATLEAST of a hold is over; that nothing is left behind; that nothing
-acknowledged is lost; what followers are told of leaders; that an UNLOCK which is sent again has the same
-answer; that a latch opens when all parts were counted, and not before. Each in O(n log n).
+got lost; the order of fair waiters, and of all at one daemon; one grant and one entry for each
+request ID; answers in time; that nobody has a name before ATLEAST of a hold is over; that nothing is
+left behind; that nothing acknowledged is lost; what followers are told of leaders; that an UNLOCK
+which is sent again has the same answer; that a latch opens when all parts were counted, and not before.
+Each in O(n log n), but for the order at a daemon: in O(n) for each who waits at once.
 
 What a topology does not promise (docs/backends.md; latchd-protocol(7),
 "Failover") is an Allowance: it is counted by its name and is no violation. So is what LOCAL
@@ -21,6 +22,7 @@ from history import (MS, STALLED, TOLD_LATE_MS, crushes, late_answers, overlaps,
                      tokens_that_do_not_grow)
 from leader_rules import Leaders, leads
 from local_rules import Young
+from order_rules import JOIN_MS, passed
 from place_rules import Places
 from rest_rules import too_early
 
@@ -28,7 +30,6 @@ from rest_rules import too_early
 # what renewals and clients may be late on a busy machine.
 LEFT_PART, LATE_RENEWAL_MS = 2 / 3, 400
 RECOVERY_MS = 2000  # after a fault is undone, until all daemons have links again
-JOIN_MS = 400  # in which a fair LOCK is surely in the queue, on a machine that is not late
 
 # What is told of a violation: what happened to its name then, of so many of them.
 BEFORE_MS, AFTER_MS, STORY_LINES, STORIES = 3000, 300, 80, 20
@@ -127,7 +128,7 @@ class Checker:
 
     def run(self):
         for check in (self.overlaps, self.crushes, self.rests, self.tokens, self.writes, self.fair,
-                      self.requests, self.deadlines, self.slept, self.left, self.lost,
+                      self.order, self.requests, self.deadlines, self.slept, self.left, self.lost,
                       self.sent_again, self.leaders, self.latches):
             check()
         counts, record = self.verdict.counts, self.record
@@ -308,8 +309,17 @@ class Checker:
 
     def quiet(self, hold):
         """Nothing was done to servers from the asking to the answer, or just before."""
-        return not any(start <= hold.answered and hold.asked <= end
-                       for start, end in self.outages)
+        return self.quiet_between(hold.asked, hold.answered)
+
+    def quiet_between(self, first, last):
+        return not any(start <= last and first <= end for start, end in self.outages)
+
+    def order(self):
+        """Of those who wait at one daemon the lower rank is first."""
+        for got, other, quiet in passed(self.record, self.quiet_between):
+            self.judge("order", f"{got.ask.name}: {got} was granted before {other}",
+                       None if quiet else "a fault came between",
+                       (got.ask.name, got.ask.answered))
 
     def lateness(self, start, end):
         """How long joining takes then, in ns."""

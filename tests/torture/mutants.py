@@ -102,7 +102,7 @@ def reason(said):
     lines = [line.strip() for line in said.splitlines()]
     for line in lines:
         kind = line.split(":")[0]
-        if kind in ("two holders", "token", "lost update", "fenced write", "fair order",
+        if kind in ("two holders", "token", "lost update", "fenced write", "fair order", "order",
                     "request", "entries", "deadline", "left behind", "lost", "slept"):
             return line
     for i, line in enumerate(lines):

@@ -48,6 +48,12 @@ MUTATIONS = [
              "return places < max && places > max;"),
         ]),
     Mutation(
+        "unlocked_place", "a request that was unlocked keeps its place", [
+            ("engine/release/on_release.c",
+             "struct waiter *w = waiter_of_ended(eng, lock, d);",
+             "struct waiter *w = left < 0 ? waiter_of_ended(eng, lock, d) : NULL;"),
+        ]),
+    Mutation(
         "skipped_renewal", "every other hold is not renewed", [
             ("engine/hold/renew_queue.c",
              "hold_renewal_lease(eng, h) != 0) {",

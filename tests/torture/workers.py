@@ -84,7 +84,7 @@ def urgent(client, names, hold_ms, think_ms):
         name, dice = client.dice.choice(names), client.dice
         words = ("PRIORITY", dice.randrange(10), "QUEUE", dice.randrange(8))
         try:
-            got = yield from lock(client, name, *words, wait_ms=1000)
+            got = yield from lock(client, name, *words, wait_ms=1000, priority=words[1])
         except Error as why:
             if not is_error(why, "LIMIT"):
                 raise
@@ -92,6 +92,17 @@ def urgent(client, names, hold_ms, think_ms):
         if got is not None:
             yield from guarded(client, name, got, hold_ms * 2 * dice.random(), "plain")
         yield from client.sleep(think_ms * 2 * dice.random())
+
+
+def ranked(client, names, hold_ms):
+    """One of many who wait for long, some of them with a PRIORITY."""
+    while not client.crowd.leaving:
+        name, priority = client.dice.choice(names), client.dice.choice((0, 0, 0, 1, 9))
+        got = yield from lock(client, name, "PRIORITY", priority, priority=priority,
+                              wait_ms=client.dice.choice((1000, 4000)))
+        if got is not None:
+            yield from guarded(client, name, got, hold_ms * 2 * client.dice.random(), "plain")
+        yield from client.sleep(hold_ms)
 
 
 def caller(client, name, daemon):
@@ -301,6 +312,7 @@ def crowded(book, daemons, seed, pools=None, busy=True, hoards=()):
     crowd.add(16 if busy else 6, worker, plain, 4, 8 if busy else 30)
     crowd.add(6 if busy else 3, worker, few, 4, 8 if busy else 20)
     crowd.add(5 if busy else 2, urgent, [*few, plain[0]], 4, 10 if busy else 30)
+    crowd.add(14 if busy else 6, ranked, ["ranked"], 40)
     crowd.add(3, resender, plain)
     for i in range(5):
         crowd.add(1, caller, f"{CALM}{i}", 0)
