@@ -64,8 +64,8 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->unsent);
     list_init(&eng->waiting_for_store);
     list_init(&eng->infos);
-    list_init(&eng->leader_watches.list);
-    list_init(&eng->latch_watches.list);
+    watch_set_init(&eng->leader_watches);
+    watch_set_init(&eng->latch_watches);
     count_log_init(&eng->count_log);
     list_init(&eng->over);
     list_init(&eng->ended);

@@ -416,7 +416,7 @@ uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
 
 struct waiter_info {
     enum lock_kind kind;
-    struct span owner; /* the owner that will hold; empty: anonymous */
+    struct span owner; /* the owner that will hold; empty: anonymous, or LATCH */
     uint64_t waited_ms;
     uint64_t left_ms; /* UINT64_MAX: no end */
     uint64_t conn;    /* 0: retained, no connection waits */

@@ -4,8 +4,16 @@
 
 #include <stdbool.h>
 
-/* A hold is PLAIN, READ, WRITE or PERMITS: fair is only a way of waiting. */
-enum lock_kind { KIND_PLAIN, KIND_FAIR, KIND_READ, KIND_WRITE, KIND_PERMITS };
+/* A hold is PLAIN, READ, WRITE or PERMITS: fair is only a way of waiting, and a latch
+ * is waited for and never held. */
+enum lock_kind {
+    KIND_PLAIN,
+    KIND_FAIR,
+    KIND_READ,
+    KIND_WRITE,
+    KIND_PERMITS,
+    KIND_LATCH,
+};
 
 /* Kinds that share the layout in Redis, the scripts and the channel. Classes exclude
  * each other. */
@@ -21,6 +29,7 @@ static inline enum lock_class lock_class_of(enum lock_kind kind)
 {
     return kind == KIND_READ || kind == KIND_WRITE ? CLASS_RW
            : kind == KIND_PERMITS                  ? CLASS_SEMAPHORE
+           : kind == KIND_LATCH                    ? CLASS_LATCH
                                                    : CLASS_PLAIN;
 }
 

@@ -247,7 +247,7 @@
   const tiles = [
     [new Tile('grants', 'Grants per second', rate, (v, h) => v * 1000 / h.step_ms),
       (s, last) => rate(last('grants') * 1000 / s.history.step_ms)],
-    [new Tile('waiting', 'Waiting', plain), (s) => plain(s.now.waiting)],
+    [new Tile('waiting', 'Waiting', plain), (s) => plain(s.now.waiting + s.now.awaits)],
     [new Tile('held', 'Held', plain), (s) => plain(s.now.held)],
     [new Tile('wait_us', 'Wait, 99 % within', latency),
       (s, last) => latency(last('wait_us'))],
@@ -282,6 +282,7 @@
 
     if (row.holds === 0) {
       if (row.waiting === 0) return [['nobody', 'dim']];
+      if (row.latch) return [['nobody', 'dim'], ['latch', 'mark'], ['until it is open', '', 'small']];
       if (row.lent) return [['nobody', 'dim'], ['lent to this latchd', '', 'small']];
       return [[s.redis.up ? 'somebody elsewhere' : 'not known', 'dim'],
         [s.redis.up ? 'Redisson, or another latchd' : s.health, '', 'small']];
@@ -318,6 +319,7 @@
       : row.ahead >= 100 ? 'at least 100 ahead' : `${row.ahead} ahead`;
     const parts = s.ready ? [['held by ']] : [[s.health]];
 
+    if (row.kind === 'latch') return [[s.ready ? 'the latch is not open' : s.health]];
     if (s.ready) {
       parts.push(...(row.held_by !== '' ? owner(row.held_by)
         : [[row.lent ? 'nobody, lent to this latchd' : 'somebody elsewhere', 'dim']]));
@@ -396,7 +398,8 @@
       ['Held for', 'time', (row) => since(row.held_ms)],
       ['Lease', 'time', (row) => until({ ...row, holds: 1 })]],
     queue: [['Who', 'name', waiter],
-      ['Ahead', 'count', (row) => [[row.ahead === 0 ? 'first' : whole.format(row.ahead)]]],
+      ['Ahead', 'count', (row) => [[row.kind === 'latch' ? '–' : row.ahead === 0 ? 'first'
+        : whole.format(row.ahead)]]],
       ['Waiting for', 'time', (row) => since(row.waited_ms)],
       ['Gives up', 'time', givesUp]],
     'name-losses': [['Who had it', 'name', loser], lostWhen, ['Why', 'wide', cause]],
@@ -488,7 +491,7 @@
     lead('losses', s.losses, s.total.lost, '', 'The last',
       'All that were lost or freed by force since the start.');
     lead('crowded', s.crowded, 0, 'Nobody waits.', '', 'The names with the most waiters.');
-    lead('waits', s.waits, s.now.waiting, 'Nobody waits.', 'The first',
+    lead('waits', s.waits, s.now.waiting + s.now.awaits, 'Nobody waits.', 'The first',
       'All who wait, by how long they have.');
     lead('holds', s.holds, s.now.held, 'Nothing is held.', 'The first',
       'All that is held, by how long it has been.');
@@ -518,6 +521,7 @@
     }
     near('Connections', s.now.connections, s.max.connections);
     near('Waiting', s.now.waiting, s.max.waiting);
+    near('LATCH AWAIT and LEADER', s.now.awaits + s.now.followers, s.max.waiting);
     near('Held', s.now.held, s.max.held);
     return list;
   }
@@ -553,7 +557,7 @@
   }
 
   function showTitle() {
-    const waiting = latest === null ? 0 : latest.now.waiting;
+    const waiting = latest === null ? 0 : latest.now.waiting + latest.now.awaits;
 
     document.title = (latest === null || latest.ready ? '' : '! ') +
       (view.kind === 'name' && view.shown ? view.shown + ' – latchd' : 'latchd' +
@@ -574,20 +578,23 @@
     }
     if (!s.ready) return `Nobody here holds it. ${s.health}.`;
     if (n.lent) return 'Held by nobody: lent to this latchd.';
+    if (n.latch) return 'A latch: nobody holds it.';
     return n.waiting > 0 ? 'Held by somebody elsewhere: Redisson, or another latchd.'
       : 'No client of this latchd holds it or waits for it. Redisson or another latchd may.';
   }
 
   function freeing(n) {
     const which = n.holds === 1 ? 'the holder' : 'the first of these';
-    const why = n.holds === 0 ? 'To ask Redis who holds it'
+    const why = n.latch ? 'To ask Redis how many have to count yet'
+      : n.holds === 0 ? 'To ask Redis who holds it'
       : `If ${which} should not have it any more (it is told, and its token is worth less ` +
         'than the next)';
     const token = n.holds === 0 ? 0 : n.holders[0].token;
 
     // No program can be given a NUL byte in its arguments.
     if (bytesOf(n.name).includes(0)) {
-      return [[why + ', in redis-cli:'], [n.holds === 0 ? `LOCKINFO ${inQuotes(n.name)}`
+      return [[why + ', in redis-cli:'], [n.latch ? `LATCH INFO ${inQuotes(n.name)}`
+        : n.holds === 0 ? `LOCKINFO ${inQuotes(n.name)}`
         : `FORCEUNLOCK ${inQuotes(n.name)} TOKEN ${token}`, '', 'code']];
     }
     return [[why + ':'], [n.holds === 0 ? `latchctl why ${quoted(n.name)}`
@@ -604,7 +611,8 @@
     fill(byId('name-free'), freeing(n));
     showTable('queue', n.waits, s);
     lead('queue', n.waits, n.waiting, 'Nobody waits for it here.', 'The first',
-      'All who wait for it here, in their order.');
+      n.latch ? 'All who wait for it here: they go on together.'
+      : 'All who wait for it here, in their order.');
     showTable('name-losses', n.losses, s);
     lead('name-losses', n.losses, 0, 'None of this name among the last that were lost.', '',
       'Those of this name among the last 100 that were lost or freed by force.');

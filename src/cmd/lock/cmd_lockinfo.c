@@ -18,7 +18,7 @@ const char *lock_kind_word(enum lock_kind kind)
 {
     static const char *const KINDS[] = {
         [KIND_PLAIN] = "plain", [KIND_FAIR] = "fair",       [KIND_READ] = "read",
-        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits",
+        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits", [KIND_LATCH] = "latch",
     };
 
     return KINDS[kind];

@@ -102,7 +102,7 @@ void cmd_locks_top(struct command_ctx *ctx, size_t most)
     for (size_t i = 0; i < top.count; i++) {
         const struct name_view *row = &top.rows[i];
 
-        resp_map(ctx->out, ctx->proto, 5);
+        resp_map(ctx->out, ctx->proto, 6);
         resp_bulk_str(ctx->out, "name");
         resp_bulk(ctx->out, row->name);
         resp_bulk_str(ctx->out, "waiting");
@@ -113,5 +113,7 @@ void cmd_locks_top(struct command_ctx *ctx, size_t most)
         resp_int(ctx->out, (int64_t)row->holds);
         resp_bulk_str(ctx->out, "holder");
         write_holder(ctx->out, ctx->proto, row);
+        resp_bulk_str(ctx->out, "latch");
+        resp_int(ctx->out, row->is_latch);
     }
 }

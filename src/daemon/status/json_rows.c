@@ -20,11 +20,10 @@ static void write_client(struct row_writer *w, uint64_t id)
 
 static const char *kind_word(enum lock_kind kind)
 {
-    static const char *const WORDS[] = { [KIND_PLAIN] = "plain",
-                                         [KIND_FAIR] = "fair",
-                                         [KIND_READ] = "read",
-                                         [KIND_WRITE] = "write",
-                                         [KIND_PERMITS] = "permits" };
+    static const char *const WORDS[] = {
+        [KIND_PLAIN] = "plain", [KIND_FAIR] = "fair",       [KIND_READ] = "read",
+        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits", [KIND_LATCH] = "latch"
+    };
 
     return WORDS[kind];
 }
@@ -96,6 +95,7 @@ void write_name_fields(struct row_writer *w, const struct name_view *v)
     json_uint(w->j, "longest_ms", v->longest_wait_ms);
     json_uint(w->j, "holds", v->holds);
     json_bool(w->j, "lent", v->lent);
+    json_bool(w->j, "latch", v->is_latch);
     if (v->holds > 0) {
         write_holder(w, &v->newest);
     }

@@ -91,6 +91,7 @@ void web_name(void *ctx, struct span name, struct buf *out)
     json_uint(&j, "holds", view.holds);
     json_uint(&j, "waiting", view.waiting);
     json_bool(&j, "lent", view.lent);
+    json_bool(&j, "latch", view.is_latch);
     json_open(&j, "holders", '[');
     survey_holds_of(s->engine, name, NAME_ROWS, write_hold_row, &w);
     json_close(&j, ']');

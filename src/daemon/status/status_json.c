@@ -73,6 +73,8 @@ static void add_now(struct server *s, struct json *j)
     json_uint(j, "permits", n.permits);
     json_uint(j, "waiting", n.waiters);
     json_uint(j, "kept", n.retained_waiters);
+    json_uint(j, "awaits", n.awaits);
+    json_uint(j, "followers", n.followers);
     json_uint(j, "longest_ms", n.oldest_wait_ms);
     json_uint(j, "connections", net.open);
     json_close(j, '}');

@@ -50,7 +50,7 @@ static void take_sample(const struct server *s, struct history_sample *ret)
     *ret = (struct history_sample){
         .grants = stats.grants,
         .held = stats.holds,
-        .waiting = stats.waiters,
+        .waiting = stats.waiters + stats.awaits,
         .connections = net.open,
         .wait = &engine_timings(s->engine)->wait,
         .redis = info.round_trips,

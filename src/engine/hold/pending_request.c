@@ -48,7 +48,7 @@ struct pending_request *pending_request_new(struct engine *eng,
     c->session = session_get(eng, req->from.conn);
     list_append(&c->session->pending_requests, &c->in_session);
     list_init(&c->in_waiting);
-    list_init(&c->in_infos);
+    list_init(&c->in_all);
     list_init(&c->in_lock);
     if (kind == PENDING_RENEW || kind == PENDING_REGRANT) {
         list_append(&lock_open_activity(eng, lock)->renews, &c->in_lock);
@@ -99,6 +99,7 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
     }
     list_del(&c->in_lock);
     if (c->watch != NULL) {
+        c->watch->follower_count--;
         c->watch->set->follower_count--;
     }
     if ((c->kind == PENDING_REGRANT || c->kind == PENDING_RENEW) &&
@@ -110,7 +111,7 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
     timer_stop(eng, &c->timer);
     list_del(&c->in_session);
     list_del(&c->in_waiting);
-    list_del(&c->in_infos);
+    list_del(&c->in_all);
     c->lock->refs--;
     lock_touch(eng, c->lock);
     session_idle(eng, c->session);
@@ -149,7 +150,7 @@ void pending_info_hurry(struct engine *eng)
 
     LIST_FOREACH(it, &eng->infos)
     {
-        hurry_info(eng, container_of(it, struct pending_request, in_infos));
+        hurry_info(eng, container_of(it, struct pending_request, in_all));
     }
 }
 
@@ -159,7 +160,7 @@ void request_info(struct engine *eng, const struct hold_req *req, enum info_scop
         pending_request_new(eng, PENDING_INFO, lock_get(eng, req->name), req);
 
     c->scope = scope;
-    list_append(&eng->infos, &c->in_infos);
+    list_append(&eng->infos, &c->in_all);
     hurry_info(eng, c);
     pending_request_queue(eng, c);
 }

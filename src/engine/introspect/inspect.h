@@ -27,6 +27,11 @@ void on_inspect_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
 
 struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w);
+/* The same of a LATCH AWAIT. */
+struct waiter_info await_info_of(const struct engine *eng,
+                                 const struct pending_request *c);
+/* Whether clients of this daemon hold the name, or wait for it. */
+bool lock_is_listed(const struct lock *lock);
 /* A connection that the hold is attached to; 0: none. */
 uint64_t hold_client(const struct hold *h);
 /* engine_scan() for callers in the engine, which see the whole lock. */

@@ -1,7 +1,9 @@
 /* LOCKS, WAITERS and the numbers of INFO: what is known here, without asking Redis. */
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
+#include "engine/hold/pending_request.h"
 #include "engine/introspect/inspect.h"
+#include "engine/latch/latch_watch.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -9,6 +11,11 @@
 #include "engine/wait/waiter.h"
 #include "util/list.h"
 #include "util/table.h"
+
+bool lock_is_listed(const struct lock *lock)
+{
+    return lock_in_use(lock) || latch_watch_waiting(lock) > 0;
+}
 
 struct scan {
     lock_fn *fn;
@@ -21,7 +28,7 @@ static void visit_lock(void *ctx, struct table_node *n)
     struct scan *s = ctx;
     struct lock *lock = lock_of(n);
 
-    if (lock_in_use(lock)) {
+    if (lock_is_listed(lock)) {
         s->fn(s->ctx, lock);
     }
     s->seen++;
@@ -75,6 +82,42 @@ struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter 
     };
 }
 
+struct waiter_info await_info_of(const struct engine *eng,
+                                 const struct pending_request *c)
+{
+    return (struct waiter_info){
+        .kind = KIND_LATCH,
+        .owner = span_of("", 0),
+        .waited_ms = eng->now - c->asked,
+        .left_ms = c->wait_until == UINT64_MAX ? UINT64_MAX
+                   : c->wait_until > eng->now  ? c->wait_until - eng->now
+                                               : 0,
+        .conn = c->session->conn.key,
+    };
+}
+
+/* Calls `fn` for at most `count` who await a latch of that name. */
+static void tell_awaits(const struct engine *eng, const struct lock *lock, size_t count,
+                        waiter_info_fn *fn, void *ctx)
+{
+    const struct latch_watch *watch = lock->activity->latch_watch;
+    struct list *it;
+
+    if (watch == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &watch->watch.followers)
+    {
+        struct waiter_info info =
+            await_info_of(eng, container_of(it, struct pending_request, in_waiting));
+
+        if (count-- == 0) {
+            break;
+        }
+        fn(ctx, &info);
+    }
+}
+
 void engine_waiters(struct engine *eng, struct span name, size_t count,
                     waiter_info_fn *fn, void *ctx)
 {
@@ -89,11 +132,13 @@ void engine_waiters(struct engine *eng, struct span name, size_t count,
         struct waiter *w = container_of(it, struct waiter, in_queue);
         struct waiter_info info = waiter_info_of(eng, w);
 
-        if (count-- == 0) {
+        if (count == 0) {
             break;
         }
         fn(ctx, &info);
+        count--;
     }
+    tell_awaits(eng, lock, count, fn, ctx);
 }
 
 static uint64_t oldest_wait(const struct list *first)

@@ -3,8 +3,10 @@
 #include "engine/engine_state.h"
 #include "engine/hold/hold.h"
 #include "engine/hold/loan.h"
+#include "engine/hold/pending_request.h"
 #include "engine/hold/rest.h"
 #include "engine/introspect/inspect.h"
+#include "engine/latch/latch_watch.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -77,19 +79,37 @@ static struct wait_view wait_view_of(const struct engine *eng, const struct wait
     return view;
 }
 
+/* Nobody is ahead of an AWAIT: all go on together. */
+static struct wait_view await_view_of(const struct engine *eng,
+                                      const struct pending_request *c)
+{
+    return (struct wait_view){ .name = lock_name(c->lock),
+                               .waiter = await_info_of(eng, c) };
+}
+
 void survey_waits(const struct engine *eng, size_t count, wait_view_fn *fn, void *ctx)
 {
-    struct list *it;
+    const struct list *locks = eng->waiters.next;
+    const struct list *awaits = eng->latch_watches.followers.next;
 
-    LIST_FOREACH(it, &eng->waiters)
-    {
-        const struct waiter *w = container_of(it, struct waiter, in_all);
+    for (; count > 0; count--) {
+        const struct waiter *w =
+            locks == &eng->waiters ? NULL : container_of(locks, struct waiter, in_all);
+        const struct pending_request *c =
+            awaits == &eng->latch_watches.followers
+                ? NULL
+                : container_of(awaits, struct pending_request, in_all);
         struct wait_view view;
 
-        if (count-- == 0) {
+        if (w != NULL && (c == NULL || w->began <= c->asked)) {
+            view = wait_view_of(eng, w, ahead_of(w));
+            locks = locks->next;
+        } else if (c != NULL) {
+            view = await_view_of(eng, c);
+            awaits = awaits->next;
+        } else {
             break;
         }
-        view = wait_view_of(eng, w, ahead_of(w));
         fn(ctx, &view);
     }
 }
@@ -117,6 +137,27 @@ void survey_holds_of(const struct engine *eng, struct span name, size_t count,
     }
 }
 
+static void survey_awaits_of(const struct engine *eng, const struct lock *lock,
+                             size_t count, wait_view_fn *fn, void *ctx)
+{
+    const struct latch_watch *watch = lock->activity->latch_watch;
+    struct list *it;
+
+    if (watch == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &watch->watch.followers)
+    {
+        struct wait_view view =
+            await_view_of(eng, container_of(it, struct pending_request, in_waiting));
+
+        if (count-- == 0) {
+            break;
+        }
+        fn(ctx, &view);
+    }
+}
+
 void survey_waits_of(const struct engine *eng, struct span name, size_t count,
                      wait_view_fn *fn, void *ctx)
 {
@@ -137,15 +178,15 @@ void survey_waits_of(const struct engine *eng, struct span name, size_t count,
         view = wait_view_of(eng, container_of(it, struct waiter, in_queue), ahead++);
         fn(ctx, &view);
     }
+    survey_awaits_of(eng, lock, count - ahead, fn, ctx);
 }
 
 /* --- names ------------------------------------------------------------ */
 
 /* Since when somebody waits who stands in front. With priorities that need not be the
- * head. */
-static uint64_t first_began(const struct lock *lock)
+ * head. `began`: since when somebody awaits a latch of that name. */
+static uint64_t first_began(const struct lock *lock, uint64_t began)
 {
-    uint64_t began = lock_head(lock)->began;
     size_t left = lock->activity->marks == NULL ? 1 : SURVEY_AHEAD_MAX;
     struct list *it;
 
@@ -161,21 +202,32 @@ static uint64_t first_began(const struct lock *lock)
     return began;
 }
 
+/* Since when somebody awaits a latch of that name; now: nobody does. */
+static uint64_t first_awaited(const struct engine *eng, const struct lock *lock)
+{
+    const struct latch_watch *watch = lock->activity->latch_watch;
+    const struct list *first =
+        watch == NULL ? NULL : list_first(&watch->watch.followers);
+
+    return first == NULL
+               ? eng->now
+               : container_of(first, struct pending_request, in_waiting)->asked;
+}
+
 static struct name_view view_name(const struct engine *eng, const struct lock *lock)
 {
     const struct hold *h = lock_hold(lock);
-    const struct waiter *head = lock_head(lock);
+    size_t awaits = latch_watch_waiting(lock);
     struct name_view view = { .name = lock_name(lock),
                               .holds = lock->hold_count,
-                              .waiting = lock->activity->waiting,
+                              .waiting = lock->activity->waiting + awaits,
+                              .is_latch = awaits > 0,
                               .lent = lock->activity->loan != NULL };
 
     if (h != NULL) {
         view.newest = view_of(eng, h);
     }
-    if (head != NULL) {
-        view.longest_wait_ms = eng->now - first_began(lock);
-    }
+    view.longest_wait_ms = eng->now - first_began(lock, first_awaited(eng, lock));
     return view;
 }
 
@@ -205,7 +257,7 @@ bool survey_name(const struct engine *eng, struct span name, struct name_view *r
 {
     const struct lock *lock = lock_find(eng, name);
 
-    if (lock == NULL || !lock_in_use(lock)) {
+    if (lock == NULL || !lock_is_listed(lock)) {
         return false;
     }
     *ret = view_name(eng, lock);

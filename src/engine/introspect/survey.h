@@ -1,5 +1,5 @@
-/* survey: who holds and who waits, for the status page. A survey reads the engine and
- * changes nothing, and the engine stores nothing for it.
+/* survey: who holds and who waits, also for a latch, for the status page. A survey
+ * reads the engine and changes nothing, and the engine stores nothing for it.
  *
  * Holds are listed oldest first and waits longest first, at the cost of the rows that
  * are listed. To find the names with the most waiters, all names have to be visited, a
@@ -49,6 +49,7 @@ struct name_view {
     struct span name;
     size_t holds;
     size_t waiting;
+    bool is_latch;            /* they wait for a latch, which nobody holds */
     struct hold_view newest;  /* the newest hold, if there are holds */
     uint64_t longest_wait_ms; /* of the first SURVEY_AHEAD_MAX */
     bool lent;                /* Redis has lent the name to this daemon */

@@ -204,16 +204,8 @@ void latch_watches_distrust(struct engine *eng)
 size_t latch_watch_waiting(const struct lock *lock)
 {
     const struct latch_watch *w = lock->activity->latch_watch;
-    const struct list *it;
-    size_t count = 0;
 
-    if (w != NULL) {
-        LIST_FOREACH(it, &w->watch.followers)
-        {
-            count++;
-        }
-    }
-    return count;
+    return w == NULL ? 0 : w->watch.follower_count;
 }
 
 void latch_watch_step(struct engine *eng, struct lock *lock)

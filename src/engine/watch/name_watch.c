@@ -7,6 +7,12 @@
 #include "engine/lock/lock.h"
 #include "engine/session.h"
 
+void watch_set_init(struct watch_set *set)
+{
+    list_init(&set->list);
+    list_init(&set->followers);
+}
+
 void name_watch_init(struct engine *eng, struct name_watch *w,
                      const struct watch_kind *kind, struct watch_set *set,
                      struct lock *lock)
@@ -137,8 +143,10 @@ void name_watch_follow(struct engine *eng, struct name_watch *w,
     c->watch = w;
     c->asked_op = eng->next_op;
     c->wait_until = has_end ? eng->now + wait_ms : UINT64_MAX;
+    w->follower_count++;
     w->set->follower_count++;
     list_append(&w->followers, &c->in_waiting);
+    list_append(&w->set->followers, &c->in_all);
     w->is_due = true;
     if (c->wait_until == UINT64_MAX) {
         timer_stop(eng, &c->timer);

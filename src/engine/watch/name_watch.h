@@ -49,6 +49,7 @@ struct watch_kind {
 /* The watches of one kind. */
 struct watch_set {
     struct list list;
+    struct list followers; /* of all of them, first come first */
     size_t count;
     size_t follower_count;
 };
@@ -58,8 +59,9 @@ struct name_watch {
     struct watch_set *set;
     struct list in_set;
     struct lock *lock;
-    struct list followers; /* pending_request.in_waiting */
-    struct timer timer;    /* the next look */
+    struct list followers; /* pending_request.in_waiting, first come first */
+    size_t follower_count;
+    struct timer timer; /* the next look */
     struct inflight_op *look;
     uint64_t known_op;   /* the look that what is known is from */
     uint64_t not_before; /* no look before this, as Redis refused one */
@@ -67,6 +69,7 @@ struct name_watch {
     bool is_due;         /* something may have changed since `look` was sent */
 };
 
+void watch_set_init(struct watch_set *set);
 void name_watch_init(struct engine *eng, struct name_watch *w,
                      const struct watch_kind *kind, struct watch_set *set,
                      struct lock *lock);

@@ -88,6 +88,75 @@ START_TEST(all_who_wait_go_on_when_the_last_one_has_counted)
     stand_down_two();
 }
 
+static void expect_field(const struct value *map, const char *key, const char *text)
+{
+    for (size_t i = 0; i + 1 < map->count; i += 2) {
+        if (strcmp(map->items[i].text, key) == 0) {
+            ck_assert_str_eq(map->items[i + 1].text, text);
+            return;
+        }
+    }
+    ck_abort_msg("there is no %s", key);
+}
+
+/* As many names as LOCKS lists; the first of them is the latch. */
+static size_t count_listed(struct client *c)
+{
+    struct value v = ask(c, "LOCKS");
+    size_t count = v.items[1].count;
+
+    if (count > 0) {
+        ck_assert_str_eq(v.items[1].items[0].text, "gate");
+    }
+    value_fini(&v);
+    return count;
+}
+
+START_TEST(who_waits_for_a_latch_is_shown_to_operators_and_the_latch_with_them)
+{
+    struct value v;
+
+    stand_up_two(NULL, NULL);
+    ck_assert_int_eq(ask_int(near, "LATCH SET gate 1"), 1);
+    ck_assert_uint_eq(count_listed(other), 0); /* nobody holds a latch */
+    client_send(near, "LATCH AWAIT gate WAIT 60000");
+    await_awaits(other, 1);
+    ck_assert_uint_eq(count_listed(other), 1);
+    v = ask(other, "WAITERS gate");
+    ck_assert_uint_eq(v.count, 1);
+    expect_field(&v.items[0], "kind", "latch");
+    expect_field(&v.items[0], "owner", "");
+    value_fini(&v);
+    v = ask(other, "LOCKS TOP 5");
+    ck_assert_uint_eq(v.count, 1);
+    expect_field(&v.items[0], "name", "gate");
+    ck_assert_str_eq(v.items[0].items[10].text, "latch");
+    ck_assert_int_eq(v.items[0].items[11].integer, 1);
+    value_fini(&v);
+    ask_error(other, "WRONGTYPE", "LOCKINFO gate");
+    ck_assert_int_eq(ask_int(other, "LATCH COUNT gate"), 0);
+    ck_assert_int_eq(client_read_int(near), 1);
+    ck_assert_uint_eq(count_listed(other), 0);
+    v = ask(other, "WAITERS gate");
+    ck_assert_uint_eq(v.count, 0);
+    value_fini(&v);
+    stand_down_two();
+}
+
+/* As for locks: the names of others are not for everybody, except in LOCKS, which is
+ * Redis's SCAN. */
+START_TEST(waiters_of_a_latch_are_shown_to_those_who_may_read_its_name)
+{
+    stand_up_two(NULL, NULL);
+    ask_ok(other, "ACL SETUSER ann on >secret ~ann:* +@all");
+    ck_assert_int_eq(ask_int(near, "LATCH SET gate 1"), 1);
+    ask_ok(near, "AUTH ann secret");
+    ask_error(near, "NOPERM", "WAITERS gate");
+    ask_error(near, "NOPERM", "LATCH INFO gate");
+    ask_error(near, "NOPERM", "LATCH AWAIT gate");
+    stand_down_two();
+}
+
 START_TEST(an_id_counts_once_through_whichever_daemon)
 {
     stand_up_two(NULL, NULL);

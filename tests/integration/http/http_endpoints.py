@@ -261,6 +261,28 @@ def a_name_that_rests_is_held_by_nobody():
         wait_for(lambda: stand.status()["now"]["resting"] == 0, "it rests on")
 
 
+def who_awaits_a_latch_is_shown_as_a_waiter_and_the_latch_as_held_by_nobody():
+    with HttpStand(BINARY) as stand, stand.client() as asker, stand.client() as waiter:
+        stand.tell(asker, "LATCH", "SET", "gate", 1)
+        assert stand.name(b"gate")["latch"] is False
+        waiter.sendall(words("LATCH", "AWAIT", "gate", "WAIT", 600000))
+        wait_for(lambda: stand.status()["now"]["awaits"] == 1, "nobody waits")
+        status = stand.status()
+        assert status["now"]["waiting"] == status["now"]["held"] == 0, status["now"]
+        assert [(w["name"], w["kind"], w["owner"], w["held_by"], w["ahead"])
+                for w in status["waits"]] == [("gate", "latch", "", "", 0)], status["waits"]
+        host, port = waiter.getsockname()
+        assert status["waits"][0]["from"] == f"{host}:{port}", status["waits"]
+        assert [(n["name"], n["waiting"], n["latch"]) for n in status["crowded"]] == [
+            ("gate", 1, True)], status["crowded"]
+        gate = stand.name(b"gate")
+        assert (gate["latch"], gate["waiting"], gate["holds"], len(gate["waits"])) == (
+            True, 1, 0, 1), gate
+        assert found_by(stand, "ate") == ["gate"]
+        stand.tell(asker, "LATCH", "COUNT", "gate")
+        wait_for(lambda: stand.status()["waits"] == [], "it waits on")
+
+
 def what_was_lost_is_told_with_who_when_and_why():
     with HttpStand(BINARY, "--watchdog-timeout", "600ms", "--redis-timeout", "200ms") as stand, \
             stand.client() as client, stand.client() as admin:
@@ -507,6 +529,7 @@ CASES = [
     the_status_tells_who_holds_and_who_waits_and_why,
     what_is_granted_from_memory_is_marked,
     a_name_that_rests_is_held_by_nobody,
+    who_awaits_a_latch_is_shown_as_a_waiter_and_the_latch_as_held_by_nobody,
     what_was_lost_is_told_with_who_when_and_why,
     a_search_finds_every_name_with_the_text_and_no_other,
     one_name_is_told_with_holders_waiters_and_losses,

@@ -130,6 +130,23 @@ def the_page_says_how_many_permits_somebody_has_and_wants():
         assert page.cells["waits", "Who"][0].startswith("anonymous2 permits"), page.cells
 
 
+def the_page_says_who_waits_for_a_latch():
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            Browser() as browser:
+        stand.tell(a, "LATCH", "SET", "gate", 1)
+        b.sendall(words("LATCH", "AWAIT", "gate"))
+        wait_for(lambda: stand.status()["now"]["awaits"] == 1, "nobody waits")
+        page = look(stand)
+        assert page.cells["waits", "Who"][0].startswith("anonymouslatch"), page.cells
+        assert page.cells["waits", "Why"] == ["the latch is not open"], page.cells
+        assert page.cells["crowded", "Held by"] == ["nobodylatchuntil it is open"], page.cells
+        assert page.texts["waits-lead"] == "All who wait, by how long they have.", page.texts
+        browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/#name=gate")
+        wait_for(lambda: text_of(browser, "name-lead") == "A latch: nobody holds it.", "no latch")
+        assert text_of(browser, "name-free").endswith("latchctl why gate")
+        assert text_of(browser, "queue-lead").endswith("they go on together.")
+
+
 def the_page_says_what_is_wrong():
     with HttpStand(BINARY, "--redis-timeout", "300ms") as stand, stand.client() as client:
         stand.tell(client, "LOCK", "job")
@@ -302,6 +319,7 @@ def pause_stops_the_asking():
 CASES = [
     the_page_shows_names_as_they_are_and_nothing_else,
     the_page_says_how_many_permits_somebody_has_and_wants,
+    the_page_says_who_waits_for_a_latch,
     the_page_says_what_is_wrong,
     the_page_says_what_was_lost_and_why,
     the_view_of_a_name_is_reached_by_keys_and_is_exact,

@@ -200,7 +200,7 @@ void engine_waiters(struct engine *l, struct span name, size_t count,
     struct waiter_info first = {
         KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1, false, 0, 9
     };
-    struct waiter_info second = { KIND_PLAIN, SPAN(""), 10, 90, 0, true, 0, 0 };
+    struct waiter_info second = { KIND_LATCH, SPAN(""), 10, 90, 0, true, 0, 0 };
 
     fn(ctx, &first);
     if (count > 1) {
@@ -218,7 +218,7 @@ static const struct name_view NAMES[] = {
                   .conn = 4,
                   .lease = LEASE_FIXED } },
     { .name = { "free", 4 } },
-    { .name = { "hot", 3 }, .waiting = 2, .longest_wait_ms = 5 },
+    { .name = { "hot", 3 }, .waiting = 2, .longest_wait_ms = 5, .is_latch = true },
 };
 
 void survey_waits(const struct engine *l, size_t count, wait_view_fn *fn, void *ctx)

@@ -360,12 +360,15 @@ START_TEST(the_top_is_the_hottest_first_each_once)
         "$6\r\nholder\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
         "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ntoken\r\n:7\r\n"
         "$6\r\nclient\r\n:4\r\n$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
-        "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:0\r\n";
+        "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:0\r\n"
+        "$5\r\nlatch\r\n:0\r\n";
+    static const char LATCH[] = "$5\r\nlatch\r\n:1\r\n";
     char both[1024];
 
-    (void)snprintf(both, sizeof(both), "*2\r\n*10\r\n%s$-1\r\n*10\r\n%s", HOT, COLD);
+    (void)snprintf(both, sizeof(both), "*2\r\n*12\r\n%s$-1\r\n%s*12\r\n%s", HOT, LATCH,
+                   COLD);
     ck_assert_str_eq(fake_run(me, "LOCKS TOP 2"), both);
-    (void)snprintf(both, sizeof(both), "*1\r\n%%5\r\n%s_\r\n", HOT);
+    (void)snprintf(both, sizeof(both), "*1\r\n%%6\r\n%s_\r\n%s", HOT, LATCH);
     (void)fake_run(me, "HELLO 3");
     ck_assert_str_eq(fake_run(me, "LOCKS TOP 1"), both);
 }

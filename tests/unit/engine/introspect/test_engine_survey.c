@@ -298,6 +298,111 @@ START_TEST(a_name_takes_memory_with_every_waiter)
                       (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     }
 }
+/* Waits for a latch of that name, which is set. */
+static void await_latch(uint64_t conn, const char *name, uint64_t wait_ms)
+{
+    engine_latch(e.engine, &(struct latch_req){ .word = LATCH_AWAITS,
+                                                .from = { conn, 100 + conn },
+                                                .name = span_str(name),
+                                                .has_wait = wait_ms != 0,
+                                                .wait_ms = wait_ms });
+    fixture_collect(&e);
+    while (e.op_count > 0) {
+        fixture_gives(
+            &e, OP_LATCH,
+            (struct op_result){
+                .status = OP_OK,
+                .latch = { .state = LATCH_SET, .generation = 5, .value = 1 } });
+    }
+}
+
+static void tell_await(void *ctx, const struct wait_view *v)
+{
+    size_t at = strlen(told);
+
+    ck_assert_uint_eq(v->ahead, 0);
+    ck_assert_uint_eq(v->held_by.len, 0);
+    (void)snprintf(told + at, sizeof(told) - at, "%s%.*s by %llu for %d, ",
+                   v->waiter.kind == KIND_LATCH ? "latch " : "", (int)v->name.len,
+                   v->name.ptr, (unsigned long long)v->waiter.conn,
+                   (int)v->waiter.waited_ms);
+}
+
+START_TEST(who_awaits_a_latch_is_told_among_the_waits_by_how_long)
+{
+    await_latch(1, "gate", 0);
+    fixture_pass(&e, 5);
+    wait_for_job(2, FOREVER);
+    fixture_pass(&e, 5);
+    await_latch(3, "door", 0);
+    await_latch(4, "gate", 0);
+    survey_waits(e.engine, 9, tell_await, NULL);
+    ck_assert_str_eq(told,
+                     "latch gate by 1 for 10, job by 2 for 5, latch door by 3 for 0, "
+                     "latch gate by 4 for 0, ");
+    told[0] = '\0';
+    survey_waits(e.engine, 3, tell_await, NULL);
+    ck_assert_str_eq(told,
+                     "latch gate by 1 for 10, job by 2 for 5, latch door by 3 for 0, ");
+    told[0] = '\0';
+    survey_waits_of(e.engine, SPAN("gate"), 9, tell_await, NULL);
+    ck_assert_str_eq(told, "latch gate by 1 for 10, latch gate by 4 for 0, ");
+    told[0] = '\0';
+    survey_waits_of(e.engine, SPAN("gate"), 1, tell_await, NULL);
+    ck_assert_str_eq(told, "latch gate by 1 for 10, ");
+    fixture_close(&e, 1);
+    told[0] = '\0';
+    survey_waits_of(e.engine, SPAN("gate"), 9, tell_await, NULL);
+    ck_assert_str_eq(told, "latch gate by 4 for 0, ");
+}
+
+START_TEST(a_latch_is_a_name_that_is_waited_for_while_somebody_does)
+{
+    struct counted c = { 0 };
+    struct name_view v;
+
+    await_latch(1, "gate", 0);
+    fixture_pass(&e, 7);
+    await_latch(2, "gate", 0);
+    ck_assert_uint_eq(survey_names(e.engine, 0, 100, count_name, &c), 0);
+    ck_assert_uint_eq(c.names, 1);
+    ck_assert_uint_eq(c.waiting, 2);
+    ck_assert(survey_name(e.engine, SPAN("gate"), &v));
+    ck_assert(v.is_latch);
+    ck_assert_uint_eq(v.holds, 0);
+    ck_assert_uint_eq(v.longest_wait_ms, 7);
+    fixture_close(&e, 1);
+    fixture_close(&e, 2);
+    ck_assert(!survey_name(e.engine, SPAN("gate"), &v));
+    (void)fixture_grant(&e, 3, "job", FOREVER, 100);
+    ck_assert(survey_name(e.engine, SPAN("job"), &v));
+    ck_assert(!v.is_latch);
+}
+
+static void tell_waiter(void *ctx, const struct waiter_info *w)
+{
+    size_t at = strlen(told);
+
+    ck_assert_int_eq(w->kind, KIND_LATCH);
+    ck_assert_uint_eq(w->owner.len, 0);
+    (void)snprintf(told + at, sizeof(told) - at, "%llu for %d left %lld, ",
+                   (unsigned long long)w->conn, (int)w->waited_ms,
+                   (long long)w->left_ms);
+}
+
+START_TEST(the_waiters_of_a_latch_are_listed_in_the_order_in_which_they_came)
+{
+    await_latch(1, "gate", 0);
+    fixture_pass(&e, 5);
+    await_latch(2, "gate", 1000);
+    fixture_pass(&e, 5);
+    engine_waiters(e.engine, SPAN("gate"), 9, tell_waiter, NULL);
+    ck_assert_str_eq(told, "1 for 10 left -1, 2 for 5 left 995, ");
+    told[0] = '\0';
+    engine_waiters(e.engine, SPAN("gate"), 1, tell_waiter, NULL);
+    ck_assert_str_eq(told, "1 for 10 left -1, ");
+}
+
 START_TEST(a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way)
 {
     wait_for_job(2, FOREVER);
