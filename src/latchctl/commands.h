@@ -11,7 +11,7 @@ int ctl_why(struct options *o);
 int ctl_ls(struct options *o);
 int ctl_latch(struct options *o);
 /* What LOCKINFO says of the name. NULL: an error was printed, or what is to be said of
- * a latch of that name, and then *ret_code is 0. */
+ * a latch of that name; *ret_code is set then. */
 redisReply *latch_or_lockinfo(struct link *l, const char *name, int *ret_code);
 int ctl_leader(struct options *o);
 int ctl_force(struct options *o);

@@ -4,6 +4,7 @@
 #include "latchctl/commands.h"
 #include "latchctl/patient.h"
 #include "latchctl/show.h"
+#include "latchctl/why_waiters.h"
 #include "util/clock.h"
 
 #include <inttypes.h>
@@ -170,11 +171,13 @@ int ctl_latch(struct options *o)
     return code;
 }
 
-/* Prints what is to be said of the name if it is a latch that is set; else false. */
-static bool explain_latch(struct link *l, const char *name)
+/* Prints what is to be said of the name if it is a latch that is set; else false.
+ * *ret_code is latchctl's exit code. */
+static bool explain_latch(struct link *l, const char *name, int *ret_code)
 {
     redisReply *info = ask_quietly(l, (const char *[]){ "LATCH", "INFO", name, NULL });
     bool is_set = span_eq(reply_text(reply_get(info, "state")), SPAN("set"));
+    uint64_t waiting = reply_number(reply_get(info, "waiting"));
     struct buf out = { 0 };
 
     if (is_set) {
@@ -182,12 +185,16 @@ static bool explain_latch(struct link *l, const char *name)
         buf_printf(&out,
                    " is a latch: nobody holds it\n"
                    "  %" PRIu64 " to count until it is open\n"
-                   "  %" PRIu64 " waiting for that at this latchd\n"
-                   "To count for whoever does not, or to end the waits: latchctl latch "
-                   "NAME count, or delete\n",
-                   reply_number(reply_get(info, "left")),
-                   reply_number(reply_get(info, "waiting")));
-        (void)fwrite(buf_ptr(&out), 1, buf_len(&out), stdout);
+                   "  %" PRIu64 " waiting for that at this latchd%s\n",
+                   reply_number(reply_get(info, "left")), waiting,
+                   waiting == 0 ? "" : ":");
+        if (waiting == 0 || list_waiters(l, &out, name, waiting)) {
+            buf_add_str(&out,
+                        "To count for whoever does not, or to end the waits: latchctl "
+                        "latch NAME count, or delete\n");
+            (void)fwrite(buf_ptr(&out), 1, buf_len(&out), stdout);
+            *ret_code = 0;
+        }
     }
     buf_reset(&out);
     freeReplyObject(info);
@@ -199,9 +206,7 @@ redisReply *latch_or_lockinfo(struct link *l, const char *name, int *ret_code)
     const char *const words[] = { "LOCKINFO", name, NULL };
     redisReply *info = ask_quietly(l, words);
 
-    if (info == NULL && explain_latch(l, name)) {
-        *ret_code = 0;
-    } else if (info == NULL) {
+    if (info == NULL && !explain_latch(l, name, ret_code)) {
         info = ask_daemon(l, words);
     }
     return info;

@@ -41,6 +41,7 @@ void sample_read(struct sample *s, uint64_t now_ms, const redisReply *info,
         [SAMPLE_NAMES] = "locks",
         [SAMPLE_HOLDS] = "holds",
         [SAMPLE_WAITERS] = "waiters",
+        [SAMPLE_AWAITS] = "awaits",
         [SAMPLE_CLIENTS] = "connected_clients",
         [SAMPLE_UPTIME] = "uptime_in_seconds",
         [SAMPLE_ROUND_TRIP_US] = "redis_round_trip_us",
@@ -105,8 +106,8 @@ static void write_head(const struct sample *s, const struct sample *before,
     buf_printf(out,
                "names %" PRIu64 "  held %" PRIu64 "  waiting %" PRIu64
                "  connections %" PRIu64 "  lost %" PRIu64,
-               n[SAMPLE_NAMES], n[SAMPLE_HOLDS], n[SAMPLE_WAITERS], n[SAMPLE_CLIENTS],
-               n[SAMPLE_LOST]);
+               n[SAMPLE_NAMES], n[SAMPLE_HOLDS], n[SAMPLE_WAITERS] + n[SAMPLE_AWAITS],
+               n[SAMPLE_CLIENTS], n[SAMPLE_LOST]);
     if (lost != 0) {
         buf_printf(out, " (%" PRIu64 " JUST NOW)", lost);
     }
@@ -200,6 +201,8 @@ static void write_row(const redisReply *row, size_t columns, struct buf *out)
         add_text_cell(out, text, OWNER_WIDTH, false);
     } else if (span_starts(owner, SPAN(LATCHD_REST_OWNER_PREFIX))) {
         add_text_cell(out, "nobody: it rests", OWNER_WIDTH, false);
+    } else if (reply_number(reply_get(row, "latch")) == 1) {
+        add_text_cell(out, "nobody: a latch", OWNER_WIDTH, false);
     } else {
         add_bytes_cell(out, owner, OWNER_WIDTH);
     }

@@ -3,16 +3,14 @@
 #include "latchctl/ask.h"
 #include "latchctl/commands.h"
 #include "latchctl/show.h"
+#include "latchctl/why_waiters.h"
 #include "util/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WAITERS_COUNT "100"
-
 enum {
-    NUMBER_MAX = 24,
     /* A token is the time of the grant by Redis's clock, unless an earlier token was
      * greater. */
     TOKEN_EARLIEST_S = 1500000000,
@@ -33,32 +31,6 @@ static bool is_word(const redisReply *reply, const char *word)
 static bool is_semaphore(const redisReply *about)
 {
     return is_word(reply_get(about, "kind"), "permits");
-}
-
-/* --- clients ---------------------------------------------------------- */
-
-static void add_client(struct why *w, const redisReply *client)
-{
-    char id[NUMBER_MAX];
-    redisReply *list;
-    struct span line;
-
-    if (!reply_has_number(client)) {
-        return;
-    }
-    (void)snprintf(id, sizeof(id), "%" PRIu64, reply_number(client));
-    buf_printf(&w->out, ", connection %s", id);
-    list = ask_quietly(&w->link, (const char *[]){ "CLIENT", "LIST", "ID", id, NULL });
-    line = reply_text(list);
-    if (line_get(line, "addr").len != 0) {
-        buf_add_str(&w->out, " from ");
-        show_bytes(&w->out, line_get(line, "addr"), 0);
-    }
-    if (line_get(line, "name").len != 0) {
-        buf_add_str(&w->out, ", named ");
-        show_bytes(&w->out, line_get(line, "name"), 0);
-    }
-    freeReplyObject(list);
 }
 
 /* --- holders ---------------------------------------------------------- */
@@ -128,7 +100,7 @@ static void add_holder(struct why *w, const redisReply *info, const redisReply *
     } else if (count > 1) {
         buf_printf(&w->out, ", %" PRIu64 " times", count);
     }
-    add_client(w, reply_get(hold, "client"));
+    describe_client(&w->link, &w->out, reply_get(hold, "client"));
     buf_add_str(&w->out, "\n");
     if (reply_text(reply_get(hold, "data")).len != 0) {
         buf_add_str(&w->out, "    says of itself: ");
@@ -217,63 +189,19 @@ static void add_holders(struct why *w, const redisReply *info)
 
 /* --- waiters ---------------------------------------------------------- */
 
-static void add_waiter(struct why *w, const redisReply *waiter, size_t place)
-{
-    const redisReply *left = reply_get(waiter, "left");
-    struct span kind = reply_text(reply_get(waiter, "kind"));
-
-    buf_printf(&w->out, "  %zu. ", place);
-    show_owner(&w->out, reply_text(reply_get(waiter, "owner")));
-    buf_add_str(&w->out, ", ");
-    show_bytes(&w->out, kind, 0);
-    if (reply_number(reply_get(waiter, "local")) == 1) {
-        buf_add_str(&w->out, ", local");
-    }
-    if (reply_number(reply_get(waiter, "priority")) != 0) {
-        buf_printf(&w->out, ", priority %" PRIu64,
-                   reply_number(reply_get(waiter, "priority")));
-    }
-    buf_add_str(&w->out, ", for ");
-    show_ms(&w->out, reply_number(reply_get(waiter, "waited")));
-    if (reply_has_number(left)) {
-        buf_add_str(&w->out, ", waits for another ");
-        show_ms(&w->out, reply_number(left));
-    } else {
-        buf_add_str(&w->out, ", waits for ever");
-    }
-    if (reply_has_number(reply_get(waiter, "client"))) {
-        add_client(w, reply_get(waiter, "client"));
-    } else {
-        buf_add_str(&w->out, ", its place is kept until it asks again");
-    }
-    buf_add_str(&w->out, "\n");
-}
-
 static bool add_waiters(struct why *w, const redisReply *info)
 {
     uint64_t waiting = reply_number(reply_get(info, "waiting"));
     const redisReply *queue = reply_get(info, "queue");
-    redisReply *waiters;
 
     if (waiting == 0) {
         buf_add_str(&w->out, "Nobody waits for it here.\n");
     } else {
-        waiters =
-            ask_daemon(&w->link, (const char *[]){ "WAITERS", w->options->name, "COUNT",
-                                                   WAITERS_COUNT, NULL });
-        if (waiters == NULL) {
-            return false;
-        }
         buf_printf(&w->out, "%" PRIu64 " wait%s for it here, in this order:\n", waiting,
                    waiting == 1 ? "s" : "");
-        for (size_t i = 0; i < reply_count(waiters); i++) {
-            add_waiter(w, reply_at(waiters, i), i + 1);
+        if (!list_waiters(&w->link, &w->out, w->options->name, waiting)) {
+            return false;
         }
-        if (waiting > reply_count(waiters)) {
-            buf_printf(&w->out, "  and %" PRIu64 " more\n",
-                       waiting - reply_count(waiters));
-        }
-        freeReplyObject(waiters);
     }
     if (reply_count(queue) > 0) {
         buf_printf(&w->out,
