@@ -7,6 +7,7 @@ of there.
 import contextlib
 import functools
 import pathlib
+import select
 import shutil
 import signal
 import sys
@@ -18,7 +19,8 @@ sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Certs, Skip, run, tap
 from children import Child, until
-from sentinels import NAME, Sentinels
+from faults import Network
+from sentinels import NAME, REDIS_FROM, Sentinels
 from servers import PORTS, Latchd, Rack
 
 BACK_S = 2  # from +switch-master to grants
@@ -36,14 +38,16 @@ class TooLate(AssertionError):
     """What was to be seen could not be seen any more: neither right nor wrong."""
 
 
-def in_calm(case):
+def in_calm(case, networked=False):
     """On a machine that is too busy, Sentinels may take a master for dead that is only
-    slow, or correct what a case was about to look at: then it is tried again."""
+    slow, or correct what a case was about to look at: then it is tried again. Networked:
+    everybody reaches everybody through sentinels.network."""
     @functools.wraps(case)
     def tried():
         for again in (True, True, False):
             with stage() as here:
-                sentinels = Sentinels(here)
+                network = here.keep(Network(here.folder)) if networked else None
+                sentinels = Sentinels(here, network)
                 try:
                     return case(here, sentinels)
                 except (AssertionError, TimeoutError) as error:
@@ -197,6 +201,62 @@ def passwords_are_used_on_both_through_a_failover(here, sentinels):
     assert "of&sentinels" not in daemon.log.read_text()
 
 
+def left_of_the_gate(daemon):
+    """What is to be counted, or None while Redis cannot be asked."""
+    with daemon.wire() as wire:
+        try:
+            said = wire.ask("LATCH", "INFO", "gate")
+        except Exception:  # pylint: disable=broad-exception-caught
+            return None
+    about = dict(zip(said[::2], said[1::2]))
+    assert about["state"] == "set", said
+    return about["left"]
+
+
+def is_silent(wire):
+    return not select.select([wire.socket], [], [], 0)[0]
+
+
+@functools.partial(in_calm, networked=True)
+def a_latch_has_its_counts_again_after_a_failover_that_lost_them(here, sentinels):
+    """Two of three counts are on no server but the master that dies. Who waits, through
+    either daemon, goes on once, when the last part is counted and not before."""
+    daemons = [here.keep(Latchd(PROGRAM, here.folder, label, sentinels.url,
+                                "--redis-timeout", "1s")).ready() for label in "ab"]
+    parts = [f"part-{i}-of-the-gate" for i in range(4)]
+    with contextlib.ExitStack() as stack:
+        a, b = (stack.enter_context(daemon.wire()) for daemon in daemons)
+        waiters = [stack.enter_context(daemon.wire()) for daemon in 2 * daemons]
+        assert a.ask("LATCH", "SET", "gate", len(parts)) == 1
+        for waiter in waiters:
+            waiter.send("LATCH", "AWAIT", "gate")
+        for daemon in daemons:
+            until(lambda daemon=daemon: daemon.info("awaits") == "2", "they wait")
+        assert a.ask("LATCH", "COUNT", "gate", "ID", parts[0]) == 3
+        replicas = sentinels.servers[1:]
+        until(lambda: all(r.ask("GET", "gate") == "3" for r in replicas), "it is replicated")
+        sentinels.network.between(REDIS_FROM, sentinels.master.port, "hold")
+        assert a.ask("LATCH", "COUNT", "gate", "ID", parts[1]) == 2
+        assert b.ask("LATCH", "COUNT", "gate", "ID", parts[2]) == 1
+        assert [r.ask("GET", "gate") for r in replicas] == ["3", "3"]
+        sentinels.master.kill()
+        sentinels.switched()
+        for daemon in daemons:
+            until(lambda daemon=daemon: daemon.info("redis_switches") == "1", "it follows")
+            until(lambda daemon=daemon: left_of_the_gate(daemon) == 1, "both are counted again")
+        assert all(is_silent(waiter) for waiter in waiters)
+        assert b.ask("LATCH", "COUNT", "gate", "ID", parts[1]) == 1
+        assert sentinels.master.ask("GET", "gate") == "1"
+        assert all(is_silent(waiter) for waiter in waiters)
+        assert b.ask("LATCH", "COUNT", "gate", "ID", parts[3]) == 0
+        for waiter in waiters:
+            assert waiter.reply() == 1
+            assert waiter.ask("PING") == "PONG"  # and nothing was said before that
+        for daemon in daemons:
+            assert daemon.info("awaits") == "0"
+        assert a.ask("LATCH", "COUNT", "gate", "ID", parts[2]) == 0
+
+
 def failed_over(wire):
     """-NOGOODSLAVE and so on, until the Sentinel has seen all with their passwords."""
     try:
@@ -241,6 +301,7 @@ CASES = [
     a_killed_master_is_replaced_while_somebody_waits,
     a_stopped_master_that_goes_on_is_not_written_to,
     passwords_are_used_on_both_through_a_failover,
+    a_latch_has_its_counts_again_after_a_failover_that_lost_them,
     without_any_sentinel_it_waits_and_says_so,
     tls_is_used_to_all_of_them,
 ]
