@@ -11,7 +11,9 @@
 enum { ROUNDS_MAX = 101 };
 
 enum figure {
-    FIGURE_RATE, /* pairs of LOCK and UNLOCK, or hand-overs, per second */
+    /* pairs of LOCK and UNLOCK, hand-overs, or a latch's counts or openings, per second
+     */
+    FIGURE_RATE,
     FIGURE_P50, /* us from LOCK to its grant; one name: from UNLOCK to the next grant */
     FIGURE_P99,
     FIGURE_P999,

@@ -123,6 +123,19 @@ static void judge_local(FILE *file)
           figure("one name, LOCAL, 1,000", "latchd", FIGURE_P99) / ping, '<', 3);
 }
 
+static void judge_latches(FILE *file)
+{
+    double ping = figure("PING, in turns with latches", "PING", FIGURE_P50);
+    double opening = figure("latch opens, 100", "latchd", FIGURE_P50);
+
+    judge(file, "latch: counts, against Redisson's, which know no ID", "x",
+          times("latch counts", "Redisson's"), '>', 0.5);
+    judge(file, "latch: p50 opening, 100 waiters, against Redisson's", "x",
+          figure("latch opens, 100", "Redisson's", FIGURE_P50) / opening, '>', 2);
+    judge(file, "latch: p50 opening, 100 waiters, in PINGs", "", opening / ping, '<',
+          100);
+}
+
 void results_judge(FILE *file)
 {
     double trip = figure("round trip, in turns with 1,000", "SET NX", FIGURE_P50);
@@ -174,6 +187,7 @@ void results_judge(FILE *file)
           times("semaphore of 10, 100", "Redisson"), '>', 10);
     judge(file, "script calls for a hand-over of permits", "",
           figure("semaphore of 10, 100", "latchd", FIGURE_SCRIPTS), '<', 1.05);
+    judge_latches(file);
     judge_local(file);
     (void)fflush(file);
 }

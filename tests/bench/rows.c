@@ -7,6 +7,8 @@
 #define ONE(title, waiters, ...)                                                       \
     LOAD(title, (waiters) + 1, 1, .names = NAMES_ONE, __VA_ARGS__)
 
+#define GATE(title, waiters) LOAD(title, (waiters) + 1, 1, .names = NAMES_GATE)
+
 /* What a hand-over is measured by. */
 static const struct workload TRIP = { .name = "round trip, in turns with 1,000",
                                       .peers = 1,
@@ -15,6 +17,10 @@ static const struct workload TRIP = { .name = "round trip, in turns with 1,000",
 static const struct workload PING = { .name = "PING, in turns with LOCAL",
                                       .peers = 1,
                                       .depth = 1 };
+
+static const struct workload LATCH_PING = { .name = "PING, in turns with latches",
+                                            .peers = 1,
+                                            .depth = 1 };
 
 const struct row ROWS[] = {
     { LOAD("round trip", 1, 1, ), &WAY_DIRECT },
@@ -30,6 +36,9 @@ const struct row ROWS[] = {
     { ONE("one name, 1,000", 1000, ), &WAY_DIRECT, &TRIP },
     { ONE("one name, 10,000", 10000, ), NULL },
     { LOAD("semaphore of 10, 100", 110, 1, .names = NAMES_SEMAPHORE), &WAY_REDISSON },
+    { LOAD("latch counts", 64, 1, .names = NAMES_LATCHES), &WAY_REDISSON },
+    { GATE("latch opens, 100", 100), &WAY_REDISSON },
+    { GATE("latch opens, 1,000", 1000), &WAY_PING, &LATCH_PING },
     { LOAD("round trip, LOCAL", 1, 1, LENT), &WAY_DIRECT },
     { OWN("own names, LOCAL", LENT), &WAY_DIRECT },
     { LOAD("own names, LOCAL, depth 16", 64, 16, LENT), &WAY_DIRECT },

@@ -3,7 +3,8 @@
  *   meson test --benchmark --verbose table
  *
  * Beside each way that is not latchd's stands how many times its rate latchd has.
- * Times are from LOCK to its grant; of one name from UNLOCK to the next grant.
+ * Times are from LOCK to its grant; of one name from UNLOCK to the next grant; of a
+ * latch from COUNT to its answer, or from the last COUNT until all who wait are told.
  * Processor time is in us for a pair, of the load generator, the daemon and Redis.
  * In the end: what is aimed at, and whether it was met.
  *

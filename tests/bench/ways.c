@@ -1,5 +1,6 @@
 #include "ways.h"
 
+#include "latch_ways.h"
 #include "names.h"
 #include "support/stand.h"
 
@@ -134,6 +135,10 @@ static void latchd_start(struct load *l, unsigned i)
 {
     const struct workload *w = l->ctx;
 
+    if (workload_is_of_latches(w)) {
+        latch_start_latchd(l, i);
+        return;
+    }
     begin_all(load_connect(l, daemon_port(stand.daemon), w->depth, latchd_on_reply),
               ask_latchd);
 }
@@ -270,9 +275,14 @@ static void redisson_start(struct load *l, unsigned i)
     const struct redisson *how = redisson_of(l->ctx);
     char subscribe[64];
     int port = redis_port(stand.redis);
-    struct peer *p = load_connect(l, port, 1, redisson_on_reply);
-    struct peer *listener = load_connect(l, port, 0, NULL);
+    struct peer *p, *listener;
 
+    if (workload_is_of_latches(l->ctx)) {
+        latch_start_redisson(l, i);
+        return;
+    }
+    p = load_connect(l, port, 1, redisson_on_reply);
+    listener = load_connect(l, port, 0, NULL);
     listener->wakes = &p->lanes[0];
     (void)snprintf(subscribe, sizeof(subscribe), "SUBSCRIBE %s\r\n", how->channel);
     peer_ask(listener, subscribe, how->subscribed);
@@ -287,7 +297,7 @@ const struct way WAY_REDISSON = { .name = "Redisson's",
 
 /* --- all -------------------------------------------------------------------------- */
 
-static void load_script(const char *text, char *ret_sha)
+void ways_load_script(const char *text, char *ret_sha)
 {
     redisReply *r = redis_ask(stand.redis, "SCRIPT LOAD %s", text);
 
@@ -297,15 +307,16 @@ static void load_script(const char *text, char *ret_sha)
 
 static void load_redisson(struct redisson *how)
 {
-    load_script(how->take, how->take_sha);
-    load_script(how->give, how->give_sha);
+    ways_load_script(how->take, how->take_sha);
+    ways_load_script(how->give, how->give_sha);
 }
 
 void ways_init(void)
 {
-    load_script(DELETE_IF_MINE, delete_sha);
+    ways_load_script(DELETE_IF_MINE, delete_sha);
     load_redisson(&lock_way);
     load_redisson(&permit_way);
+    latch_ways_init();
     redis_expect(stand.redis, "OK", "SET pool %d", BENCH_PERMITS);
     /* It knows one loopback address only; load.c has many. */
     redis_expect(stand.redis, "OK", "CONFIG SET protected-mode no");
@@ -315,8 +326,9 @@ void ways_start(struct load *l, const struct workload *w, const struct way *way)
 {
     load_init(l);
     l->ctx = w;
-    l->one_name =
-        (w->names == NAMES_ONE || w->names == NAMES_SEMAPHORE) && w->read_share == 0;
+    l->one_name = (w->names == NAMES_ONE || w->names == NAMES_SEMAPHORE ||
+                   w->names == NAMES_GATE) &&
+                  w->read_share == 0;
     for (unsigned i = 0; i < w->idle; i++) {
         peer_ask(load_connect(l, daemon_port(stand.daemon), 0, NULL), "PING\r\n",
                  "+PONG\r\n");

@@ -6,7 +6,14 @@
 
 #include "load.h"
 
-enum names { NAMES_OWN, NAMES_ONE, NAMES_ZIPF, NAMES_SEMAPHORE };
+enum names {
+    NAMES_OWN,
+    NAMES_ONE,
+    NAMES_ZIPF,
+    NAMES_SEMAPHORE,
+    NAMES_LATCHES, /* a latch each, which is counted down */
+    NAMES_GATE, /* one latch, which one peer opens, again and again, for the others */
+};
 
 /* What the one name of NAMES_SEMAPHORE has. */
 enum { BENCH_PERMITS = 10 };
@@ -36,6 +43,7 @@ extern const struct way WAY_LATCHD, WAY_DIRECT, WAY_REDISSON, WAY_PING;
 
 /* Loads the scripts into the stand's Redis. */
 void ways_init(void);
+void ways_load_script(const char *text, char *ret_sha);
 
 /* As many peers as the workload wants, all of them begin; `times` is empty. */
 void ways_start(struct load *l, const struct workload *w, const struct way *way);
