@@ -70,6 +70,7 @@ void engine_on_store_up(struct engine *eng, bool same_server)
         latch_watches_distrust(eng);
         fair_left_again(eng, NULL, NULL);
     }
+    count_log_resume(eng);
     peers_greet(eng);
     LIST_FOREACH_SAFE(it, next, &eng->waiting_for_store)
     {
@@ -95,6 +96,7 @@ void engine_on_store_down(struct engine *eng)
     peers_forget_asking(eng);
     watch_set_doubt(eng, &eng->leader_watches);
     watch_set_doubt(eng, &eng->latch_watches);
+    count_log_pause(eng);
     eng->up = false;
 }
 

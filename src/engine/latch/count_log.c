@@ -42,19 +42,37 @@ static void forget_count(struct engine *eng, struct logged_count *e)
     pool_free(&eng->pool, e);
 }
 
+/* Whether it is being made once more, or is to be. */
+static bool is_due(const struct logged_count *e)
+{
+    return !list_empty(&e->in_due) || e->in_flight != NULL;
+}
+
 static void forget_old(struct engine *eng)
 {
+    const struct count_log *log = &eng->count_log;
     struct list *first;
 
-    while ((first = list_first(&eng->count_log.list)) != NULL) {
+    while ((first = list_first(&log->list)) != NULL) {
         struct logged_count *e = container_of(first, struct logged_count, in_log);
+        bool is_old = eng->now >= e->at + eng->cfg.watchdog_ms;
 
-        if (eng->now < e->at + eng->cfg.watchdog_ms &&
-            eng->count_log.count <= COUNT_LOG_MAX) {
+        if ((!is_old || log->is_paused || is_due(e)) && log->count <= COUNT_LOG_MAX) {
             break;
         }
         forget_count(eng, e);
     }
+}
+
+void count_log_pause(struct engine *eng)
+{
+    forget_old(eng);
+    eng->count_log.is_paused = true;
+}
+
+void count_log_resume(struct engine *eng)
+{
+    eng->count_log.is_paused = false;
 }
 
 void count_log_add(struct engine *eng, const struct lock *lock, struct span request,
@@ -144,7 +162,11 @@ void on_count_again_reply(struct engine *eng, struct inflight_op *w,
     if (e != NULL) {
         e->in_flight = NULL;
     }
-    if (e != NULL && has_failed) {
+    if (e != NULL && r->status == OP_OK) {
+        e->at = eng->now; /* the next failover may take that back as well */
+        list_del(&e->in_log);
+        list_append(&eng->count_log.list, &e->in_log);
+    } else if (e != NULL && has_failed) {
         make_due(eng, e);
         timer_set(eng, &eng->count_log.timer, TIMER_COUNT_LOG,
                   eng->now + (r->status == OP_ERROR ? ERROR_PAUSE_MS : RETRY_PAUSE_MS));

@@ -389,6 +389,60 @@ START_TEST(counts_are_not_made_again_where_they_were_not_lost)
     fixture_no_op(&e);
 }
 
+static void makes_the_count_again(struct op_result answer)
+{
+    fixture_take_op(&e, OP_LATCH, &op);
+    ck_assert_int_eq(op.op.latch.verb, LATCH_TO_COUNT);
+    ck_assert_str_eq(op.entry, "id:" ID_TEXT);
+    fixture_answer(&e, &op, answer);
+}
+
+/* Sentinels may wait for longer than a lease before they replace a master. */
+START_TEST(counts_are_made_again_however_long_redis_was_out_of_reach, 2)
+{
+    count(1);
+    fixture_gives(&e, OP_LATCH, told(LATCH_SET, 5, 3));
+    fixture_pass(&e, 29000);
+    engine_on_store_down(e.engine);
+    fixture_pass(&e, 60000);
+    if (_i == 0) {
+        engine_on_failover(e.engine, NULL, NULL);
+    }
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+    makes_the_count_again(told(LATCH_SET, 5, 3));
+    fixture_no_op(&e);
+}
+
+START_TEST(what_is_to_be_made_again_is_not_forgotten_before)
+{
+    count(1);
+    fixture_gives(&e, OP_LATCH, told(LATCH_SET, 5, 3));
+    engine_on_failover(e.engine, NULL, NULL);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_LATCH, &op);
+    fixture_pass(&e, 40000);
+    fixture_answer(&e, &op, UNKNOWN);
+    ask_latch(1, (struct latch_req){ .word = LATCH_COUNTS });
+    fixture_gives(&e, OP_LATCH, told(LATCH_SET, 5, 2)); /* which forgets what is old */
+    fixture_pass(&e, RETRY_PAUSE_MS);
+    makes_the_count_again(told(LATCH_SET, 5, 1));
+    fixture_no_op(&e);
+}
+
+START_TEST(what_was_made_again_may_be_lost_again)
+{
+    count(1);
+    fixture_gives(&e, OP_LATCH, told(LATCH_SET, 5, 3));
+    for (int i = 0; i < 3; i++) {
+        fixture_pass(&e, 20000);
+        engine_on_failover(e.engine, NULL, NULL);
+        fixture_collect(&e);
+        makes_the_count_again(told(LATCH_SET, 5, 3));
+        fixture_no_op(&e);
+    }
+}
+
 START_TEST(a_quorum_has_no_latches)
 {
     fixture_replace(&e, (struct engine_setup){ .instance = "00000000000000aa",
