@@ -128,6 +128,44 @@ START_TEST(who_awaits_a_latch_that_was_lost_is_told)
     scenario_end(s);
 }
 
+/* After the failover, through another daemon, the latch before is opened and a new one
+ * set: the marks of that past tell nothing of the latch that was lost. */
+START_TEST(what_became_of_a_lost_latch_is_not_read_from_another_past)
+{
+    struct sim *s = begin(2);
+    size_t a;
+
+    says(s, 1, "LATCH-SET gate OF 1", "1");
+    scenario_mark(s);
+    says(s, 1, "LATCH-COUNT gate ID r1", "0");
+    says(s, 1, "LATCH-SET gate OF 1", "1");
+    a = scenario_says(s, 0, "LATCH-AWAIT gate");
+    heard(s, a, "...");
+    link_break(s, &s->daemons[0], 1, 10 * GONE_MS, false);
+    scenario_lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    says(s, 1, "LATCH-COUNT gate ID r1", "0");
+    says(s, 1, "LATCH-SET gate OF 1", "1");
+    sim_run(s, 10 * GONE_MS + 200);
+    heard(s, a, "-ERR");
+    scenario_end(s);
+}
+
+/* Sentinels may take longer than a lease to replace a master. */
+START_TEST(counts_are_made_again_after_an_outage_that_is_longer_than_a_lease)
+{
+    struct sim *s = begin(1);
+
+    says(s, 0, "LATCH-SET gate OF 2", "1");
+    scenario_mark(s);
+    says(s, 0, "LATCH-COUNT gate ID r1", "1");
+    link_break(s, &s->daemons[0], 1, 40000, false);
+    scenario_lose(s);
+    sim_run(s, 40000 + 200);
+    says(s, 0, "LATCH-COUNT gate ID r2", "0");
+    scenario_end(s);
+}
+
 START_TEST(an_outage_costs_no_wait_but_its_time)
 {
     struct sim *s = begin(1);

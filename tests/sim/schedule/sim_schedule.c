@@ -232,6 +232,9 @@ static void wind_down(struct sim *s)
         check_end(s);
         schedule_poke(s);
     }
+    if (!s->failed) {
+        latches_end(s);
+    }
 }
 
 struct sim *schedule_run(uint64_t seed, const struct schedule_options *o)

@@ -8,6 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum {
+    NOTICE_MS = 1000, /* an engine's time may be a little ahead */
+    CALM_MS = 5000,   /* in which counts are made again */
+};
+
 void latches_begin(struct sim *s)
 {
     s->latches.name = sim_redis_name(sim_redis_now(s), SPAN("gate"));
@@ -99,38 +104,6 @@ static void note_count(struct sim *s, const struct flight *f, int64_t before,
     }
 }
 
-void latches_ran(struct sim *s, const struct flight *f)
-{
-    struct sim_latches *l = &s->latches;
-    int64_t before = l->left, now;
-
-    if (l->name == NULL || f->op.kind != OP_LATCH) {
-        return;
-    }
-    now = l->left = left_now(s);
-    l->is_unseen = false;
-    if (before == now) {
-        return;
-    }
-    switch (f->op.latch.verb) {
-    case LATCH_TO_SET:
-        if (before != 0) {
-            sim_fail(s, "a latch that is set is set anew");
-        }
-        note(s, LATCH_WAS_SET);
-        break;
-    case LATCH_TO_COUNT:
-        note_count(s, f, before, now);
-        break;
-    case LATCH_TO_DELETE:
-        note(s, LATCH_VANISHED);
-        l->zero_ms = s->now;
-        break;
-    case LATCH_TO_LOOK:
-        sim_fail(s, "a look changes a latch");
-    }
-}
-
 /* Which requests Redis knows to have counted, after it lost some. */
 static void recount(struct sim *s)
 {
@@ -147,6 +120,159 @@ static void recount(struct sim *s)
     }
 }
 
+/* --- what has to be counted again --------------------------------------------------
+ */
+
+/* The latch was deleted, or its end leaves no sign: what was counted down before counts
+ * in none. */
+static void owe_nothing(struct sim *s)
+{
+    for (size_t i = 0; i < s->latches.request_count; i++) {
+        s->latches.requests[i].is_owed = false;
+    }
+}
+
+void latches_heard(struct sim *s, const struct sim_daemon *d, const struct flight *f)
+{
+    const struct op_result *result = &f->reply.result;
+    const struct op_latch *asked = &f->op.latch;
+    struct latch_request *r;
+
+    s->latches.heard = NULL;
+    if (s->latches.name == NULL || f->op.kind != OP_LATCH ||
+        asked->verb != LATCH_TO_COUNT || result->status != OP_OK ||
+        result->latch.value < 0 ||
+        (asked->generation != 0 && asked->generation != result->latch.generation)) {
+        return;
+    }
+    r = request_of(s, asked->request);
+    if (r != NULL && asked->generation == 0) {
+        s->latches.heard = r;
+        s->latches.heard_by = d;
+        s->latches.heard_generation = result->latch.generation;
+    } else if (r != NULL && r->daemon == d->index) {
+        r->told_ms = s->now;
+    }
+}
+
+/* A client has the answer: from now on the daemon has to count it again. */
+static void note_answered(struct sim *s)
+{
+    struct latch_request *r = s->latches.heard;
+
+    r->is_owed = true;
+    r->daemon = s->latches.heard_by->index;
+    r->life = s->latches.heard_by->life;
+    r->generation = s->latches.heard_generation;
+    r->told_ms = s->now;
+}
+
+void latches_noticed(struct sim *s, const struct sim_daemon *d)
+{
+    for (size_t i = 0; i < s->latches.request_count; i++) {
+        struct latch_request *r = &s->latches.requests[i];
+
+        if (r->daemon == d->index &&
+            s->now + NOTICE_MS >= r->told_ms + d->config.watchdog_ms) {
+            r->is_owed = false;
+        }
+    }
+}
+
+/* Whether the daemon that has to count it again could do so. */
+static bool can_pay(const struct sim *s, const struct latch_request *r)
+{
+    const struct sim_daemon *d = &s->daemons[r->daemon];
+
+    return d->engine != NULL && d->life == r->life && !d->stopping && !d->isolated &&
+           d->told_up && d->link_works && d->stalled_until <= s->now &&
+           d->server == s->server && d->failovers == s->failovers;
+}
+
+/* Of the latch, or of the last one; 0: none is known. */
+static uint64_t generation_now(const struct sim *s)
+{
+    const struct key_text *text =
+        keyspace_field(find_beside(s, "latchd:latch:"), SPAN("gen"));
+    uint64_t generation = 0;
+
+    return text != NULL && parse_u64(key_span(text), UINT64_MAX, &generation)
+               ? generation
+               : 0;
+}
+
+void latches_end(struct sim *s)
+{
+    uint64_t generation;
+
+    if (s->latches.name == NULL) {
+        return;
+    }
+    sim_run(s, CALM_MS);
+    recount(s);
+    generation = generation_now(s);
+    for (size_t i = 0; i < s->latches.request_count && !s->failed; i++) {
+        const struct latch_request *r = &s->latches.requests[i];
+
+        if (r->is_owed && r->generation == generation && r->times == 0 &&
+            can_pay(s, r)) {
+            sim_fail(s, "what %s has counted is lost", r->id.s);
+        }
+    }
+}
+
+/* --- what happens to the latch ------------------------------------------------------
+ */
+
+/* Where Redis has lost a latch and its clock has gone back, a new one may get the
+ * number of the lost one; what was counted in that is of no worth in this. */
+static void note_generation(struct sim *s)
+{
+    uint64_t generation = generation_now(s);
+
+    for (size_t i = 0; i < s->latches.request_count; i++) {
+        struct latch_request *r = &s->latches.requests[i];
+
+        r->is_owed = r->is_owed && (s->latches.generation == generation ||
+                                    r->generation != generation);
+    }
+    s->latches.generation = generation;
+}
+
+void latches_ran(struct sim *s, const struct flight *f)
+{
+    struct sim_latches *l = &s->latches;
+    int64_t before = l->left, now;
+
+    if (l->name == NULL || f->op.kind != OP_LATCH) {
+        return;
+    }
+    now = l->left = left_now(s);
+    note_generation(s);
+    l->is_unseen = false;
+    if (before == now) {
+        return;
+    }
+    switch (f->op.latch.verb) {
+    case LATCH_TO_SET:
+        if (before != 0) {
+            sim_fail(s, "a latch that is set is set anew");
+        }
+        note(s, LATCH_WAS_SET);
+        break;
+    case LATCH_TO_COUNT:
+        note_count(s, f, before, now);
+        break;
+    case LATCH_TO_DELETE:
+        owe_nothing(s);
+        note(s, LATCH_VANISHED);
+        l->zero_ms = s->now;
+        break;
+    case LATCH_TO_LOOK:
+        sim_fail(s, "a look changes a latch");
+    }
+}
+
 void latches_moved(struct sim *s)
 {
     const struct key_text *state;
@@ -155,6 +281,7 @@ void latches_moved(struct sim *s)
         return;
     }
     s->latches.left = left_now(s);
+    s->latches.generation = generation_now(s);
     recount(s);
     state = keyspace_field(find_beside(s, "latchd:latch:"), SPAN("state"));
     note(s, LATCH_VANISHED);
@@ -195,6 +322,7 @@ void latches_foreign_act(struct sim *s)
         note(s, LATCH_WAS_SET);
         s->latches.is_unseen = true;
     } else if (before > 0 && s->latches.left == 0) {
+        owe_nothing(s);
         note(s, what < 9 ? LATCH_OPENED_UNSEEN : LATCH_VANISHED);
         s->latches.is_mistaken = s->latches.is_unseen || zero_was;
     }
@@ -209,6 +337,7 @@ void latches_delete(struct sim *s)
     s->happened++;
     (void)sim_redis_now(s);
     redis_operator_del(s->latches.name);
+    owe_nothing(s);
     latches_moved(s);
     s->latches.is_mistaken = zero_is_on_its_way(s);
 }
@@ -271,6 +400,10 @@ void latches_replied(struct sim *s, const struct sim_conn *c,
                   was(s, c->asked_happened, LATCH_OPENED_UNSEEN);
 
     s->latches.awaited += awaits ? 1 : 0;
+    if (c->ask.kind == ASK_LATCH_COUNT && r->kind == REPLY_INT &&
+        s->latches.heard != NULL) {
+        note_answered(s);
+    }
     if (awaits && r->kind == REPLY_INT && !opened && !was_mistaken(s, c)) {
         sim_fail(s, "AWAIT says that a latch is open which nobody opened");
     } else if (awaits && r->kind == REPLY_NULL) {

@@ -5,7 +5,9 @@
  *     nothing has happened since
  *   - AWAIT and COUNT are refused only where the latch was deleted, lost, or opened by
  *     Redisson
- *   - nobody waits any more once it is opened (sim_drain.c) */
+ *   - nobody waits any more once it is opened (sim_drain.c)
+ *   - what a client was told to have counted is counted in the end, if Redis has that
+ *     latch, or has it again, and the daemon has lived on */
 #ifndef LATCHD_SIM_LATCHES_H
 #define LATCHD_SIM_LATCHES_H
 
@@ -15,6 +17,7 @@
 struct flight;
 struct sim;
 struct sim_conn;
+struct sim_daemon;
 
 /* What became of the latch. OPENED_UNSEEN: by Redisson, which leaves no sign. */
 enum latch_event { LATCH_WAS_SET, LATCH_OPENED, LATCH_OPENED_UNSEEN, LATCH_VANISHED };
@@ -27,6 +30,10 @@ enum {
 struct latch_request {
     struct rtext id; /* as COUNT ops have it */
     unsigned times;  /* that it has counted, as far as Redis remembers */
+    /* A client was told so, and this daemon has to count it again if that is lost. */
+    bool is_owed;
+    size_t daemon;
+    uint64_t life, generation, told_ms;
 };
 
 struct sim_latches {
@@ -38,7 +45,12 @@ struct sim_latches {
     size_t log_count, log_room;
     struct latch_request requests[LATCH_REQUESTS_MAX];
     size_t request_count;
-    int64_t left; /* 0: it is not set */
+    /* A daemon is being told that this request has counted, in that generation. */
+    struct latch_request *heard;
+    const struct sim_daemon *heard_by;
+    uint64_t heard_generation;
+    int64_t left;        /* 0: it is not set */
+    uint64_t generation; /* of the mark; 0: there is none */
     /* The last restart of Redis, of `happened`: what was opened and set anew before it,
      * while nobody could look, is taken for lost. */
     uint64_t restarted_at;
@@ -62,6 +74,13 @@ void latches_foreign_act(struct sim *s);
 void latches_delete(struct sim *s);
 /* An op has run, of a daemon that talks to the master. */
 void latches_ran(struct sim *s, const struct flight *f);
+/* A daemon is told what has become of its op. */
+void latches_heard(struct sim *s, const struct sim_daemon *d, const struct flight *f);
+/* A daemon notices that Redis was out of reach, or is another: what it counted longer
+ * ago than a lease, it may have forgotten. */
+void latches_noticed(struct sim *s, const struct sim_daemon *d);
+/* All is well since long, and what is owed must have been counted. */
+void latches_end(struct sim *s);
 /* Redis has another state than before, and not by an op. */
 void latches_moved(struct sim *s);
 void latches_replied(struct sim *s, const struct sim_conn *c,

@@ -222,6 +222,7 @@ void link_result(struct sim *s, struct flight *f)
         sim_trace_op(s, "hears", f);
     }
     check_result(s, d, f);
+    latches_heard(s, d, f);
     engine_on_op_result(l, &f->reply.result);
     sim_turn_end(s, d);
     flight_free(f);
@@ -302,6 +303,7 @@ void link_down(struct sim *s, struct sim_daemon *d)
 {
     TRACE(s, "d%zu: told that Redis is down", d->index);
     d->told_up = false;
+    latches_noticed(s, d);
     engine_on_store_down(sim_turn_begin(s, d));
     sim_turn_end(s, d);
 }
@@ -346,6 +348,9 @@ void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
 
     same_server = same_server && d->server == s->server;
     d->server = s->server;
+    if (d->told_up) {
+        latches_noticed(s, d);
+    }
     TRACE(s, "d%zu: told that Redis is up, %s server", d->index,
           same_server ? "same" : "another");
     d->link_works = true;
