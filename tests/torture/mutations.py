@@ -350,6 +350,81 @@ MUTATIONS = [
              "[LOAN_HELD] = TRANSITION_TO(LOAN_IDLE) |",
              "[LOAN_HELD] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_IDLE) |"),
         ]),
+    Mutation(
+        "count_again", "a COUNT that got no answer is sent again as another request", [
+            ("engine/latch/request_latch.c",
+             "        pending_request_retry(eng, c, r->status);\n",
+             "        if (c->target.entry.len == 0) {\n"
+             "            c->latch.request = make_serial(eng, c->serial, sizeof(c->serial));\n"
+             "        }\n"
+             "        pending_request_retry(eng, c, r->status);\n"),
+        ]),
+    Mutation(
+        "forgotten_ids", "a latch does not remember who has counted it down", [
+            ("backend/script/lua/latch/latch_count.lua",
+             "call('ZADD', counted_key, string.format('%.0f', gen), request)",
+             "call('ZADD', counted_key, string.format('%.0f', gen), request .. ARGV[1])"),
+        ], simulated=True),
+    Mutation(
+        "deaf_await", "the message that a latch is open wakes nobody", [
+            ("engine/latch/latch_watch.c",
+             "        w->heard_after = eng->next_op;\n"
+             "    }\n"
+             "    name_watch_note(eng, &w->watch);\n",
+             "        w->heard_after = eng->next_op;\n"
+             "    }\n"),
+        ]),
+    Mutation(
+        "blind_await", "a latch whose message was lost is not looked at", [
+            ("engine/latch/latch_watch.c",
+             "name_watch_next_look_in(watch, eng->cfg.recheck_ms);",
+             "name_watch_next_look_in(watch, eng->cfg.recheck_ms * 1000);"),
+        ]),
+    Mutation(
+        "lost_counts", "what a failover took back of a latch is not counted again", [
+            ("engine/latch/count_log.c",
+             "if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(e)))) {",
+             "if (concerns != NULL && concerns(ctx, lock_group(eng, logged_name(e)))) {"),
+        ]),
+    Mutation(
+        "brief_memory", "what was counted before a long outage is not counted again", [
+            ("engine/latch/count_log.c",
+             "(!is_old || log->is_paused || is_due(e))",
+             "(!is_old || is_due(e))"),
+        ]),
+    Mutation(
+        "count_in_another", "what was lost with its latch is counted in the next one", [
+            ("engine/latch/count_log.c",
+             "        .generation = e->generation,\n",
+             ""),
+        ]),
+    Mutation(
+        "stale_opening", "an AWAIT is answered by a look that was sent before it came", [
+            ("engine/watch/name_watch.c",
+             "return w->is_known && w->known_op > c->asked_op && !w->kind->is_older(w, c);",
+             "return w->is_known && !w->kind->is_older(w, c);"),
+        ]),
+    Mutation(
+        "gone_is_open", "a latch that was deleted and set anew counts as opened", [
+            ("engine/latch/latch_watch.c",
+             "    if (generation == told->last_gone) {\n",
+             "    if (generation == told->last_gone && told->generation == 0) {\n"),
+            ("engine/latch/latch_watch.c",
+             "generation > told->last_gone && generation > told->last_lost",
+             "generation >= told->last_gone && generation > told->last_lost"),
+        ]),
+    Mutation(
+        "trusted_past", "what marks say after a failover is taken for what was awaited", [
+            ("engine/latch/latch_watch.c",
+             "in_waiting)->is_doubted =\n                true;",
+             "in_waiting)->is_doubted =\n                false;"),
+        ]),
+    Mutation(
+        "next_latch", "who waits for a latch that was opened and set anew waits for the new one", [
+            ("engine/latch/latch_watch.c",
+             "            c->generation = w->told.generation;\n",
+             ""),
+        ]),
 ]
 
 
