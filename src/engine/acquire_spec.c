@@ -33,35 +33,52 @@ struct span span_put2(char **at, struct span a, struct span b)
     return span_of(start, a.len + b.len);
 }
 
-static struct span text_of(const struct acquire_spec *w, struct spec_text t)
+static struct span spec_serial(const struct acquire_spec *w)
 {
-    return span_of(w->texts + t.at, t.len);
+    return span_of(w->texts, w->serial_len);
 }
 
 struct span spec_field(const struct acquire_spec *w)
 {
-    return text_of(w, w->field);
+    return span_of(w->texts + w->serial_len, w->field_len);
 }
 
 struct span spec_entry(const struct acquire_spec *w)
 {
-    return text_of(w, w->entry);
+    return w->entry_len == 0
+               ? spec_serial(w)
+               : span_of(w->texts + w->serial_len + w->field_len, w->entry_len);
+}
+
+struct span find_request_id(struct span field, struct span entry)
+{
+    if (span_starts(entry, SPAN(ID_ENTRY_PREFIX))) {
+        return span_after(entry, strlen(ID_ENTRY_PREFIX));
+    }
+    return span_starts(field, SPAN(ID_FIELD_PREFIX))
+               ? span_after(field_owner(field), strlen(ID_FIELD_PREFIX))
+               : SPAN_NONE;
 }
 
 struct span spec_id(const struct acquire_spec *w)
 {
-    return text_of(w, w->id);
+    return find_request_id(spec_field(w), spec_entry(w));
+}
+
+static size_t data_at(const struct acquire_spec *w)
+{
+    return (size_t)w->serial_len + w->field_len + w->entry_len;
 }
 
 struct span spec_data(const struct acquire_spec *w)
 {
-    return text_of(w, w->data);
+    return span_of(w->texts + data_at(w), w->data_len);
 }
 
 /* Where it is, if there is one: behind the last text. */
 static size_t atleast_at(const struct acquire_spec *w)
 {
-    return (size_t)w->data.at + w->data.len;
+    return data_at(w) + w->data_len;
 }
 
 uint64_t spec_atleast_ms(const struct acquire_spec *w)
@@ -88,29 +105,25 @@ static void put_atleast(struct acquire_spec *w, uint64_t ms)
     }
 }
 
-struct span spec_member(const struct acquire_spec *w)
-{
-    return span_of(w->texts, w->member_len);
-}
-
-/* Writes `a` and then `b` at *at, and moves *at on. */
-static struct spec_text put_text(const struct acquire_spec *w, char **at, struct span a,
-                                 struct span b)
-{
-    struct span text = span_put2(at, a, b);
-
-    return (struct spec_text){ .at = (uint16_t)(text.ptr - w->texts),
-                               .len = (uint16_t)text.len };
-}
-
-/* All but its first bytes. */
-static struct spec_text rest_of(struct spec_text t, size_t bytes)
-{
-    return (struct spec_text){ .at = (uint16_t)(t.at + bytes),
-                               .len = (uint16_t)(t.len - bytes) };
-}
-
 #define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
+
+struct span spec_copy_member(struct engine *eng, const struct acquire_spec *w)
+{
+    struct span serial = spec_serial(w);
+    char *at;
+
+    if (serial.len == 0) {
+        return SPAN("");
+    }
+    at = effects_alloc(&eng->fx, MEMBER_PREFIX.len + serial.len);
+    return span_put2(&at, MEMBER_PREFIX, serial);
+}
+
+bool spec_is_member(const struct acquire_spec *w, struct span member)
+{
+    return span_starts(member, MEMBER_PREFIX) &&
+           span_eq(span_after(member, MEMBER_PREFIX.len), spec_serial(w));
+}
 
 static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
                                        size_t bytes)
@@ -135,49 +148,45 @@ struct span make_serial(struct engine *eng, char *out, size_t room)
     return span_of(out, len + 1 + (size_t)(out + room - number));
 }
 
-/* Writes the field of a value hold: a new one each time, so that two holds of one value
- * are never mistaken for each other. */
-static struct spec_text put_value_field(struct acquire_spec *w, char **at,
-                                        const struct lock_req *req,
-                                        struct spec_text member)
+/* Whether the hash field of an anonymous owner is chosen here: the script makes it from
+ * the token; but that of a reader or of permits is to be known before these are asked
+ * for, as many may be granted at once, and so on a quorum, where several masters are to
+ * have the same one. */
+static bool has_chosen_field(const struct engine *eng, const struct lock_req *req)
 {
-    struct spec_text serial = rest_of(member, MEMBER_PREFIX.len);
-    struct spec_text field =
-        put_text(w, at, SPAN(VALUE_FIELD_PREFIX), text_of(w, serial));
-
-    (void)span_put2(at, SPAN(":"), req->value);
-    field.len += (uint16_t)(1 + req->value.len);
-    return field;
+    return lock_kind_is_shared(req->kind) || eng->quorum;
 }
 
-/* An anonymous owner's is made by the script from the token; but that of a reader or of
- * permits before these are asked for, as many may be granted at once, and so on a
- * quorum, where several masters are to have the same one. */
-static void put_field(const struct engine *eng, struct acquire_spec *w, char **at,
-                      const struct lock_req *req, struct spec_text member)
+/* Writes the hash field at *at, and moves *at on. A value hold has a new one each time,
+ * so that two holds of one value are never mistaken for each other. */
+static void put_field(const struct engine *eng, const struct acquire_spec *w, char **at,
+                      const struct lock_req *req)
 {
+    struct span serial = spec_serial(w);
+
     if (req->value.len != 0) {
-        w->field = put_value_field(w, at, req, member);
+        (void)span_put2(at, SPAN(VALUE_FIELD_PREFIX), serial);
+        (void)span_put2(at, SPAN(":"), req->value);
     } else if (w->kind == OWNER_NAMED) {
-        w->field = put_text(w, at, req->owner, SPAN_NONE);
+        (void)span_put2(at, req->owner, SPAN_NONE);
     } else if (w->kind == OWNER_ID) {
-        w->field = put_text(w, at, SPAN(ID_FIELD_PREFIX), req->id);
-    } else if (lock_kind_is_shared(req->kind) || eng->quorum) {
-        w->field = member;
+        (void)span_put2(at, SPAN(ID_FIELD_PREFIX), req->id);
+    } else if (has_chosen_field(eng, req)) {
+        (void)span_put2(at, MEMBER_PREFIX, serial);
     }
     if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
         (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
-        w->field.len += (uint16_t)strlen(LATCHD_RESERVED_OWNER_SUFFIX);
     }
 }
 
 /* Returns how many bytes put_field() needs at most. */
-static size_t field_room(enum owner_kind kind, const struct lock_req *req)
+static size_t field_room(const struct engine *eng, enum owner_kind kind,
+                         const struct lock_req *req, size_t serial_len)
 {
     size_t suffix = req->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
 
     if (req->value.len != 0) {
-        return strlen(VALUE_FIELD_PREFIX) + SERIAL_MAX + 1 + req->value.len;
+        return strlen(VALUE_FIELD_PREFIX) + serial_len + 1 + req->value.len;
     }
     switch (kind) {
     case OWNER_NAMED:
@@ -188,7 +197,7 @@ static size_t field_room(enum owner_kind kind, const struct lock_req *req)
     case OWNER_REST:
         break;
     }
-    return 0;
+    return has_chosen_field(eng, req) ? MEMBER_PREFIX.len + serial_len : 0;
 }
 
 static size_t entry_room(const struct lock_req *req)
@@ -203,28 +212,24 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
                                                                      : OWNER_ANONYMOUS;
     char number[SERIAL_MAX];
     struct span serial = make_serial(eng, number, sizeof(number));
-    struct spec_text member;
     struct acquire_spec *w;
     char *at;
 
     w = spec_alloc(eng, kind,
-                   MEMBER_PREFIX.len + serial.len + field_room(kind, req) +
+                   serial.len + field_room(eng, kind, req, serial.len) +
                        entry_room(req) + req->data.len + atleast_room(req->atleast_ms));
     at = w->texts;
     w->user = req->user;
     w->lock_kind = req->kind;
     w->permits = req->permits;
-    member = put_text(w, &at, MEMBER_PREFIX, serial);
-    w->member_len = (uint8_t)member.len;
-    put_field(eng, w, &at, req, member);
-    if (req->id.len == 0) {
-        w->entry = rest_of(member, MEMBER_PREFIX.len);
-    } else {
-        w->entry = put_text(w, &at, SPAN(ID_ENTRY_PREFIX), req->id);
-        w->id = rest_of(w->entry, strlen(ID_ENTRY_PREFIX));
+    w->serial_len = (unsigned)span_put2(&at, serial, SPAN_NONE).len;
+    put_field(eng, w, &at, req);
+    w->field_len = (uint16_t)(at - spec_field(w).ptr);
+    if (req->id.len != 0) {
+        w->entry_len = (uint16_t)span_put2(&at, SPAN(ID_ENTRY_PREFIX), req->id).len;
         w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
     }
-    w->data = put_text(w, &at, req->data, SPAN_NONE);
+    w->data_len = (uint16_t)span_put2(&at, req->data, SPAN_NONE).len;
     put_atleast(w, req->atleast_ms);
     w->lease = (req->has & LOCK_IS_ENDLESS) != 0  ? LEASE_ENDLESS
                : (req->has & LOCK_HAS_LEASE) != 0 ? LEASE_FIXED
@@ -239,32 +244,20 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
     return w;
 }
 
-struct span find_request_id(struct span field, struct span entry)
-{
-    if (span_starts(field, SPAN(ID_FIELD_PREFIX))) {
-        return span_after(field_owner(field), strlen(ID_FIELD_PREFIX));
-    }
-    return span_starts(entry, SPAN(ID_ENTRY_PREFIX))
-               ? span_after(entry, strlen(ID_ENTRY_PREFIX))
-               : SPAN_NONE;
-}
-
 struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
                                 struct span field, struct span entry, struct span data,
                                 uint64_t atleast_ms)
 {
-    struct span id = find_request_id(field, entry);
-    struct acquire_spec *w = spec_alloc(eng, field_kind(field),
-                                        field.len + entry.len + id.len + data.len +
-                                            atleast_room(atleast_ms));
+    struct acquire_spec *w =
+        spec_alloc(eng, field_kind(field),
+                   field.len + entry.len + data.len + atleast_room(atleast_ms));
     char *at = w->texts;
 
     w->lock_kind = lock_kind;
     w->found = true;
-    w->field = put_text(w, &at, field, SPAN_NONE);
-    w->entry = put_text(w, &at, entry, SPAN_NONE);
-    w->id = put_text(w, &at, id, SPAN_NONE);
-    w->data = put_text(w, &at, data, SPAN_NONE);
+    w->field_len = (uint16_t)span_put2(&at, field, SPAN_NONE).len;
+    w->entry_len = (uint16_t)span_put2(&at, entry, SPAN_NONE).len;
+    w->data_len = (uint16_t)span_put2(&at, data, SPAN_NONE).len;
     put_atleast(w, atleast_ms);
     return w;
 }

@@ -18,7 +18,8 @@ struct engine;
 struct lock_req;
 
 /* The terms of one LOCK. Every hold and every wait has one, so its times have only the
- * bits that the configuration's bounds need: a year, and for KEEP a day. */
+ * bits that the configuration's bounds need: a year, and for KEEP a day. Its texts lie
+ * behind each other, and where one begins, the lengths of those before it tell. */
 struct acquire_spec {
     unsigned refs;
     uint32_t user;
@@ -26,19 +27,19 @@ struct acquire_spec {
     uint64_t lease_ms : 36;
     uint64_t keep_ms : 28;
     int64_t grace_ms : 37; /* -1: the rest of the lease */
-    enum lock_kind lock_kind : 4;
-    enum owner_kind kind : 4;
-    bool found : 1; /* found by RENEW: PLAIN may be FAIR */
+    enum lock_kind lock_kind : 3;
+    enum owner_kind kind : 2;
     enum lease_kind lease : 2;
+    bool found : 1;        /* found by RENEW: PLAIN may be FAIR */
     bool local : 1;        /* may be granted from a loan, see loan.h */
     bool has_atleast : 1;  /* see spec_atleast_ms() */
     unsigned permits : 10; /* PERMITS: how many */
-    uint8_t member_len;
-    struct spec_text {
-        uint16_t at, len;
-    } field, entry, id, data; /* see spec_field() and the like */
-    uint16_t heartbeat_ms;    /* 0: none */
-    char texts[];             /* the fair queue member first, `atleast_ms` last */
+    unsigned serial_len : 6;
+    uint16_t field_len, entry_len, data_len;
+    uint16_t heartbeat_ms; /* 0: none */
+    /* its serial (see make_serial(); none if it was found), field, entry, data,
+     * `atleast_ms`: see spec_field() and the like */
+    char texts[];
 };
 
 #define ID_FIELD_PREFIX LATCHD_RESERVED_OWNER_PREFIX "id:"
@@ -52,7 +53,7 @@ enum {
 /* The hash field of an anonymous hold, which the script makes from the token; in `out`.
  */
 struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes);
-enum { SERIAL_MAX = OP_INSTANCE_LEN + 24 };
+enum { SERIAL_MAX = OP_INSTANCE_LEN + 1 + DIGITS_MAX }; /* fits in `serial_len` */
 /* Writes `<instance>:<n>`, never made twice, into `out`. */
 struct span make_serial(struct engine *eng, char *out, size_t room);
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req);
@@ -61,7 +62,7 @@ struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
                                 struct span field, struct span entry, struct span data,
                                 uint64_t atleast_ms);
 struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
-/* of an anonymous owner: the request */
+/* of an owner that gave it no ID: the request */
 struct span spec_entry(const struct acquire_spec *w);
 struct span spec_id(const struct acquire_spec *w); /* empty: none */
 /* The ID that a hash field or an entry tells; empty: none. */
@@ -69,7 +70,9 @@ struct span find_request_id(struct span field, struct span entry);
 struct span spec_data(const struct acquire_spec *w); /* see lock_req */
 /* For how long from its grant on the name stays taken; 0: see lock_req. Few have it. */
 uint64_t spec_atleast_ms(const struct acquire_spec *w);
-struct span spec_member(const struct acquire_spec *w); /* its member of a fair queue */
+/* The member of a fair queue that it is, in the memory of the effects. */
+struct span spec_copy_member(struct engine *eng, const struct acquire_spec *w);
+bool spec_is_member(const struct acquire_spec *w, struct span member);
 struct acquire_spec *spec_ref(struct acquire_spec *w);
 void spec_unref(struct engine *eng, struct acquire_spec *w);
 uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w);

@@ -104,7 +104,7 @@ static void place_gone(struct engine *eng, struct fair *f, struct waiter *w)
     if (eng->group_of != NULL) {
         struct effect_channel channel = {
             .name = effects_copy(&eng->fx, lock_name(w->lock)),
-            .member = effects_copy(&eng->fx, spec_member(w->spec)),
+            .member = spec_copy_member(eng, w->spec),
         };
 
         effects_add(&eng->fx, EFFECT_UNSUBSCRIBE)->channel = channel;

@@ -80,7 +80,7 @@ static void name_waiter(struct engine *eng, struct naming *n, const struct waite
     if (n->waited_ms != NULL) {
         n->waited_ms[n->count] = eng->now - w->began;
     }
-    n->members[n->count++] = op_copy(eng, spec_member(w->spec));
+    n->members[n->count++] = spec_copy_member(eng, w->spec);
 }
 
 /* Names those with a place, as far as they have been told of it or not. */
@@ -151,7 +151,7 @@ static void send_leaves(struct engine *eng, struct fair *f)
     while (count < room && (it = list_first(&f->leaves)) != NULL) {
         struct fair_leaving *leave = container_of(it, struct fair_leaving, in_fair);
 
-        members[count++] = op_copy(eng, spec_member(leave->spec));
+        members[count++] = spec_copy_member(eng, leave->spec);
         list_del(&leave->in_fair);
         list_append(&f->leaving, &leave->in_fair);
     }

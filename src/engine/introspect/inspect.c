@@ -126,7 +126,7 @@ static const struct waiter *waiter_with(struct search *s, struct span member)
         if (it != s->queue) {
             const struct waiter *w = container_of(it, struct waiter, in_queue);
 
-            if (span_eq(spec_member(w->spec), member)) {
+            if (spec_is_member(w->spec, member)) {
                 return w;
             }
         }
