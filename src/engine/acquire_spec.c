@@ -186,7 +186,7 @@ static size_t field_room(const struct engine *eng, enum owner_kind kind,
     size_t suffix = req->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
 
     if (req->value.len != 0) {
-        return strlen(VALUE_FIELD_PREFIX) + serial_len + 1 + req->value.len;
+        return strlen(VALUE_FIELD_PREFIX) + serial_len + 1 + req->value.len + suffix;
     }
     switch (kind) {
     case OWNER_NAMED:

@@ -212,7 +212,7 @@ static void fire_timer(struct engine *eng, struct timer *t)
         hold_on_timer(eng, container_of(t, struct hold, timer));
         break;
     case TIMER_ENTRY:
-        entry_on_timer(eng, container_of(t, struct entry, timer));
+        entry_on_timer(eng, container_of(t, struct entry_extra, timer)->entry);
         break;
     case TIMER_PENDING_REQUEST:
         pending_request_on_timer(eng, container_of(t, struct pending_request, timer));

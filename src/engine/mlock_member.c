@@ -88,7 +88,7 @@ bool mlock_is_call(struct call_ref ref)
 bool mlock_uses(const struct request *r)
 {
     const struct mlock_member *p = r->waiter != NULL  ? r->waiter->member
-                                   : r->entry != NULL ? r->entry->member
+                                   : r->entry != NULL ? r->entry->extra->member
                                                       : NULL;
 
     return p != NULL && p->mlock->state != MLOCK_ANSWERED;
@@ -96,7 +96,7 @@ bool mlock_uses(const struct request *r)
 
 void mlock_unlink_entry(struct mlock_member *p)
 {
-    p->entry->member = NULL;
+    p->entry->extra->member = NULL;
     p->entry = NULL;
     p->token_sent = p->joined = false;
     p->mlock->taken_over--;
@@ -171,15 +171,15 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
 {
     struct mlock *ml = p->mlock;
 
-    if (e->member != p) {
-        if (e->member != NULL) {
+    if (e->extra->member != p) {
+        if (e->extra->member != NULL) {
             mlock_on_entry_gone(eng, e);
         }
         if (p->entry != NULL) {
             mlock_unlink_entry(p);
         }
         p->entry = e;
-        e->member = p;
+        entry_open_extra(eng, e)->member = p;
         ml->taken_over++;
         if (e->hold->confirmed > ml->last_taken) {
             ml->last_taken = e->hold->confirmed;
@@ -192,8 +192,8 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
 
 void mlock_on_renewed(const struct entry *e, const struct session *s)
 {
-    if (e->member != NULL && e->member->mlock->session == s) {
-        e->member->joined = false;
+    if (e->extra->member != NULL && e->extra->member->mlock->session == s) {
+        e->extra->member->joined = false;
     }
 }
 
@@ -209,7 +209,7 @@ void mlock_on_waiter_gone(struct engine *eng, struct waiter *w)
 
 void mlock_on_entry_gone(struct engine *eng, struct entry *e)
 {
-    struct mlock_member *p = e->member;
+    struct mlock_member *p = e->extra->member;
     struct mlock *ml = p->mlock;
     size_t index = (size_t)(p - ml->members);
 

@@ -57,8 +57,8 @@ void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
         struct attach *a = container_of(it, struct attach, in_session);
 
         if (a->grant == grant) {
-            if (a->entry->member != NULL) {
-                a->entry->member->token_sent = false;
+            if (a->entry->extra->member != NULL) {
+                a->entry->extra->member->token_sent = false;
             }
             entry_untold(eng, a, true);
         }

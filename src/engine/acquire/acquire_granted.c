@@ -124,7 +124,7 @@ static void retain_grant(struct engine *eng, struct entry *e,
                          const struct acquire_spec *spec)
 {
     if (e->attaches == NULL) { /* otherwise its client came by RENEW */
-        e->until = e->hold->until;
+        entry_open_extra(eng, e)->until = e->hold->until;
         e->spec->keep_ms = spec->keep_ms;
         entry_retain(eng, e);
     }

@@ -14,6 +14,11 @@
 #include "engine/session.h"
 #include "util/pool.h"
 
+static void set_timer(struct engine *eng, struct entry *e, uint64_t at)
+{
+    timer_set(eng, &entry_open_extra(eng, e)->timer, TIMER_ENTRY, at);
+}
+
 struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 {
     struct attach *a = e->attaches;
@@ -28,7 +33,7 @@ bool entry_is_fresh(const struct engine *eng, const struct entry *e)
 {
     bool fixed = e->spec->lease == LEASE_FIXED;
     uint64_t lease_ms = spec_lease(eng, e->spec);
-    uint64_t until = fixed ? e->until : e->hold->until;
+    uint64_t until = fixed ? e->extra->until : e->hold->until;
     uint64_t whole = lease_valid_until(eng->now, lease_ms); /* given now */
     uint64_t gone_ms = whole > until ? whole - until : 0;
 
@@ -57,7 +62,6 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
         a->session = s;
         list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
         e->hold->attached++;
-        e->informed++;
     }
     a->grant = ++eng->next_grant;
     /* Grace and KEEP are over: somebody is there. */
@@ -66,9 +70,9 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     entry_set_retained(eng, e, false);
     e->hold->exact_ms = 0;
     if (e->lease == LEASE_FIXED && e->hold->kind == OWNER_NAMED) {
-        timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
+        set_timer(eng, e, e->extra->until);
     } else {
-        timer_stop(eng, &e->timer);
+        timer_stop(eng, &e->extra->timer);
     }
     /* Connections that keep the entry already were let off if it had a fixed lease. */
     for (const struct attach *each = e->attaches;
@@ -122,7 +126,7 @@ void entry_set_lease(struct engine *eng, struct entry *e, enum lease_kind lease)
 void entry_retain(struct engine *eng, struct entry *e)
 {
     entry_set_retained(eng, e, true);
-    timer_set(eng, &e->timer, TIMER_ENTRY, eng->now + e->spec->keep_ms);
+    set_timer(eng, e, eng->now + e->spec->keep_ms);
     hold_schedule_renewal(eng, e->hold);
 }
 
@@ -138,7 +142,7 @@ static void begin_grace(struct engine *eng, struct entry *e)
     if (e->spec->grace_ms == 0) {
         pending_release_end_entry(eng, e);
     } else if (e->spec->grace_ms > 0) {
-        timer_set(eng, &e->timer, TIMER_ENTRY, eng->now + grace);
+        set_timer(eng, e, eng->now + grace);
         if (h->attached == 0 && hold_has_one_entry(h)) {
             h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
             renew_request(eng, h);
@@ -147,7 +151,7 @@ static void begin_grace(struct engine *eng, struct entry *e)
         /* The entry ends with its own lease, even if others keep the hold alive. */
         uint64_t end = eng->now + eng->cfg.watchdog_ms;
 
-        timer_set(eng, &e->timer, TIMER_ENTRY, end < h->until ? end : h->until);
+        set_timer(eng, e, end < h->until ? end : h->until);
     }
     hold_schedule_renewal(eng, h);
 }
@@ -159,7 +163,8 @@ void entry_left(struct engine *eng, struct entry *e)
         entry_on_timer(eng, e);
         return;
     }
-    if (e->attaches != NULL || entry_is_ending(e) || heap_armed(&e->timer.node)) {
+    if (e->attaches != NULL || entry_is_ending(e) ||
+        heap_armed(&e->extra->timer.node)) {
         return;
     }
     if (e->retained) {
@@ -171,7 +176,8 @@ void entry_left(struct engine *eng, struct entry *e)
 
 bool entry_has_run_out(const struct engine *eng, const struct entry *e)
 {
-    return e->lease == LEASE_FIXED && eng->now >= e->until && e->attaches != NULL;
+    return e->lease == LEASE_FIXED && eng->now >= e->extra->until &&
+           e->attaches != NULL;
 }
 
 void entry_detach(struct engine *eng, struct attach *a)
@@ -179,6 +185,7 @@ void entry_detach(struct engine *eng, struct attach *a)
     struct entry *e = a->entry;
 
     attach_drop(eng, a);
+    e->was_told = true;
     entry_left(eng, e);
 }
 
@@ -187,11 +194,10 @@ void entry_untold(struct engine *eng, struct attach *a, bool keep)
     struct entry *e = a->entry;
 
     attach_free(eng, a);
-    e->informed--;
     if (e->attaches != NULL || entry_is_ending(e)) {
         return;
     }
-    if (e->informed > 0) {
+    if (e->was_told) {
         entry_left(eng, e); /* its client knows of it, by another connection */
     } else if (keep && e->spec->keep_ms > 0) {
         entry_retain(eng, e);
@@ -254,10 +260,10 @@ void entry_free(struct engine *eng, struct entry *e)
     while (e->attaches != NULL) {
         attach_free(eng, e->attaches);
     }
-    timer_stop(eng, &e->timer);
-    if (e->member != NULL) {
+    if (e->extra->member != NULL) {
         mlock_on_entry_gone(eng, e);
     }
+    entry_extra_free(eng, e);
     if (e->request != NULL) {
         e->request->entry = NULL;
         request_idle(eng, e->request);

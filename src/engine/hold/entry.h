@@ -5,7 +5,7 @@
 
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
-#include "engine/timer.h"
+#include "engine/entry_extra.h"
 #include "util/list.h"
 #include "util/transition.h"
 
@@ -14,7 +14,6 @@
 
 struct engine;
 struct hold;
-struct mlock_member;
 struct pending_release;
 struct request;
 struct session;
@@ -56,20 +55,16 @@ struct entry {
     struct acquire_spec *spec;
     struct request *request;
     struct pending_release *release; /* the release in progress, or NULL */
-    /* the member of an MLOCK that this entry was granted to, or NULL */
-    struct mlock_member *member;
-    /* when the entry ends by itself: grace, KEEP, or its own fixed lease */
-    struct timer timer;
-    uint64_t until;    /* end of the entry's own fixed lease */
-    uint64_t since;    /* since when this daemon keeps the entry */
-    uint64_t asked;    /* when its client asked this daemon for it: see struct claim */
-    unsigned informed; /* connections that were sent the token, as far as is known */
+    struct entry_extra *extra;
+    uint64_t asked; /* when its client asked this daemon for it: see struct claim */
+    uint64_t since : 48; /* since when this daemon keeps the entry */
     enum entry_state state : 2;
     enum entry_restore restore : 2;
     enum lease_kind lease : 2;
     /* Redis lacks the entry and does not say why; a renewal of another entry asks */
     bool missing : 1;
     bool retained : 1; /* granted for a client that is not connected */
+    bool was_told : 1; /* a connection that was sent the token is gone */
     /* perhaps taken over from another daemon, which may still believe in it */
     bool taken_over : 1;
     /* of a rest: Redis has not said that the hold has ended, which may be another
@@ -100,8 +95,9 @@ void entry_detach(struct engine *eng, struct attach *a);
 static inline uint64_t entry_lease_began(const struct entry *e)
 {
     uint64_t was_held = lease_valid_until(0, e->spec->lease_ms);
+    uint64_t until = e->extra->until;
 
-    return e->until > was_held ? e->until - was_held : 0;
+    return until > was_held ? until - was_held : 0;
 }
 
 /* Whether at least half of the entry's lease is left, as far as is known. */

@@ -51,6 +51,7 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     }
     e = pool_alloc(&eng->pool, sizeof(*e));
     e->hold = h;
+    entry_extra_none(e);
     e->since = e->asked = h->confirmed;
     e->spec = spec_ref(spec);
     entry_set_lease(eng, e, spec->lease);
@@ -60,9 +61,11 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     h->lock->permits_here += spec->permits;
     eng->stats.permits += spec->permits;
     if (e->lease == LEASE_FIXED) {
-        e->until = lease_valid_until(h->confirmed, spec->lease_ms);
+        struct entry_extra *extra = entry_open_extra(eng, e);
+
+        extra->until = lease_valid_until(h->confirmed, spec->lease_ms);
         if (h->kind == OWNER_NAMED) {
-            timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
+            timer_set(eng, &extra->timer, TIMER_ENTRY, extra->until);
         }
     }
     return e;

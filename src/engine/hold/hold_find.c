@@ -162,8 +162,8 @@ uint64_t hold_lease(const struct engine *eng, const struct hold *h)
         return wanted;
     }
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->lease == LEASE_FIXED && !entry_is_ending(e) && e->until > until) {
-            until = e->until;
+        if (e->lease == LEASE_FIXED && !entry_is_ending(e) && e->extra->until > until) {
+            until = e->extra->until;
         }
     }
     return until > eng->now ? until - eng->now : 0;

@@ -300,7 +300,7 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
     d->local = e;
     e->release = d;
     entry_set_state(e, ENTRY_ENDING);
-    timer_stop(eng, &e->timer);
+    timer_stop(eng, &e->extra->timer);
     hold_schedule_renewal(eng, h);
     return d;
 }
@@ -309,7 +309,7 @@ void pending_release_end_entry(struct engine *eng, struct entry *e)
 {
     struct pending_release *d = pending_release_for_entry(eng, e, RELEASE_ENDED);
 
-    d->untold = e->informed == 0;
+    d->untold = e->attaches == NULL && !e->was_told;
     d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
 }
 

@@ -199,7 +199,7 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
 
     pending_request_aim(c, e);
     if (e->retained) {
-        timer_stop(eng, &e->timer); /* KEEP is over: the client is there */
+        timer_stop(eng, &e->extra->timer); /* KEEP is over: the client is there */
     }
     pending_request_queue(eng, c);
     return c;

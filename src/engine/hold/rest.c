@@ -81,7 +81,7 @@ static struct hold *rest_hold(struct engine *eng, struct lock *lock, uint64_t to
     }
     h->confirmed = confirmed;
     h->until = until < h->until ? until : h->until;
-    h->entries->until = h->until;
+    entry_open_extra(eng, h->entries)->until = h->until;
     return h;
 }
 

@@ -29,6 +29,7 @@ static size_t entry_size(const struct entry *e)
 {
     size_t size = size_of(e) + size_of(e->spec) + size_of(e->request);
 
+    size += e->extra == &ENTRY_NO_EXTRA ? 0 : size_of(e->extra);
     for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
         size += size_of(a);
     }

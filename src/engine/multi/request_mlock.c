@@ -257,7 +257,6 @@ static void rebind_entry(struct engine *eng, struct mlock_member *p, struct atta
     p->entry->spec->keep_ms = p->mlock->terms.keep_ms;
     if (old != NULL && old != a && (!p->token_sent || p->joined)) {
         attach_free(eng, old); /* whose connection was told nothing */
-        p->entry->informed--;
     }
     if (old == NULL || old != a) {
         p->joined = joins;
@@ -366,8 +365,9 @@ static struct mlock *find_of_owner(const struct engine *eng, const struct hold_r
     }
     if (h != NULL) {
         for (struct entry *e = h->entries; e != NULL; e = e->next) {
-            if (e->member != NULL && may_cancel(e->member->mlock, req, ret_others)) {
-                return e->member->mlock;
+            if (e->extra->member != NULL &&
+                may_cancel(e->extra->member->mlock, req, ret_others)) {
+                return e->extra->member->mlock;
             }
         }
     }

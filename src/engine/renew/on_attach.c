@@ -119,20 +119,22 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
                     : c->lease_ms != 0 ? LEASE_FIXED
                                        : LEASE_WATCHDOG);
     if (c->lease_ms != 0) {
-        e->until = lease_valid_until(w->sent, c->lease_ms);
+        uint64_t until = lease_valid_until(w->sent, c->lease_ms);
+
+        entry_open_extra(eng, e)->until = until;
         if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
-            hold_set_until(e->hold, e->until);
+            hold_set_until(e->hold, until);
         }
     }
-    knew = e->member == NULL && entry_attach_of(e, c->session) != NULL;
+    knew = e->extra->member == NULL && entry_attach_of(e, c->session) != NULL;
     a = entry_attach(eng, e, c->session);
     lock_seen(eng, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
     hold_shorten_by_requests(eng, e, w->op.key);
     hold_schedule_renewal(eng, e->hold);
     if (c->kind == PENDING_REGRANT) {
         emit_grant(eng, c->ref, a);
-        if (knew && e->member != NULL) {
-            e->member->token_sent = true;
+        if (knew && e->extra->member != NULL) {
+            e->extra->member->token_sent = true;
         }
     } else {
         mlock_on_renewed(e, c->session);
