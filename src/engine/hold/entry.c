@@ -49,6 +49,22 @@ uint32_t entry_heartbeat(const struct entry *e)
     return entry_is_ending(e) || e->lease != LEASE_WATCHDOG ? 0 : e->spec->heartbeat_ms;
 }
 
+static struct attach *take_attach(struct engine *eng, struct entry *e)
+{
+    return e->own_attach.session == NULL
+               ? &e->own_attach
+               : pool_alloc(&eng->pool, sizeof(struct attach));
+}
+
+static void return_attach(struct engine *eng, struct attach *a)
+{
+    if (a == &a->entry->own_attach) {
+        *a = (struct attach){ 0 };
+    } else {
+        pool_free(&eng->pool, a);
+    }
+}
+
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s)
 {
     struct attach *a, **at = &e->attaches;
@@ -57,7 +73,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
         at = &a->next;
     }
     if (a == NULL) {
-        a = *at = pool_alloc(&eng->pool, sizeof(*a));
+        a = *at = take_attach(eng, e);
         a->entry = e;
         a->session = s;
         list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
@@ -93,7 +109,7 @@ static void attach_drop(struct engine *eng, struct attach *a)
     *at = a->next;
     list_del(&a->in_session);
     a->entry->hold->attached--;
-    pool_free(&eng->pool, a);
+    return_attach(eng, a);
 }
 
 void attach_free(struct engine *eng, struct attach *a)

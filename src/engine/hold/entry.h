@@ -70,6 +70,8 @@ struct entry {
     /* of a rest: Redis has not said that the hold has ended, which may be another
      * daemon's by now */
     bool presumed : 1;
+    /* room for one attachment, which is what most entries have; unused: no session */
+    struct attach own_attach;
 };
 
 static inline bool entry_is_ending(const struct entry *e)

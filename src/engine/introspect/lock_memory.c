@@ -31,7 +31,7 @@ static size_t entry_size(const struct entry *e)
 
     size += e->extra == &ENTRY_NO_EXTRA ? 0 : size_of(e->extra);
     for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
-        size += size_of(a);
+        size += a == &e->own_attach ? 0 : size_of(a);
     }
     return size;
 }
