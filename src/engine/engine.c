@@ -49,7 +49,6 @@ struct engine *engine_new(const struct engine_setup *setup)
     eng->quorum = setup->quorum;
     effects_init(&eng->fx);
     heap_init(&eng->heap);
-    list_init(&eng->dirty);
     eng->group_of = setup->group_of;
     eng->group_count = setup->group_of == NULL ? 1 : setup->group_count;
     eng->quarantine = xcalloc(eng->group_count, sizeof(*eng->quarantine));
@@ -168,6 +167,7 @@ void engine_free(struct engine *eng)
     free(eng->quarantined);
     free(eng->last_stale_ops);
     heap_fini(&eng->heap);
+    dirty_locks_fini(&eng->dirty);
     effects_fini(&eng->fx);
     table_fini(&eng->inflight_ops);
     table_fini(&eng->sessions);

@@ -22,6 +22,7 @@
 #include "engine/engine.h"
 #include "engine/hold/renew_queue.h"
 #include "engine/latch/count_log.h"
+#include "engine/lock/dirty_locks.h"
 #include "engine/op.h"
 #include "engine/recovery/peers.h"
 #include "engine/timer.h"
@@ -78,7 +79,8 @@ struct engine {
     struct table sessions;
     struct table requests;
     struct table inflight_ops;
-    struct list dirty; /* locks for which lock_step() runs before the engine returns */
+    /* locks for which lock_step() runs before the engine returns */
+    struct dirty_locks dirty;
     struct renew_queues renew_queues;
     struct list restores; /* holds that have to be put back */
     struct list holds;

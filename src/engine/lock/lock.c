@@ -73,7 +73,6 @@ struct lock *lock_get(struct engine *eng, struct span name)
         lock->group = lock_group(eng, name);
         list_init(&lock->holds);
         lock_activity_none(lock);
-        list_init(&lock->in_dirty);
         lock->in_names.key = hash;
         table_add(&eng->names, &lock->in_names);
     }
@@ -102,9 +101,7 @@ struct waiter *lock_head(const struct lock *lock)
 
 void lock_touch(struct engine *eng, struct lock *lock)
 {
-    if (list_empty(&lock->in_dirty)) {
-        list_append(&eng->dirty, &lock->in_dirty);
-    }
+    dirty_locks_add(&eng->dirty, lock);
 }
 
 void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms)

@@ -30,7 +30,6 @@ extern const struct transitions SUB_TRANSITIONS;
 
 struct lock {
     struct table_node in_names;
-    struct list in_dirty;
     /* one hold; many of readers, and of permits */
     struct list holds;
     struct hold *writer;      /* the hold of the writer, or NULL */
@@ -49,10 +48,11 @@ struct lock {
      * should Redis have lost it. 0: not known. */
     uint32_t limit;
     uint32_t permits_here; /* of all holds of this daemon */
-    enum sub_state sub : 8;
+    enum sub_state sub : 7;
     enum lock_class lock_class : 3;
     /* the readers at the front of the queue are to ask, all at once */
     bool readers_in : 1;
+    bool dirty : 1;        /* in eng->dirty */
     bool exempt_reads : 1; /* `exempt` is for reads only */
     bool ask : 1;          /* the head is to ask Redis */
     /* the lock was released for others' sake: the next message does not make the head

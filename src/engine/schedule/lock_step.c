@@ -74,7 +74,6 @@ void lock_free(struct engine *eng, struct lock *lock)
     }
     fair_free(eng, lock);
     lock_activity_free(eng, lock);
-    list_del(&lock->in_dirty);
     table_remove(&eng->names, &lock->in_names);
     pool_free(&eng->pool, lock);
 }
@@ -118,7 +117,7 @@ static void step_idle(struct engine *eng, struct lock *lock)
     timer_stop(eng, &lock->activity->wake);
     if (list_empty(&lock->holds) && lock->activity->asking == NULL && lock->refs == 0 &&
         list_empty(&lock->activity->releases) && lock->activity->loan == NULL &&
-        fair_idle(lock)) {
+        fair_idle(lock) && !lock->dirty) { /* else it is stepped again */
         lock_free(eng, lock);
     } else {
         lock_activity_clear(eng, lock);

@@ -29,21 +29,19 @@ static void send_queued(struct engine *eng)
 
 static bool is_settled(const struct engine *eng)
 {
-    return list_empty(&eng->dirty) && list_empty(&eng->dirty_mlocks) &&
+    return dirty_locks_empty(&eng->dirty) && list_empty(&eng->dirty_mlocks) &&
            list_empty(&eng->to_send) && list_empty(&eng->unsent);
 }
 
 void engine_settle(struct engine *eng)
 {
+    struct lock *lock;
     struct list *it;
 
     count_log_send(eng);
     while (!is_settled(eng)) {
         send_queued(eng);
-        while ((it = list_first(&eng->dirty)) != NULL) {
-            struct lock *lock = container_of(it, struct lock, in_dirty);
-
-            list_del(&lock->in_dirty);
+        while ((lock = dirty_locks_take(&eng->dirty)) != NULL) {
             lock_step(eng, lock);
         }
         it = list_first(&eng->dirty_mlocks);
