@@ -25,7 +25,7 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     op->lock_class = lock->lock_class;
     op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);
     op->acquire.claim.asked_ago_ms = in_flight->asked_ago_ms;
-    op->acquire.claim.limit = lock->limit;
+    op->acquire.claim.limit = lock->sharing->limit;
     fair_fill_claim(eng, op, w);
     if (kind == INFLIGHT_ASK && !reenter_only && !op->acquire.fair) {
         op->acquire.claim.block_us = local_grant_block(eng, w);

@@ -8,7 +8,7 @@
 /* The op ran: whoever waits may be served now. */
 static void take_limit(struct engine *eng, struct lock *lock, uint32_t limit)
 {
-    lock->limit = limit;
+    lock_open_sharing(eng, lock)->limit = limit;
     last_answer_over(eng, lock);
     if (lock_head(lock) != NULL) {
         lock_ask(eng, lock);

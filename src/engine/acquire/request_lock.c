@@ -113,7 +113,9 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
         return NULL;
     }
     lock_set_class(eng, lock, lock_class_of(req->kind));
-    lock->limit = lock->limit == 0 ? req->limit : lock->limit;
+    if (req->limit != 0 && lock->sharing->limit == 0) {
+        lock_open_sharing(eng, lock)->limit = req->limit;
+    }
     spec = spec_new(eng, req);
     w = waiter_new(eng, lock, session_get(eng, req->from.conn), req, spec);
     if (spec->local) {

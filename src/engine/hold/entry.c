@@ -291,8 +291,10 @@ void entry_free(struct engine *eng, struct entry *e)
     entry_set_retained(eng, e, false);
     entry_set_lease(eng, e, LEASE_WATCHDOG);
     eng->stats.entries--;
-    e->hold->lock->permits_here -= e->spec->permits;
-    eng->stats.permits -= e->spec->permits;
+    if (e->spec->permits != 0) {
+        e->hold->lock->sharing->permits_here -= e->spec->permits;
+        eng->stats.permits -= e->spec->permits;
+    }
     while (*at != e) {
         at = &(*at)->next;
     }

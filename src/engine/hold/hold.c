@@ -34,7 +34,7 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     list_append(&eng->holds, &h->in_all);
     eng->hold_count++;
     eng->stats.resting += hold_is_rest(h);
-    index_add(h);
+    index_add(eng, h);
     if (!heap_armed(&eng->pulse.node)) {
         timer_set(eng, &eng->pulse, TIMER_PULSE, eng->now + PULSE_MS);
     }
@@ -58,8 +58,10 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     eng->stats.entries++;
     e->next = h->entries;
     h->entries = e;
-    h->lock->permits_here += spec->permits;
-    eng->stats.permits += spec->permits;
+    if (spec->permits != 0) {
+        lock_open_sharing(eng, h->lock)->permits_here += spec->permits;
+        eng->stats.permits += spec->permits;
+    }
     if (e->lease == LEASE_FIXED) {
         struct entry_extra *extra = entry_open_extra(eng, e);
 

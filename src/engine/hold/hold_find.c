@@ -94,7 +94,8 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
         maybe[0] = lock_hold_with(lock, t->token);
         break;
     case TARGET_REQUEST:
-        maybe[0] = lock->lock_class == CLASS_RW ? lock->writer : lock_hold(lock);
+        maybe[0] =
+            lock->lock_class == CLASS_RW ? lock->sharing->writer : lock_hold(lock);
         break;
     case TARGET_ENTRY:
         maybe[0] = lock_held_by(lock, owner, KIND_WRITE);

@@ -123,7 +123,7 @@ static const struct entry *find_granted(const struct lock *lock,
 {
     const struct hold *h = spec_field(spec).len != 0
                                ? lock_hold_of(lock, spec_field(spec))
-                           : lock->lock_class == CLASS_RW ? lock->writer
+                           : lock->lock_class == CLASS_RW ? lock->sharing->writer
                                                           : lock_hold(lock);
     const struct entry *e = h == NULL ? NULL : hold_find_entry(h, spec_entry(spec));
 

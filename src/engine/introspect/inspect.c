@@ -370,7 +370,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
         .kind = lock_hold(lock)->lock_kind,
         .state = LOCK_STATE_UNCERTAIN,
         .ttl_ms = (int64_t)(until - eng->now),
-        .limit = lock->limit,
+        .limit = lock->sharing->limit,
         .scope = c->scope,
         .waiting = lock->activity->waiting,
         .holds = holds,

@@ -91,6 +91,11 @@ static size_t lock_activity_size(const struct lock *lock)
                : size_of(lock->activity) + size_of(lock->activity->marks);
 }
 
+static size_t lock_sharing_size(const struct lock *lock)
+{
+    return lock->sharing == &LOCK_UNSHARED ? 0 : size_of(lock->sharing);
+}
+
 static size_t inflight_size(const struct lock *lock)
 {
     size_t size = size_of(lock->activity->asking) + size_of(lock->activity->loan);
@@ -111,8 +116,9 @@ size_t engine_memory(const struct engine *eng, struct span name, size_t samples)
 {
     const struct lock *lock = lock_find(eng, name);
 
-    return lock == NULL ? 0
-                        : size_of(lock) + lock_activity_size(lock) +
-                              size_of(lock->activity->fair) + inflight_size(lock) +
-                              queue_size(lock, samples) + holds_size(lock, samples);
+    return lock == NULL
+               ? 0
+               : size_of(lock) + lock_activity_size(lock) + lock_sharing_size(lock) +
+                     size_of(lock->activity->fair) + inflight_size(lock) +
+                     queue_size(lock, samples) + holds_size(lock, samples);
 }

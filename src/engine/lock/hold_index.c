@@ -43,8 +43,8 @@ static void index_put(struct lock *lock, struct hold *h)
     k->hold = h;
     k->by_field.key = field_key(hold_field(h));
     k->by_token.key = token_key(h->token);
-    table_add(&lock->index->fields, &k->by_field);
-    table_add(&lock->index->tokens, &k->by_token);
+    table_add(&lock->sharing->index->fields, &k->by_field);
+    table_add(&lock->sharing->index->tokens, &k->by_token);
 }
 
 static struct hold_key *key_of(const struct hold_index *in, const struct hold *h)
@@ -59,7 +59,7 @@ static struct hold_key *key_of(const struct hold_index *in, const struct hold *h
 
 static void acquire_out(struct lock *lock, const struct hold *h)
 {
-    struct hold_index *in = lock->index;
+    struct hold_index *in = lock->sharing->index;
     struct hold_key *k = key_of(in, h);
 
     table_remove(&in->fields, &k->by_field);
@@ -68,24 +68,24 @@ static void acquire_out(struct lock *lock, const struct hold *h)
         table_fini(&in->fields);
         table_fini(&in->tokens);
         free(in);
-        lock->index = NULL;
+        lock->sharing->index = NULL;
     }
     free(k);
 }
 
-void index_add(struct hold *h)
+void index_add(struct engine *eng, struct hold *h)
 {
     struct lock *lock = h->lock;
     struct list *it;
 
     lock->hold_count++;
     if (h->lock_kind == KIND_WRITE) {
-        lock->writer = h;
+        lock_open_sharing(eng, lock)->writer = h;
     }
-    if (lock->index != NULL) {
+    if (lock->sharing->index != NULL) {
         index_put(lock, h);
     } else if (lock->hold_count >= INDEX_FROM) {
-        lock->index = xcalloc(1, sizeof(*lock->index));
+        lock_open_sharing(eng, lock)->index = xcalloc(1, sizeof(struct hold_index));
         LIST_FOREACH(it, &lock->holds)
         {
             index_put(lock, container_of(it, struct hold, in_lock));
@@ -98,10 +98,10 @@ void index_remove(struct hold *h)
     struct lock *lock = h->lock;
 
     lock->hold_count--;
-    if (lock->writer == h) {
-        lock->writer = NULL;
+    if (lock->sharing->writer == h) {
+        lock->sharing->writer = NULL;
     }
-    if (lock->index != NULL) {
+    if (lock->sharing->index != NULL) {
         acquire_out(lock, h);
     }
 }
@@ -138,8 +138,8 @@ struct hold *lock_hold_of(const struct lock *lock, struct span field)
 {
     struct list *it;
 
-    if (lock->index != NULL) {
-        return with_field(&lock->index->fields, field);
+    if (lock->sharing->index != NULL) {
+        return with_field(&lock->sharing->index->fields, field);
     }
     LIST_FOREACH(it, &lock->holds)
     {
@@ -156,8 +156,8 @@ struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 {
     struct list *it;
 
-    if (lock->index != NULL) {
-        return with_token(&lock->index->tokens, token);
+    if (lock->sharing->index != NULL) {
+        return with_token(&lock->sharing->index->tokens, token);
     }
     LIST_FOREACH(it, &lock->holds)
     {
@@ -173,7 +173,7 @@ struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 struct hold *lock_held_by(const struct lock *lock, struct span owner,
                           enum lock_kind kind)
 {
-    struct hold *w = lock->writer;
+    struct hold *w = lock->sharing->writer;
 
     if (kind == KIND_WRITE || (kind == KIND_PLAIN && w != NULL)) {
         if (w != NULL && span_eq(field_owner(hold_field(w)), owner)) {

@@ -8,10 +8,11 @@
 
 #include <stdint.h>
 
+struct engine;
 struct hold;
 struct lock;
 
-void index_add(struct hold *h);
+void index_add(struct engine *eng, struct hold *h);
 void index_remove(struct hold *h);
 struct hold *lock_hold_of(const struct lock *lock, struct span field);
 struct hold *lock_hold_with(const struct lock *lock, uint64_t token);

@@ -18,7 +18,8 @@ static bool held_here(const struct engine *eng, const struct lock *lock)
         return false; /* others may get permits beside that */
     }
     return (h != NULL && hold_is_certain(eng, h)) ||
-           (lock->writer != NULL && hold_is_certain(eng, lock->writer));
+           (lock->sharing->writer != NULL &&
+            hold_is_certain(eng, lock->sharing->writer));
 }
 
 enum last_answer_kind last_answer_now(const struct engine *eng, const struct lock *lock)

@@ -73,6 +73,7 @@ struct lock *lock_get(struct engine *eng, struct span name)
         lock->group = lock_group(eng, name);
         list_init(&lock->holds);
         lock_activity_none(lock);
+        lock_sharing_none(lock);
         lock->in_names.key = hash;
         table_add(&eng->names, &lock->in_names);
     }

@@ -4,6 +4,7 @@
 #ifndef LATCHD_ENGINE_LOCK_LOCK_H
 #define LATCHD_ENGINE_LOCK_LOCK_H
 
+#include "engine/lock/lock_sharing.h"
 #include "engine/op.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -15,7 +16,6 @@
 
 struct engine;
 struct hold;
-struct hold_index;
 struct lock_activity;
 struct waiter;
 
@@ -32,22 +32,17 @@ struct lock {
     struct table_node in_names;
     /* one hold; many of readers, and of permits */
     struct list holds;
-    struct hold *writer;      /* the hold of the writer, or NULL */
-    struct hold_index *index; /* index of the holds, if they are many */
     /* LOCK_INACTIVE, which is read only, while the lock is inactive; see
      * lock_activity.c
      */
     struct lock_activity *activity;
+    struct lock_sharing *sharing; /* LOCK_UNSHARED, likewise, for most locks */
     uint64_t exempt; /* exempt from the quarantine that ends at this time */
     uint32_t hold_count;
     uint32_t refs; /* ops in flight and pending requests that point here */
     /* holds that have to be put back; no op but RESTORE is sent before that */
     uint32_t needs_restore;
     uint32_t group;
-    /* A semaphore's, as far as a client or Redis has said it: what it is made with
-     * should Redis have lost it. 0: not known. */
-    uint32_t limit;
-    uint32_t permits_here; /* of all holds of this daemon */
     enum sub_state sub : 7;
     enum lock_class lock_class : 3;
     /* the readers at the front of the queue are to ask, all at once */

@@ -54,7 +54,7 @@ bool lock_blocks(const struct engine *eng, const struct lock *lock,
     struct hold *h = lock_hold(lock);
 
     if (lock_kind_is_shared(spec->lock_kind)) {
-        h = lock->writer; /* what permits are free, only Redis knows */
+        h = lock->sharing->writer; /* what permits are free, only Redis knows */
     }
     if (h == NULL || !hold_is_certain(eng, h)) {
         return false;
@@ -67,7 +67,7 @@ bool lock_excludes(const struct engine *eng, const struct lock *lock,
                    const struct acquire_spec *spec)
 {
     const struct hold *h =
-        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
+        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->sharing->writer;
 
     return h != NULL && hold_is_certain(eng, h) &&
            !same_owner(hold_field(h), spec_field(spec));
@@ -77,7 +77,7 @@ bool lock_is_read_here(const struct engine *eng, const struct lock *lock)
 {
     const struct hold *h = lock_hold(lock);
 
-    return h != NULL && lock->writer == NULL && h->lock_kind == KIND_READ &&
+    return h != NULL && lock->sharing->writer == NULL && h->lock_kind == KIND_READ &&
            hold_is_certain(eng, h);
 }
 
@@ -86,7 +86,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
                                size_t max)
 {
     struct hold *known = lock_hold_of(lock, field);
-    struct hold *writer = lock->writer, *newest = lock_hold(lock);
+    struct hold *writer = lock->sharing->writer, *newest = lock_hold(lock);
     size_t count = 0;
     struct list *it;
 
@@ -122,7 +122,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
 uint64_t lock_leader_token(const struct lock *lock)
 {
     const struct hold *h =
-        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
+        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->sharing->writer;
 
     return h == NULL || h->kind == OWNER_REST ? 0 : h->token;
 }

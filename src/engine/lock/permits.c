@@ -6,7 +6,7 @@
 void permits_seen(struct engine *eng, struct lock *lock, const struct op_result *r)
 {
     if (r->permits.limit != 0) {
-        lock->limit = r->permits.limit;
+        lock_open_sharing(eng, lock)->limit = r->permits.limit;
     }
     if (r->permits.free > 0 || r->permits.limit == 0) {
         lock_ask(eng, lock); /* or to make the counter anew, which is gone */

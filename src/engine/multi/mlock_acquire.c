@@ -82,7 +82,7 @@ static bool is_held_here(const struct engine *eng, const struct mlock *ml)
         const struct lock *lock = lock_find(eng, ml->members[i].name);
 
         if (lock != NULL && ml->members[i].entry == NULL &&
-            (is_held(eng, lock_hold(lock)) || is_held(eng, lock->writer))) {
+            (is_held(eng, lock_hold(lock)) || is_held(eng, lock->sharing->writer))) {
             return true;
         }
     }

@@ -156,7 +156,7 @@ static void send_restore(struct engine *eng, struct hold *h)
         .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
         .lease_ms = lease_ms,
         .permits = first->spec->permits,
-        .limit = h->lock->limit,
+        .limit = h->lock->sharing->limit,
     };
 }
 

@@ -75,7 +75,7 @@ static void add_denied(struct entries *es, const struct lock *lock, enum lock_ki
 static bool has_too_many_permits(const struct inflight_op *w, const struct op_result *r)
 {
     const struct lock *lock = w->lock;
-    int64_t sure = lock->permits_here;
+    int64_t sure = lock->sharing->permits_here;
     struct list *it;
 
     if (lock_hold_of(lock, spec_field(w->spec)) == NULL) {
@@ -102,7 +102,7 @@ static void add_by_grant(struct entries *es, const struct inflight_op *w,
     if (w->spec->lock_kind != KIND_PERMITS) {
         add_denied(es, w->lock, lock_mode_of_hold(w->spec->lock_kind),
                    spec_field(w->spec), r->token, but);
-    } else if (w->lock->permits_here + w->spec->permits >
+    } else if (w->lock->sharing->permits_here + w->spec->permits >
                    r->permits.limit - r->permits.free &&
                has_too_many_permits(w, r)) {
         LIST_FOREACH(it, &w->lock->holds)

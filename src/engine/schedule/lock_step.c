@@ -74,6 +74,7 @@ void lock_free(struct engine *eng, struct lock *lock)
     }
     fair_free(eng, lock);
     lock_activity_free(eng, lock);
+    lock_sharing_free(eng, lock);
     table_remove(&eng->names, &lock->in_names);
     pool_free(&eng->pool, lock);
 }
