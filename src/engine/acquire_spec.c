@@ -33,6 +33,8 @@ struct span span_put2(char **at, struct span a, struct span b)
     return span_of(start, a.len + b.len);
 }
 
+_Static_assert(SERIAL_MAX < 1 << SERIAL_BITS, "a serial fits in a spec");
+
 static struct span spec_serial(const struct acquire_spec *w)
 {
     return span_of(w->texts, w->serial_len);

@@ -17,6 +17,11 @@
 struct engine;
 struct lock_req;
 
+enum {
+    SERIAL_MAX = OP_INSTANCE_LEN + 1 + DIGITS_MAX,
+    SERIAL_BITS = 6, /* of its length */
+};
+
 /* The terms of one LOCK. Every hold and every wait has one, so its times have only the
  * bits that the configuration's bounds need: a year, and for KEEP a day. Its texts lie
  * behind each other, and where one begins, the lengths of those before it tell. */
@@ -34,7 +39,7 @@ struct acquire_spec {
     bool local : 1;        /* may be granted from a loan, see loan.h */
     bool has_atleast : 1;  /* see spec_atleast_ms() */
     unsigned permits : 10; /* PERMITS: how many */
-    unsigned serial_len : 6;
+    unsigned serial_len : SERIAL_BITS;
     uint16_t field_len, entry_len, data_len;
     uint16_t heartbeat_ms; /* 0: none */
     /* its serial (see make_serial(); none if it was found), field, entry, data,
@@ -53,7 +58,6 @@ enum {
 /* The hash field of an anonymous hold, which the script makes from the token; in `out`.
  */
 struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes);
-enum { SERIAL_MAX = OP_INSTANCE_LEN + 1 + DIGITS_MAX }; /* fits in `serial_len` */
 /* Writes `<instance>:<n>`, never made twice, into `out`. */
 struct span make_serial(struct engine *eng, char *out, size_t room);
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req);
