@@ -7,23 +7,36 @@
 
 /* An entry's value: keeper and time, then the owner; of a read/write lock the token of
  * the hold before that. */
-enum { ENTRY_OWNER = 32 };
+enum { ENTRY_TOLD = 32, ENTRY_TOKEN = 16 };
 
+/* What the entry at `i` tells of its hold; empty: it is another owner's. */
+static struct span told_by_entry(const struct redis_name *n, const struct key *entries,
+                                 size_t i, const struct rtext *owner)
+{
+    struct span value = key_span(&entries->items[i].value);
+    size_t owner_at = ENTRY_TOLD + (n->mode == MODE_NONE ? 0 : ENTRY_TOKEN);
+
+    return value.len > owner_at && rtext_is(owner, span_after(value, owner_at))
+               ? span_after(value, ENTRY_TOLD)
+               : SPAN_NONE;
+}
+
+/* Of a hold that has ended some may be left: those of the newest one count. */
 static size_t entries_of(const struct redis_name *n, const struct redis_hash_field *f)
 {
     struct rtext name = redis_key(n, "latchd:entries:", "");
     const struct key *entries = keyspace_find(&n->redis->keys, rtext_span(&name));
-    bool rw = n->mode != MODE_NONE;
-    struct rtext told =
-        rw ? rtext_printf("%016" PRIu64 "%s", redis_token_of(n, &f->owner), f->owner.s)
-           : f->owner;
+    struct span newest = SPAN_NONE;
     size_t count = 0;
 
     for (size_t i = 0; entries != NULL && i < entries->count; i++) {
-        struct span value = key_span(&entries->items[i].value);
+        struct span told = told_by_entry(n, entries, i, &f->owner);
+        int order = told.len == 0     ? -1
+                    : newest.len == 0 ? 1
+                                      : memcmp(told.ptr, newest.ptr, told.len);
 
-        count +=
-            value.len > ENTRY_OWNER && rtext_is(&told, span_after(value, ENTRY_OWNER));
+        newest = order > 0 ? told : newest;
+        count = order > 0 ? 1 : count + (order == 0);
     }
     return count;
 }
