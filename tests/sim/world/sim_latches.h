@@ -85,6 +85,9 @@ void latches_end(struct sim *s);
 void latches_moved(struct sim *s);
 void latches_replied(struct sim *s, const struct sim_conn *c,
                      const struct effect_reply *r);
+/* Whether that answer fits what has happened; check/sim_latch_answers.c. */
+void check_latch_answer(struct sim *s, const struct sim_conn *c,
+                        const struct effect_reply *r);
 /* Whether the latch is set. */
 bool latches_is_set(struct sim *s);
 
