@@ -239,6 +239,11 @@ def a_place_counts_from_the_first_lock_of_its_request():
             .lock("d", 1000, 5000, 1, request="s").unlock("d", 5001)
             .lock("c", 500, 6000, 2).unlock("c", 6001))
     same(found(late), [])  # it may have kept its place
+    for before, bad in ((0, []), (700, ["order"])):  # an MLOCK keeps its places, too
+        many = (Story().ask("MLOCK", "many-d", before, 1000, Error("BACKEND"), name="2", request="s")
+                .lock("many-d", 1500, 5000, 1, request="s").unlock("many-d", 5001)
+                .lock("c", 100, 6000, 2).unlock("c", 6001))
+        same(found(many), bad)
 
 
 def a_fault_may_upset_the_order():

@@ -47,12 +47,16 @@ def waits_of(record, is_quiet):
     """(name, daemon) -> its waits, in the order in which they came."""
     found = collections.defaultdict(list)
     before = collections.defaultdict(list)  # (name, request) -> its waits so far
+    mlocks = {}  # (daemon, request) -> when its MLOCK came first: each of its names has the place
     for ask in sorted(record.asks, key=lambda a: a.sent):
+        if ask.verb == "MLOCK" and ask.request:
+            mlocks.setdefault((ask.daemon, ask.request), ask.sent)
         if ask.verb != "LOCK" or ask.kind not in IN_QUEUE or ask.name.startswith(NAMED_HEIRS):
             continue
         over = ask.answered or ask.closed or record.ended
         end = over if ask.wait_ms is None else min(over, ask.sent + ask.wait_ms * MS)
-        wait = Wait(ask, ask.sent, ask.sent, end, True)
+        first = mlocks.get((ask.daemon, ask.request), ask.sent)
+        wait = Wait(ask, first, ask.sent, end, True)
         earlier = before[ask.name, ask.request] if ask.request else []
         same = [w for w in earlier if w.ask.daemon == ask.daemon]
         if same:
