@@ -301,9 +301,10 @@ static bool was_held(const struct sim *s, const struct sim_conn *c,
     uint64_t known_for = s->daemons[c->daemon].config.recheck_ms + SIM_TICK_MS +
                          2 * (uint64_t)s->profile.rtt_ms;
     const struct sim_rest *r = &s->check.rests[n - s->redis.names];
+    uint64_t rests_until = r->until > r->told_until ? r->until : r->told_until;
 
-    /* A daemon may not know yet that an operator has ended a rest. */
-    if (r->until != 0 && r->until + known_for >= c->asked_ms) {
+    /* A daemon may not know yet that an operator, or the clock, has ended a rest. */
+    if (rests_until != 0 && rests_until + known_for >= c->asked_ms) {
         return true;
     }
     for (size_t i = 0; i < s->check.belief_count; i++) {

@@ -157,6 +157,8 @@ enum { DATA_KEPT = 256 };
 struct sim_rest {
     uint64_t token; /* 0: none */
     uint64_t until; /* nobody else is granted the name before */
+    /* The same as Redis last said, by a clock that may have been set since. */
+    uint64_t told_until;
     size_t daemon;  /* that was granted it */
     size_t changed; /* the last one that did, took the hold over, or ended it.. */
     bool heard;     /* ..and has been answered: it knows of the rest */

@@ -54,6 +54,7 @@ static void end_rest(struct sim *s, const struct flight *f, struct redis_name *n
     struct sim_rest *r = rest_of(s, n);
 
     if (f->reply.result.release.rest_ms > 0) {
+        r->told_until = s->now + f->reply.result.release.rest_ms;
         r->changed = f->daemon; /* which hears of the rest now, or not */
         r->heard = false;
     } else if ((release->force || release->untold) &&
