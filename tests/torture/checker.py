@@ -239,8 +239,14 @@ def a_place_counts_from_the_first_lock_of_its_request():
             .lock("d", 1000, 5000, 1, request="s").unlock("d", 5001)
             .lock("c", 500, 6000, 2).unlock("c", 6001))
     same(found(late), [])  # it may have kept its place
+    for who, bad in (("c", ["order"]), ("urgent-c", [])):  # QUEUE: it may have tried once
+        bounded = (Story().lock(who, 0, 4600, Error("LIMIT"), request="r", priority=8)
+                   .lock(who, 4700, 6000, 2, request="r", priority=8).unlock(who, 6001)
+                   .lock("d", 500, 4500, 1).unlock("d", 4501))
+        same(found(bounded), bad)
     for before, bad in ((0, []), (700, ["order"])):  # an MLOCK keeps its places, too
-        many = (Story().ask("MLOCK", "many-d", before, 1000, Error("BACKEND"), name="2", request="s")
+        many = (Story()
+                .ask("MLOCK", "many-d", before, 1000, Error("BACKEND"), name="2", request="s")
                 .lock("many-d", 1500, 5000, 1, request="s").unlock("many-d", 5001)
                 .lock("c", 100, 6000, 2).unlock("c", 6001))
         same(found(many), bad)

@@ -20,6 +20,7 @@ NEAR_MS = 500
 IN_QUEUE = ("plain", LOCAL)  # the kinds of holds that the queue of a plain lock grants
 # By name: who may enter its own hold; who joins queues one by one, with one request.
 OWNERS, MANY = ("owner", "nester"), "many"
+BOUNDED = "urgent"  # with QUEUE: beyond that many waiters a LOCK tries once, and has no place
 NAMED_HEIRS = "office-"  # UNLOCK TO
 
 
@@ -43,6 +44,11 @@ class Wait:
         return f"{self.ask.who} at {self.ask.daemon}, PRIORITY {self.ask.priority}"
 
 
+def has_no_place(ask):
+    """As far as one knows: it may have tried once."""
+    return ask.who.startswith(BOUNDED) and str(ask.value).startswith(("LIMIT", "BACKEND"))
+
+
 def waits_of(record, is_quiet):
     """(name, daemon) -> its waits, in the order in which they came."""
     found = collections.defaultdict(list)
@@ -63,7 +69,7 @@ def waits_of(record, is_quiet):
             wait.first, last = same[0].first, same[-1]
             last.end = min(last.end, ask.sent)  # this LOCK goes on in its place
             if (last.ask.answered and ask.sent < last.ask.answered + (KEEP_MS - LATE_MS) * MS
-                    and is_quiet(last.again, ask.sent)):
+                    and not has_no_place(last.ask) and is_quiet(last.again, ask.sent)):
                 wait.again = last.again
         wait.alone = all(w.ask.daemon == ask.daemon and w.ask.answered and not w.granted()
                          for w in earlier)
@@ -105,5 +111,6 @@ def compared(waits):
         active = [w for w in active if w.end > got.ask.answered]
         if got.alone and not got.ask.who.startswith(OWNERS):
             for other in active:
-                if other.alone and not other.ask.who.startswith(MANY):
+                if (other.alone and not has_no_place(other.ask)
+                        and not other.ask.who.startswith(MANY)):
                     yield got, other
