@@ -6,6 +6,7 @@ import random
 import signal
 import time
 
+from checks import SWITCHES
 from children import until
 from places import TINY
 from record import Fault
@@ -66,7 +67,7 @@ class Nemesis:
     @contextlib.contextmanager
     def fault(self, kind, target):
         """Noted from here on, until it is undone and the servers are whole."""
-        fault = Fault(kind, target, time.monotonic_ns())
+        fault, leading = Fault(kind, target, time.monotonic_ns()), self.place.leading()
         self.stage.book.faults.append(fault)
         self.stage.say(f"{kind} {target}")
         try:
@@ -75,6 +76,14 @@ class Nemesis:
             self.place.settled()
         finally:
             fault.end = time.monotonic_ns()
+            if self.place.leading() is not leading and kind not in SWITCHES:
+                self.note_failover(fault)
+
+    def note_failover(self, fault):
+        """Sentinels take a master for dead that is cut off, or too slow for them."""
+        self.stage.say(f"failover {fault.target}")
+        self.stage.book.faults.append(
+            Fault("failover", fault.target, fault.start, fault.end))
 
     def revive(self):
         """A server that stays down is a fault like another; it comes back without a file

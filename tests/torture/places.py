@@ -114,6 +114,10 @@ class Place:
     def settled(self):
         """Waits until another fault may come."""
 
+    def leading(self):
+        """The server that others may take the place of; None: there is none such."""
+        return None
+
     def downs(self):
         """Servers that have ended by themselves."""
         return [s for s in self.servers() if isinstance(s, Server) and s.is_down()]
@@ -188,6 +192,9 @@ class Replicated(Place):
 
     def servers(self):
         return self.sentinels.servers
+
+    def leading(self):
+        return self.sentinels.master
 
     def settled(self):
         """All follow the master that the Sentinels name."""

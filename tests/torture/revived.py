@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A server of a torture that ends by itself comes back: with its file, or, where it refuses
-that, without. Prints TAP.
+"""What is noted beside a fault. A server of a torture that ends by itself comes back: with its
+file, or, where it refuses that, without; and a master may change that was only cut off. Prints TAP.
 """
 import pathlib
 import shutil
@@ -93,13 +93,25 @@ def one_that_ended_by_itself_is_started_again():
     assert (got, value) == (["cut", "down"], "value"), (got, value)
 
 
+def a_master_that_changes_is_a_fault_of_its_own():
+    for kind, noted in (("cut", ["cut", "failover"]), ("kill master", ["kill master"])):
+        place = Alone([])
+        place.leading = lambda at=iter("ab"): next(at)
+        stage = types.SimpleNamespace(book=types.SimpleNamespace(faults=[]), say=lambda _: None)
+        with Nemesis(stage, place, 1).fault(kind, "it"):
+            pass
+        got = [f.kind for f in stage.book.faults]
+        assert got == noted, got
+
+
 def main():
     if shutil.which("redis-server") is None:
         print("1..0 # SKIP no redis-server")
         return 0
     return 1 if tap([(case.__name__, case) for case in (
         one_that_is_whole_keeps_all, one_that_refuses_its_file_comes_back_without,
-        one_of_many_is_another_fault, one_that_ended_by_itself_is_started_again)]) else 0
+        one_of_many_is_another_fault, one_that_ended_by_itself_is_started_again,
+        a_master_that_changes_is_a_fault_of_its_own)]) else 0
 
 
 sys.exit(main())
