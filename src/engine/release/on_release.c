@@ -226,16 +226,26 @@ static void drop_missing_entry(struct engine *eng, struct pending_release *d)
     answer_error(eng, d, LOCK_NOTHELD, TEXT_NOT_THERE);
 }
 
+/* For how long the name still rests after a release whose hold is not there: an earlier
+ * sending may have left a rest that Redis has lost since. */
+static uint64_t rest_lost_ms(const struct engine *eng, const struct pending_release *d)
+{
+    const struct hold *h = d->local == NULL ? NULL : d->local->hold;
+
+    if (h == NULL || hold_is_rest(h) || d->untold || release_is_forced(d) ||
+        d->state != RELEASE_SENT_AGAIN) {
+        return 0;
+    }
+    return hold_atleast_left(eng, h);
+}
+
 /* OP_NOTHELD: there is nothing, or nothing any more, to release. */
 static void on_not_held(struct engine *eng, struct lock *lock,
                         struct pending_release *d)
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
     bool ran = release_may_have_ended_it(d);
-    /* An earlier sending may have left a rest that Redis has lost since. */
-    bool may_rest = d->state == RELEASE_SENT_AGAIN && !release_is_forced(d) &&
-                    !d->untold && h != NULL && !hold_is_rest(h);
-    uint64_t rest_ms = may_rest ? hold_atleast_left(eng, h) : 0;
+    uint64_t rest_ms = rest_lost_ms(eng, d);
     uint64_t token = h == NULL ? 0 : h->token;
 
     lock->exempt = 0; /* others may have been granted what was believed to be held */

@@ -209,6 +209,9 @@ void latches_end(struct sim *s)
         return;
     }
     sim_run(s, CALM_MS);
+    if (left_now(s) == 0) {
+        return; /* nothing is to be counted in a latch that is open, or gone */
+    }
     recount(s);
     generation = generation_now(s);
     for (size_t i = 0; i < s->latches.request_count && !s->failed; i++) {
