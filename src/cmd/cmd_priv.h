@@ -130,8 +130,6 @@ bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret);
 /* Whether the client must log in before other commands. */
 bool client_needs_auth(const struct cmd *c, const struct client *client);
 
-/* "plain", "fair", ... (cmd_lockinfo.c). */
-const char *lock_kind_word(enum lock_kind kind);
 /* The engine's answers (reply.c): the first word of an error, the bytes of a reply,
  * and the outcome that is counted. `library`: of a lock library's command, or NULL. */
 const char *lock_error_word(enum lock_error error);

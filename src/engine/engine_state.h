@@ -56,8 +56,8 @@ struct engine {
     /* results of ops up to this one count no more: Redis, or its clock, was replaced */
     uint64_t last_stale_op;
     uint64_t *last_stale_ops; /* last_stale_op for the names of each group */
-    uint64_t
-        restores_since; /* when Redis last turned out to have lost holds, perhaps */
+    /* when Redis last turned out to have lost holds, perhaps */
+    uint64_t restores_since;
     uint64_t next_request;
     uint64_t next_grant;
     uint64_t next_notice;

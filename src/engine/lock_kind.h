@@ -15,6 +15,9 @@ enum lock_kind {
     KIND_LATCH,
 };
 
+/* "plain", "fair", ...; effect.c has the names. */
+const char *lock_kind_name(enum lock_kind kind);
+
 /* Kinds that share the layout in Redis, the scripts and the channel. Classes exclude
  * each other. */
 enum lock_class {

@@ -31,6 +31,13 @@ static enum acl_verdict check_names(const struct permissions *t,
     return ACL_ALLOWED;
 }
 
+bool acl_check_may_hear_leader(const struct permissions *t, struct span channel)
+{
+    struct span name = leader_channel_name(channel);
+
+    return name.len == 0 || permissions_may_name(t, name, PERM_READ);
+}
+
 static enum acl_verdict check_channels(const struct permissions *t,
                                        const struct command *command,
                                        const struct span *argv, size_t argc,
@@ -42,11 +49,9 @@ static enum acl_verdict check_channels(const struct permissions *t,
         return ACL_ALLOWED;
     }
     for (size_t i = 1; i < argc; i++) {
-        struct span name = leader_channel_name(argv[i]);
-
         /* Of names that match a pattern, each message is checked. */
-        if (!patterns && name.len != 0 && !permissions_may_name(t, name, PERM_READ)) {
-            *ret_object = name;
+        if (!patterns && !acl_check_may_hear_leader(t, argv[i])) {
+            *ret_object = leader_channel_name(argv[i]);
             return ACL_NO_NAME;
         }
         if (!(patterns ? permissions_may_channels : permissions_may_channel)(t,

@@ -92,13 +92,11 @@ static void look_at_channel(void *ctx, enum pubsub_kind kind, struct span name)
     struct listening *l = ctx;
     const struct permissions *t = &l->user->terms;
 
-    l->refused =
-        l->refused || !(kind == PUBSUB_CHANNEL ? permissions_may_channel(t, name)
-                                               : permissions_may_channels(t, name));
-    if (kind == PUBSUB_CHANNEL && leader_channel_name(name).len != 0) {
-        l->refused = l->refused ||
-                     !permissions_may_name(t, leader_channel_name(name), PERM_READ);
-    }
+    bool may_hear = kind == PUBSUB_CHANNEL ? permissions_may_channel(t, name) &&
+                                                 acl_check_may_hear_leader(t, name)
+                                           : permissions_may_channels(t, name);
+
+    l->refused = l->refused || !may_hear;
 }
 
 static bool has_to_go(const struct client *client)

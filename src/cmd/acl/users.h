@@ -69,6 +69,9 @@ bool acl_check_still_admits(struct command_ctx *ctx);
 /* The same for a command that waits for a name. */
 bool acl_check_may_wait(const struct acl_user *user, const struct command *command,
                         struct span name);
+/* Whether the user may read the name whose leader that channel tells of; true: the
+ * channel tells of none. */
+bool acl_check_may_hear_leader(const struct permissions *t, struct span channel);
 /* Records a refusal for ACL LOG and INFO. */
 void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
                       struct span object, struct span user);

@@ -13,21 +13,10 @@ enum {
     SCAN_WORK_MAX = ARGS_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
 };
 
-/* The words of the modes, in lower case. */
-const char *lock_kind_word(enum lock_kind kind)
-{
-    static const char *const KINDS[] = {
-        [KIND_PLAIN] = "plain", [KIND_FAIR] = "fair",       [KIND_READ] = "read",
-        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits", [KIND_LATCH] = "latch",
-    };
-
-    return KINDS[kind];
-}
-
 void write_kind(struct buf *out, enum lock_kind kind)
 {
     resp_bulk_str(out, "kind");
-    resp_bulk_str(out, lock_kind_word(kind));
+    resp_bulk_str(out, lock_kind_name(kind));
 }
 
 void write_id(struct buf *out, int proto, uint64_t id)

@@ -18,16 +18,6 @@ static void write_client(struct row_writer *w, uint64_t id)
     json_text(w->j, "from", info.peer);
 }
 
-static const char *kind_word(enum lock_kind kind)
-{
-    static const char *const WORDS[] = {
-        [KIND_PLAIN] = "plain", [KIND_FAIR] = "fair",       [KIND_READ] = "read",
-        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits", [KIND_LATCH] = "latch"
-    };
-
-    return WORDS[kind];
-}
-
 /* The page shows the beginning; LOCKINFO tells all. */
 static void write_data(struct row_writer *w, struct span data)
 {
@@ -40,7 +30,7 @@ static void write_data(struct row_writer *w, struct span data)
 static void write_holder(struct row_writer *w, const struct hold_view *v)
 {
     json_bytes(w->j, "owner", v->owner);
-    json_text(w->j, "kind", kind_word(v->kind));
+    json_text(w->j, "kind", lock_kind_name(v->kind));
     json_uint(w->j, "token", v->token);
     json_uint(w->j, "held_ms", v->held_ms);
     json_uint(w->j, "left_ms", v->left_ms);
@@ -72,7 +62,7 @@ void write_wait_row(void *ctx, const struct wait_view *v)
     json_open(w->j, NULL, '{');
     json_bytes(w->j, "name", v->name);
     json_bytes(w->j, "owner", v->waiter.owner);
-    json_text(w->j, "kind", kind_word(v->waiter.kind));
+    json_text(w->j, "kind", lock_kind_name(v->waiter.kind));
     json_uint(w->j, "waited_ms", v->waiter.waited_ms);
     if (v->waiter.left_ms == UINT64_MAX) {
         json_null(w->j, "left_ms");

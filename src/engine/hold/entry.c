@@ -37,7 +37,8 @@ bool entry_is_fresh(const struct engine *eng, const struct entry *e)
     uint64_t whole = lease_valid_until(eng->now, lease_ms); /* given now */
     uint64_t gone_ms = whole > until ? whole - until : 0;
 
-    /* What confirmed it last may only have looked, and what cut it left less. */
+    /* The last op that confirmed the hold may only have looked at it, and another one
+     * may have cut its lease. */
     if (!fixed && eng->now - e->hold->confirmed > gone_ms) {
         gone_ms = eng->now - e->hold->confirmed;
     }
