@@ -138,14 +138,15 @@ void emit_leader_change(struct engine *eng, struct span name,
     effects_add(&eng->fx, EFFECT_LEADER)->leader = change;
 }
 
-void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a)
+void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a,
+                uint64_t sent)
 {
     struct effect_reply *r;
     struct mlock_member *p;
 
     if (is_inner(eng, to, &p)) {
         if (p != NULL) {
-            mlock_on_grant(eng, p, a);
+            mlock_on_grant(eng, p, a, sent);
         }
         return;
     }

@@ -64,7 +64,9 @@ void emit_leader(struct engine *eng, struct call_ref to, const struct leader *le
 /* For those who have subscribed. */
 void emit_leader_change(struct engine *eng, struct span name,
                         const struct leader *leader);
-void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a);
+/* `sent`: when the op that found the entry was sent. */
+void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a,
+                uint64_t sent);
 void emit_heartbeat(struct engine *eng, const struct attach *a);
 /* `tokens` must live as long as the effects. */
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,

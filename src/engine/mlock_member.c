@@ -152,11 +152,12 @@ void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error 
     }
 }
 
-void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a)
+void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a,
+                    uint64_t sent)
 {
     struct mlock *ml = p->mlock;
 
-    mlock_on_entry(eng, p, a->entry);
+    mlock_on_entry(eng, p, a->entry, sent);
     mlock_set_asked(p, false);
     p->stale = false;
     ml->failing = false;
@@ -167,7 +168,8 @@ void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct att
     }
 }
 
-void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
+void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
+                    uint64_t sent)
 {
     struct mlock *ml = p->mlock;
 
@@ -181,12 +183,13 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
         p->entry = e;
         entry_open_extra(eng, e)->member = p;
         ml->taken_over++;
-        if (e->hold->confirmed > ml->last_taken) {
-            ml->last_taken = e->hold->confirmed;
+        if (sent > ml->last_taken) {
+            ml->last_taken = sent;
         }
         p->stale = true; /* until it is told that it has all of its lease */
         mlock_set_asked(p, ml->session != NULL);
     }
+    p->confirmed = sent;
     mlock_touch(eng, ml);
 }
 

@@ -30,6 +30,7 @@ struct mlock_member {
     struct span name;      /* points into mlock->data */
     struct waiter *waiter; /* while the member waits */
     struct entry *entry;   /* once the member was granted */
+    uint64_t confirmed;    /* when the last op that found this entry there was sent */
     size_t place;          /* in the order in which the client named it */
     bool asked;            /* the answer to the member's LOCK or RENEW is to come */
     bool stale;            /* Redis has to confirm the entry once more */
@@ -115,12 +116,14 @@ bool mlock_is_call(struct call_ref ref);
 bool mlock_uses(const struct request *r);
 
 /* The code that changes a member's waiter or entry reports it here. `text` lives until
- * the engine returns. */
+ * the engine returns; `sent`: when the op that found the entry was sent. */
 void mlock_on_null(struct engine *eng, struct mlock_member *p);
 void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
                     struct span text);
-void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a);
-void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e);
+void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a,
+                    uint64_t sent);
+void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
+                    uint64_t sent);
 /* RENEW told the session of that entry. */
 void mlock_on_renewed(const struct entry *e, const struct session *s);
 void mlock_on_waiter_gone(struct engine *eng, struct waiter *w);

@@ -300,7 +300,7 @@ static void deliver_grant(struct engine *eng, struct entry *e,
         extend_grant(eng, e, spec, was->call, was->answer_by);
         session_idle(eng, was->session);
     } else {
-        emit_grant(eng, was->call, entry_attach(eng, e, was->session));
+        emit_grant(eng, was->call, entry_attach(eng, e, was->session), asked.at);
         hold_schedule_renewal(eng, e->hold);
     }
 }
@@ -357,7 +357,7 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
         was.request->entry = e;
     }
     if (was.member != NULL) {
-        mlock_on_entry(eng, was.member, e);
+        mlock_on_entry(eng, was.member, e, asked.at);
     }
     if (spec->lock_kind == KIND_PERMITS) {
         permits_seen(eng, lock, r);

@@ -27,11 +27,12 @@ static uint64_t patience_ms(const struct engine *eng, const struct mlock *ml)
 }
 
 /* While it waited for the last name, the same MLOCK may have come to another daemon,
- * which took this one over and gave it back. */
+ * which took this entry over and gave it back: its owner's other entries keep the hold.
+ */
 static bool may_be_elsewhere(const struct engine *eng, const struct mlock_member *p)
 {
     return p->mlock->request != NULL && peers_known(&eng->peers) &&
-           p->entry->hold->confirmed + TICK_MS < p->mlock->last_taken;
+           p->confirmed + TICK_MS < p->mlock->last_taken;
 }
 
 static bool is_fresh(const struct engine *eng, const struct mlock_member *p)

@@ -132,7 +132,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     hold_shorten_by_requests(eng, e, w->op.key);
     hold_schedule_renewal(eng, e->hold);
     if (c->kind == PENDING_REGRANT) {
-        emit_grant(eng, c->ref, a);
+        emit_grant(eng, c->ref, a, w->sent);
         if (knew && e->extra->member != NULL) {
             e->extra->member->token_sent = true;
         }

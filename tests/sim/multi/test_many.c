@@ -391,6 +391,27 @@ START_TEST(an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too)
 }
 END_TEST
 
+/* The owner's other entry is renewed meanwhile, which says nothing of the one that was
+ * given back. */
+START_TEST(an_mlock_has_all_its_entries_although_its_owner_has_others)
+{
+    struct sim *s = new_many(2);
+    size_t holder = holds(s, 0, "LOCK b");
+    size_t owner = holds(s, 1, "LOCK a OWNER o"), second;
+    size_t first = scenario_says(s, 1, "MLOCK 2 a b OWNER o KEEP 0 ID " R1);
+
+    second = scenario_says(s, 0, "MLOCK 2 a b OWNER o KEEP 0 ID " R1);
+    sim_close(s, second);
+    sim_run(s, 100);
+    sim_say(s, owner, "RENEW a OWNER o");
+    unlocks(s, holder, "b", sim_token(s, holder));
+    sim_run(s, 20);
+    heard(s, first, "-NOTHELD");
+    ck_assert(is_free(s, "b"));
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("many");
@@ -416,5 +437,6 @@ Suite *test_suite(void)
     tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
     tcase_add_test(t, readers_wait_in_circles_too);
     tcase_add_test(t, an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too);
+    tcase_add_test(t, an_mlock_has_all_its_entries_although_its_owner_has_others);
     return suite;
 }
