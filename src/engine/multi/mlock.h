@@ -30,6 +30,10 @@ void mlock_renew(struct engine *eng, struct mlock_member *p);
 
 /* request_mlock.c */
 void request_mlock(struct engine *eng, const struct mlock_req *req);
+/* An UNLOCK has ended the request of that name and ID, which was granted through
+ * another daemon: an MLOCK with that ID that has yet to ask for the name is over, too.
+ */
+void mlock_on_unlocked(struct engine *eng, struct span name, struct span id);
 /* Ends the MLOCKs that have this name among theirs; returns how many. */
 size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others);
 

@@ -330,6 +330,24 @@ void request_mlock(struct engine *eng, const struct mlock_req *req)
     free(names);
 }
 
+/* --- UNLOCK ----------------------------------------------------------------------- */
+
+void mlock_on_unlocked(struct engine *eng, struct span name, struct span id)
+{
+    struct mlock *ml = find_by_id(eng, id);
+
+    if (ml == NULL || ml->state != MLOCK_ACQUIRING) {
+        return;
+    }
+    for (size_t i = 0; i < ml->count; i++) {
+        struct mlock_member *p = &ml->members[i];
+
+        if (p->waiter == NULL && p->entry == NULL && span_eq(p->name, name)) {
+            mlock_on_error(eng, p, LOCK_NOTHELD, TEXT_OVER);
+        }
+    }
+}
+
 /* --- CANCEL ----------------------------------------------------------------------- */
 
 static bool may_cancel(const struct mlock *ml, const struct hold_req *req,

@@ -17,6 +17,7 @@
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
+#include "engine/multi/mlock.h"
 #include "engine/op.h"
 #include "engine/release/release.h"
 #include "engine/release/release_log.h"
@@ -46,8 +47,9 @@ static struct waiter *waiter_of_ended(const struct engine *eng, const struct loc
     return r == NULL ? NULL : r->waiter;
 }
 
-/* Ends that wait: what is kept of the request in Redis, so that the request does not
- * begin again, may be lost there. `left`: as UNLOCK is answered. */
+/* Ends that wait, or that of the MLOCK whose request it is: what is kept of the request
+ * in Redis, so that the request does not begin again, may be lost there. `left`: as
+ * UNLOCK is answered. */
 static void end_wait_of_ended(struct engine *eng, const struct lock *lock,
                               const struct pending_release *d, int64_t left)
 {
@@ -56,6 +58,8 @@ static void end_wait_of_ended(struct engine *eng, const struct lock *lock,
     if (w != NULL) {
         request_over(eng, w->request, left);
         waiter_end_error(eng, w, LOCK_NOTHELD, TEXT_OVER, false);
+    } else {
+        mlock_on_unlocked(eng, lock_name(lock), release_request_id(d));
     }
 }
 

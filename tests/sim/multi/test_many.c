@@ -412,6 +412,23 @@ START_TEST(an_mlock_has_all_its_entries_although_its_owner_has_others)
 }
 END_TEST
 
+/* The MLOCK is sent again through another daemon, which has yet to ask for `b`. */
+START_TEST(an_mlock_one_of_whose_names_is_unlocked_meanwhile_is_over)
+{
+    struct sim *s = new_many(2);
+    size_t first = holds(s, 1, "MLOCK 2 a b ID " R1);
+    size_t again = sim_connect(s, 0), third = sim_connect(s, 0);
+
+    heard(s, first, "tokens");
+    sim_say(s, third, "UNLOCK b ID " R1);
+    sim_say(s, again, "MLOCK 2 a b ID " R1);
+    sim_run(s, 10);
+    heard(s, third, "0");
+    heard(s, again, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("many");
@@ -438,5 +455,6 @@ Suite *test_suite(void)
     tcase_add_test(t, readers_wait_in_circles_too);
     tcase_add_test(t, an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too);
     tcase_add_test(t, an_mlock_has_all_its_entries_although_its_owner_has_others);
+    tcase_add_test(t, an_mlock_one_of_whose_names_is_unlocked_meanwhile_is_over);
     return suite;
 }
