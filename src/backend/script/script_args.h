@@ -239,10 +239,18 @@ static void put_first_ttl(struct script_source *from)
     put_number(from, from->op->kind == OP_ACQUIRE_BATCH, helper_ttl(from->lease_ms));
 }
 
-static void put_first_block(struct script_source *from)
+static void put_block(struct script_source *from)
 {
-    select_claim(from, 0);
-    command_uint(from->out, from->claim->block_us);
+    command_uint(from->out, from->block_us);
+}
+
+/* An anonymous one of several, of which others may be lent. */
+static void put_lent_claim(struct script_source *from)
+{
+    bool is_not_lent = from->block_us != 0 && from->claim->block_us == 0;
+    struct span parts[] = { is_not_lent ? SPAN("-") : SPAN_NONE, from->claim->entry };
+
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 /* A quorum's */

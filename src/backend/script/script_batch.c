@@ -65,14 +65,6 @@ static bool has_name(const struct script_batch_list *list, struct span name,
     return false;
 }
 
-/* One script lends all of its names, or none. */
-static bool is_lent_otherwise(const struct script_batch_list *acquires,
-                              const struct op *op)
-{
-    return op->kind == OP_ACQUIRE && acquires->count > 0 &&
-           acquires->ops[0].acquire.claim.block_us != op->acquire.claim.block_us;
-}
-
 bool script_batch_is_in_the_way(const struct script_batch *g, const struct op *op,
                                 bool simple)
 {
@@ -83,9 +75,8 @@ bool script_batch_is_in_the_way(const struct script_batch *g, const struct op *o
         return false;
     }
     if (op->name.len == 0 ||
-        (simple &&
-         (same_kind == SCRIPT_BATCH_MAX || is_lent_otherwise(&g->acquires, op) ||
-          g->text_len + text_of(op) > SCRIPT_BATCH_TEXT_MAX))) {
+        (simple && (same_kind == SCRIPT_BATCH_MAX ||
+                    g->text_len + text_of(op) > SCRIPT_BATCH_TEXT_MAX))) {
         return true;
     }
     end = end_of(op->name);

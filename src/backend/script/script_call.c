@@ -97,6 +97,15 @@ static enum lua_id prepare_acquire(struct script_source *from)
     return acquire->propose != 0 ? LUA_QUORUM_ACQUIRE : LUA_ACQUIRE;
 }
 
+/* Which block one is to be lent with, the configuration says, so that most have the
+ * same. */
+static void note_block(struct script_source *from, const struct claim *claim)
+{
+    if (claim->block_us > from->block_us) {
+        from->block_us = claim->block_us;
+    }
+}
+
 /* Many names; the script for anonymous claims alone is the faster one. */
 static enum lua_id prepare_acquire_batch(struct script_source *from)
 {
@@ -112,6 +121,9 @@ static enum lua_id prepare_acquire_batch(struct script_source *from)
         }
     }
     from->one_word = lease_is_common(batch->items, batch->count);
+    for (size_t i = 0; i < batch->count; i++) {
+        note_block(from, &batch->items[i].claim);
+    }
     return LUA_ACQUIRE_BATCH;
 }
 
@@ -252,6 +264,9 @@ void script_call_batch(struct buf *out, const struct op *ops, size_t count,
     assert(count > 1 && count <= SCRIPT_BATCH_MAX);
     if (ops->kind == OP_ACQUIRE) {
         from.one_word = ops_have_one_lease(ops, count);
+        for (size_t i = 0; i < count; i++) {
+            note_block(&from, &ops[i].acquire.claim);
+        }
         SCRIPT_WRITERS[LUA_ACQUIRE_BATCH](&from);
     } else {
         from.one_word = ops_have_one_target(ops, count);

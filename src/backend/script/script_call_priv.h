@@ -20,6 +20,7 @@ struct script_source {
     struct op_times times;
     size_t short_count; /* RENEW: so many of the first are short (renew.lua) */
     bool one_word;      /* a batch: what is said of the first is true of all */
+    uint32_t block_us; /* acquires of several locks: the block of those that are lent */
     /* What the words are about now. A select_...() of script_select.h changes these
      * fields, and they stay so until the next one. */
     struct span name;

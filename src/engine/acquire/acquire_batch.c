@@ -42,27 +42,10 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
     list_append(&eng->unsent, &all->in_sent);
 }
 
-/* The block of tokens for each of them, if all of the names are to be lent; else 0. */
-static uint32_t choose_block(const struct engine *eng, const struct inflight_op *all)
-{
-    uint32_t block = 0;
-
-    for (size_t i = 0; i < all->part_count; i++) {
-        const struct waiter *w = all->parts[i]->waiter;
-
-        block = w == NULL ? 0 : local_grant_block(eng, w);
-        if (block == 0) {
-            return 0;
-        }
-    }
-    return block;
-}
-
 void acquire_send_batch(struct engine *eng, struct inflight_op *all)
 {
     struct batch_item *items =
         effects_alloc(&eng->fx, all->part_count * sizeof(*items));
-    uint32_t block = choose_block(eng, all);
     struct op *op;
 
     for (size_t i = 0; i < all->part_count; i++) {
@@ -72,7 +55,9 @@ void acquire_send_batch(struct engine *eng, struct inflight_op *all)
             .name = op_copy(eng, lock_name(part->lock)),
             .claim = op_make_claim(eng, part->spec, part->lease_ms),
         };
-        items[i].claim.block_us = block;
+        if (part->waiter != NULL) {
+            items[i].claim.block_us = local_grant_block(eng, part->waiter);
+        }
     }
     op = inflight_op(eng, all, OP_ACQUIRE_BATCH);
     op->group = all->parts[0]->lock->group;

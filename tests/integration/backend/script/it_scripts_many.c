@@ -249,6 +249,29 @@ static void set_last(const char *name, uint64_t last)
     }
 }
 
+START_TEST(one_call_lends_those_names_that_are_to_be_lent)
+{
+    struct batch_item items[THREE];
+    struct op op = op_three(items, OWNER_ANONYMOUS);
+    const struct op_result *r;
+
+    for (int i = 0; i < THREE; i++) {
+        items[i].claim.block_us = i == 1 ? 0 : BLOCK_US;
+        set_last(NAMES[i], redis_time_us() - 1000);
+    }
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_uint_eq(r->batch.count, THREE);
+    for (int i = 0; i < THREE; i++) {
+        ck_assert_int_eq(r->batch.results[i].status, OP_OK);
+        ck_assert_int_eq(r->batch.results[i].loan_token != 0, i != 1);
+    }
+    /* The request of the one that is not lent is told as it is. */
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "STRLEN latchd:fence:{b}"),
+                     redis_ask_int(peer_redis(), "STRLEN latchd:fence:{a}"));
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_int_eq(r->batch.results[1].status, OP_OK); /* found again */
+}
+
 START_TEST(each_name_that_is_lent_has_a_block_behind_its_last_token_H35)
 {
     struct batch_item items[THREE];

@@ -167,7 +167,7 @@ START_TEST(behind_a_name_that_redis_is_asked_for_nothing_is_granted)
     fixture_hears_nothing(&e);
 }
 
-START_TEST(a_run_is_lent_if_all_of_its_names_are_asked_for_often)
+START_TEST(of_a_run_those_names_are_lent_that_are_asked_for_often)
 {
     struct lock_req reqs[] = { LOCAL, LOCAL };
 
@@ -179,8 +179,8 @@ START_TEST(a_run_is_lent_if_all_of_its_names_are_asked_for_often)
         ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 2), 2);
         fixture_collect(&e);
         fixture_take_op(&e, OP_ACQUIRE_BATCH, &op);
-        ck_assert_uint_eq(op.blocks_us[0], times == 2 ? WINDOW_MS * 1000 : 0);
-        ck_assert_uint_eq(op.blocks_us[1], op.blocks_us[0]);
+        ck_assert_uint_eq(op.blocks_us[0], times > 0 ? WINDOW_MS * 1000 : 0);
+        ck_assert_uint_eq(op.blocks_us[1], times == 2 ? WINDOW_MS * 1000 : 0);
         fixture_answer(&e, &op, (struct op_result){ .status = OP_LATE });
         fixture_close(&e, 1);
     }

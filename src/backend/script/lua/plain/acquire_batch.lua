@@ -5,15 +5,16 @@
 --@arg 2 first_ttl    TTL of helper keys with the first lease, ms; with a `-` before it: stop at the
 --                   first lock that is not granted
 --@arg 3 first_lease  ms
---@arg 4 first_block  of tokens, see part_grant.lua; '0': no lock is lent
+--@arg 4 block        of tokens, see part_grant.lua; '0': no lock is lent
 --@keys for each lock: lock
 --@keys for each lock: queue
 --@keys for each lock: counter
 --@keys for each lock: fence_key
 --       no two locks are alike; at its counter Redisson's RFencedLock counts the tokens of a lock
---@args for each claim: claim
+--@args for each claim: lent_claim
 --@args for each own_lease: lease
---       for each lock its request; and, unless all have the first lease, for each its lease
+--       for each lock its request, with a `-` before it: this lock is not lent, although others are;
+--       and, unless all have the first lease, for each its lease
 --
 -- Returns LATE | the token of all of them | for each what acquire.lua returns, or an error; if it
 --       stops: OK and that, for each lock that was tried
@@ -38,14 +39,17 @@ if tonumber(seen) >= now then
 end
 -- Of so many digits the lower one is the lower text, and costs less to compare.
 local digits = #token_text == 16
-local block = ARGV[4] ~= '0' and tonumber(ARGV[4])
+local most = ARGV[4] ~= '0' and tonumber(ARGV[4])
 local field, who = 'latchd:' .. token_text, token_text .. ' a'
 local now_ms = math.floor(now / 1000)
 local lease, helper_ttl, ends
 local reply, same, alone = {}, true, nil
 for i = 1, count do
     local lock, queue, fence_key = KEYS[i], KEYS[count + i], KEYS[3 * count + i]
-    local last, request, simple = lasts[i], ARGV[4 + i], false
+    local last, request, simple, block = lasts[i], ARGV[4 + i], false, most
+    if most and byte(request) == 45 then
+        request, block = sub(request, 2), false
+    end
     local leased = ARGV[4 + count + i] or ARGV[3]
     if leased ~= lease then
         lease, helper_ttl = leased, first_ttl
