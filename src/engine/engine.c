@@ -71,6 +71,7 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->fair_left);
     list_init(&eng->dirty_mlocks);
     list_init(&eng->loans);
+    list_init(&eng->due_loans);
     list_init(&eng->loan_log_list);
     eng->recent_asks = recent_asks_new();
     eng->read_clock = setup->read_clock;
@@ -235,8 +236,9 @@ static void fire_timer(struct engine *eng, struct timer *t)
     case TIMER_WATCH:
         name_watch_note(eng, container_of(t, struct name_watch, timer));
         break;
-    case TIMER_COUNT_LOG:
-        break; /* count_log_send() comes next */
+    case TIMER_COUNT_LOG: /* count_log_send() comes next, */
+    case TIMER_DUE_LOANS: /* and loan_renewals_flush() */
+        break;
     case TIMER_PEERS:
         if (peers_on_timer(eng)) {
             engine_on_store_up(eng, false);

@@ -353,8 +353,9 @@ struct engine_stats {
     uint64_t grants, handovers, releases, lost, timeouts, renewals;
     uint64_t yields; /* releases that freed a lock for others, who may be first */
     /* Names that are lent now; loans ever, and of these the ones whose hold got a field
-     * of its own, and those that were given back; grants from memory. */
-    uint64_t lent, loans, settled, returned, local_grants;
+     * of its own, and those that were given back; their renewals; grants from memory.
+     */
+    uint64_t lent, loans, settled, returned, loan_renewals, local_grants;
     /* of the holds: */
     uint64_t uncertain;
     /* Entries of these holds, one for each LOCK that was granted: all;

@@ -106,6 +106,9 @@ struct engine {
     size_t waiter_count;
     size_t over_count;
     struct list loans;
+    struct list due_loans; /* see loan_renewal.h */
+    size_t noted_loans;
+    struct timer due_loans_timer;
     struct table loan_log; /* see loan.h */
     struct list loan_log_list;
     size_t loan_log_count;

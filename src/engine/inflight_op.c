@@ -5,6 +5,7 @@
 #include "engine/effect.h"
 #include "engine/engine_state.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -74,11 +75,17 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
             w->renewing[i].hold->renewal = NULL;
         }
     }
+    for (size_t i = 0; i < w->loan_count; i++) {
+        if (w->loans[i] != NULL) {
+            w->loans[i]->renewal = NULL;
+        }
+    }
     spec_unref(eng, w->spec);
     list_del(&w->in_sent);
     table_remove(&eng->inflight_ops, &w->op);
     free(w->loss_check);
     free(w->renewing);
+    free(w->loans);
     free(w->parts);
     pool_free(&eng->pool, w);
 }

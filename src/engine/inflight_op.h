@@ -16,6 +16,7 @@ struct acquire_spec;
 struct engine;
 struct entry;
 struct hold;
+struct loan;
 struct lock;
 struct logged_count;
 struct loss_check;
@@ -31,6 +32,7 @@ enum inflight_kind {
     INFLIGHT_BATCH,
     INFLIGHT_RELEASE,
     INFLIGHT_RENEW,
+    INFLIGHT_RENEW_LOANS,
     INFLIGHT_ATTACH,
     INFLIGHT_INSPECT,
     INFLIGHT_LIMIT,
@@ -55,7 +57,7 @@ struct inflight_op {
     uint64_t sent;
     uint64_t lease_ms;         /* that was asked for */
     uint64_t asked_ago_ms;     /* the claim's that was sent */
-    struct lock *lock;         /* the op's lock; none for RENEW */
+    struct lock *lock;         /* the op's lock; none for RENEW and RENEW_LOANS */
     struct waiter *waiter;     /* the waiter that the op may grant, while that exists */
     struct acquire_spec *spec; /* the claim that was sent */
     bool claimed_before; /* the waiter is gone, and an earlier op may have granted */
@@ -66,6 +68,8 @@ struct inflight_op {
     struct hold *hold;             /* RESTORE; NULL: gone */
     struct renewal_item *renewing; /* RENEW */
     size_t hold_count;
+    struct loan **loans; /* RENEW_LOANS; each NULL: gone */
+    size_t loan_count;
     bool exact; /* ATTACH: the op may shorten the lease */
     /* ATTACH: of the hold that Redis has renewed, in a result that waits for `check` */
     uint64_t renewed_token;

@@ -275,17 +275,24 @@ struct renew_item {
     bool exact;
     bool fence;          /* raise the fence key's TTL as well */
     bool has_keeper_key; /* a keeper key exists and must live as long as the hold */
+    bool subscribed;     /* a loan: this daemon listens on the channel */
 };
 
 /* RENEW gives the items their lease: the TTL is raised to `lease_ms`, and never
  * lowered, unless `exact`. A reader's lease is that of its hold keys and of the lock.
  * `exact` never takes from the lock what a writer, or another reader that is alive,
  * has, nor what is left of ATLEAST. If the keeper of a hold is not known, the instance
- * that asks is taken for the keeper. -> OK items[], one renew_result each (op_result.h)
- */
+ * that asks is taken for the keeper.
+ *
+ * Loans get their lease only if nobody queues for the name, and nobody but this daemon
+ * listens to its channel: else WANTED. What others have by now is GONE.
+ *
+ * -> OK items[], one renew_result each (op_result.h) */
 struct op_renew {
     const struct renew_item *items; /* at most OP_RENEW_MAX */
     size_t count;
+    /* The items are loans, see loan.h: their tokens, plain, with one lease. */
+    bool loans;
 };
 
 /* ATTACH: a client comes back to `target`. This instance becomes the keeper, and the

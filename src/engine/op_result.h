@@ -42,7 +42,9 @@ enum renew_result {
     RENEW_ENDED,
     RENEW_ELSEWHERE, /* another instance keeps the hold; its TTL was not touched */
     RENEW_WRONGTYPE, /* the name is of another type by now: lost */
-    RENEW_UNKNOWN,   /* too few masters of a quorum could be asked about it */
+    /* a loan: others queue for the name or listen to its channel; nothing happened */
+    RENEW_WANTED,
+    RENEW_UNKNOWN, /* too few masters of a quorum could be asked about it */
 };
 
 /* LOST: the latch was set, is not there any more, and nobody saw it end: Redisson has

@@ -22,6 +22,7 @@ enum timer_kind {
     TIMER_MLOCK,
     TIMER_PEERS,
     TIMER_LOAN,
+    TIMER_DUE_LOANS,
     TIMER_WATCH,
     TIMER_COUNT_LOG,
 };

@@ -6,6 +6,7 @@
 #include "backend/redis/redis_command.h"
 #include "backend/script/script_args_fair.h"
 #include "backend/script/script_args_latch.h"
+#include "backend/script/script_args_renew.h"
 #include "backend/script/script_args_semaphore.h"
 #include "backend/script/script_args_words.h"
 #include "backend/script/script_select.h"
@@ -125,31 +126,6 @@ static void put_stamp(struct script_source *from)
 }
 
 /* Claims and leases */
-
-static struct span kind_letter(enum owner_kind kind)
-{
-    switch (kind) {
-    case OWNER_ID:
-        return SPAN("i");
-    case OWNER_NAMED:
-        return SPAN("n");
-    case OWNER_ANONYMOUS:
-    case OWNER_REST:
-        break;
-    }
-    return SPAN("a");
-}
-
-static struct span lock_kind_letter(enum lock_kind kind, struct span plain)
-{
-    return kind == KIND_WRITE ? SPAN("w") : kind == KIND_READ ? SPAN("r") : plain;
-}
-
-/* An anonymous claim is known by its request, unless it comes with its field. */
-static bool is_known_by_request(const struct claim *claim)
-{
-    return claim->kind == OWNER_ANONYMOUS && !lock_kind_is_shared(claim->lock_kind);
-}
 
 static void put_kind(struct script_source *from)
 {
@@ -360,62 +336,7 @@ static void put_released(struct script_source *from)
     put_number(from, !from->released->leave_tombstone, from->released->target.token);
 }
 
-/* What is renewed, or put back */
-
-static void put_outlive(struct script_source *from)
-{
-    command_uint(from->out, OP_FENCE_TTL_MS);
-}
-
-static void put_short(struct script_source *from)
-{
-    command_uint(from->out, from->short_count);
-}
-
-static void put_short_lease(struct script_source *from)
-{
-    command_uint(from->out,
-                 from->short_count > 0 ? from->op->renew.items[0].lease_ms : 0);
-}
-
-static void put_hold_letters(struct script_source *from)
-{
-    const struct renew_item *item = from->renewed;
-    struct span letters[] = {
-        kind_letter(item->kind),
-        item->exact ? SPAN("x") : SPAN_NONE,
-        item->fence ? SPAN("f") : SPAN_NONE,
-        item->has_keeper_key ? SPAN("k") : SPAN_NONE,
-        item->loan_token != 0 ? SPAN("l") : SPAN_NONE,
-        lock_kind_letter(item->lock_kind, SPAN_NONE),
-    };
-
-    put_letters(from, letters, sizeof(letters) / sizeof(letters[0]));
-}
-
-static void put_field(struct script_source *from)
-{
-    command_word(from->out, from->field);
-}
-
-static void put_token(struct script_source *from)
-{
-    command_uint(from->out, from->token);
-}
-
-static void put_entry(struct script_source *from)
-{
-    command_word(from->out, from->entry);
-}
-
-static void put_entry_or_loan(struct script_source *from)
-{
-    if (from->loan_token != 0) {
-        command_uint(from->out, from->loan_token);
-    } else {
-        put_entry(from);
-    }
-}
+/* What is put back */
 
 static void put_request(struct script_source *from)
 {

@@ -29,4 +29,29 @@ static void put_number(struct script_source *from, bool dashed, uint64_t number)
     command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
+static struct span kind_letter(enum owner_kind kind)
+{
+    switch (kind) {
+    case OWNER_ID:
+        return SPAN("i");
+    case OWNER_NAMED:
+        return SPAN("n");
+    case OWNER_ANONYMOUS:
+    case OWNER_REST:
+        break;
+    }
+    return SPAN("a");
+}
+
+static struct span lock_kind_letter(enum lock_kind kind, struct span plain)
+{
+    return kind == KIND_WRITE ? SPAN("w") : kind == KIND_READ ? SPAN("r") : plain;
+}
+
+/* An anonymous claim is known by its request, unless it comes with its field. */
+static bool is_known_by_request(const struct claim *claim)
+{
+    return claim->kind == OWNER_ANONYMOUS && !lock_kind_is_shared(claim->lock_kind);
+}
+
 #endif

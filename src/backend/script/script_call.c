@@ -161,6 +161,10 @@ static enum lua_id prepare_attach(struct script_source *from)
 static enum lua_id prepare_renew(struct script_source *from)
 {
     assert(from->op->renew.count <= OP_RENEW_MAX);
+    if (from->op->renew.loans) {
+        from->lease_ms = from->op->renew.items[0].lease_ms;
+        return LUA_RENEW_LOANS;
+    }
     from->short_count = count_short(from->op);
     static const enum lua_id SCRIPTS[LOCK_CLASSES] = {
         [CLASS_PLAIN] = LUA_RENEW,

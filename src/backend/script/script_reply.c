@@ -182,7 +182,7 @@ static void read_renewed(struct reply_reader *r, size_t item_count,
     for (size_t i = 0; i < item_count; i++) {
         int64_t state = reply_int(r);
 
-        if (state < RENEW_OK || state > RENEW_WRONGTYPE) {
+        if (state < RENEW_OK || state > RENEW_WANTED) {
             r->bad = true;
             return;
         }

@@ -107,6 +107,16 @@ static void select_renewal(struct script_source *from, size_t i)
     from->lease_ms = from->renewed->lease_ms;
 }
 
+static size_t count_loans(const struct script_source *from)
+{
+    return from->op->renew.count;
+}
+
+static void select_loan(struct script_source *from, size_t i)
+{
+    select_short_renewal(from, i);
+}
+
 static size_t count_further_entries(const struct script_source *from)
 {
     return from->op->restore.entry_count - 1;

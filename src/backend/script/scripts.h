@@ -35,6 +35,7 @@ enum lua_id {
     LUA_LATCH_COUNT,
     LUA_LATCH_DELETE,
     LUA_LATCH_LOOK,
+    LUA_RENEW_LOANS,
     LUA_COUNT,
 };
 

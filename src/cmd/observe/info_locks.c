@@ -28,6 +28,7 @@ void info_locks(struct cmd *c, struct buf *out)
     buf_printf(out, "lent:%" PRIu64 "\r\nloans:%" PRIu64 "\r\n", s.lent, s.loans);
     buf_printf(out, "loans_settled:%" PRIu64 "\r\nloans_returned:%" PRIu64 "\r\n",
                s.settled, s.returned);
+    buf_printf(out, "loan_renewals:%" PRIu64 "\r\n", s.loan_renewals);
     buf_printf(out, "local_grants:%" PRIu64 "\r\n", s.local_grants);
     buf_printf(out, "timeouts:%" PRIu64 "\r\nunanswered:%" PRIu64 "\r\n", s.timeouts,
                s.unanswered);

@@ -69,6 +69,8 @@ static void add_lock_events(const struct engine_stats *n, struct buf *out)
     prom_counter(out, "latchd_loans_returned_total",
                  "Loans that were given back, for others or for the next waiter.",
                  n->returned);
+    prom_counter(out, "latchd_loan_renewals_total",
+                 "How often Redis confirmed a loan once more.", n->loan_renewals);
     prom_counter(out, "latchd_releases_total", "Holds that were released.",
                  n->releases);
     prom_counter(out, "latchd_yields_total",

@@ -40,6 +40,8 @@ void loan_begin(struct engine *eng, struct hold *holder, uint64_t token,
     loan->token = token;
     loan->asked = asked;
     loan->lends_until = asked.at + eng->cfg.local_window_ms;
+    loan->ends_at = asked.at + LOCAL_WINDOW_MAX_MS;
+    list_init(&loan->in_due);
     list_append(&eng->loans, &loan->in_all);
     lock_open_activity(eng, lock)->loan = loan;
     eng->stats.loans++;
@@ -56,6 +58,10 @@ void loan_drop(struct engine *eng, struct lock *lock)
     loan_log_add(eng, loan);
     timer_stop(eng, &loan->timer);
     list_del(&loan->in_all);
+    list_del(&loan->in_due);
+    if (loan->renewal != NULL) {
+        loan->renewal->loans[loan->renewal_slot] = NULL;
+    }
     lock->activity->loan = NULL;
     eng->stats.lent--;
     pool_free(&eng->pool, loan);

@@ -15,8 +15,9 @@
  * not past the window: see recent_asks.h. A loan ends when its holder is settled or
  * gone from Redis, or when it is returned. Once an op that settles the holder was sent,
  * nobody knows in which field the hold stands before an answer says so. Redis confirmed
- * the loan when it was sent; it lends for a window from then on, as long as nothing
- * puts that in doubt. Owned by the lock's activity. Private to engine/.
+ * the loan when the op that brought it was sent, or the last one that renewed it (see
+ * loan_renewal.h); it lends for a window from then on, as long as nothing puts that in
+ * doubt. Owned by the lock's activity. Private to engine/.
  */
 #ifndef LATCHD_ENGINE_HOLD_LOAN_H
 #define LATCHD_ENGINE_HOLD_LOAN_H
@@ -54,8 +55,12 @@ struct loan {
     uint64_t first;       /* the block's first token */
     uint64_t next;        /* the next token to give; less than `token` */
     uint64_t token;       /* ends the block: the field in Redis is this token's */
-    struct asked asked;   /* the op that brought it */
+    struct asked asked;   /* the op that brought it, or renewed it last */
     uint64_t lends_until; /* no grant from memory at this time or later; 0: doubt */
+    uint64_t ends_at;     /* it is not renewed beyond this */
+    struct list in_due;   /* on eng->due_loans: to be renewed */
+    struct inflight_op *renewal; /* its renewal in flight, or NULL */
+    size_t renewal_slot;
 };
 
 /* The loan in whose field that hold stands, or NULL: the hold has a field of its own.

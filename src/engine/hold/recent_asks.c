@@ -63,6 +63,13 @@ void recent_asks_others(struct engine *eng, const struct lock *lock)
     }
 }
 
+bool recent_asks_have_others(const struct engine *eng, const struct lock *lock)
+{
+    const struct recent_ask *ask = find_ask(eng, lock);
+
+    return ask != NULL && eng->now < ask->others_until;
+}
+
 uint64_t recent_asks_return_at(const struct engine *eng, const struct loan *loan)
 {
     const struct recent_ask *ask = find_ask(eng, loan->lock);

@@ -23,6 +23,8 @@ bool recent_asks_note(struct engine *eng, const struct lock *lock);
 void recent_asks_granted(struct engine *eng, const struct lock *lock);
 /* Redis says that somebody else holds the name. */
 void recent_asks_others(struct engine *eng, const struct lock *lock);
+/* Whether that was so of late. */
+bool recent_asks_have_others(const struct engine *eng, const struct lock *lock);
 /* When a loan that nobody holds from now on is to be returned: a few times as much
  * later as the last LOCKs were apart, within the window; sooner if others have been
  * seen to use the name. */

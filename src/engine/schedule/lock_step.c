@@ -21,6 +21,7 @@
 #include "engine/release/release.h"
 #include "engine/release/release_log.h"
 #include "engine/release/successor.h"
+#include "engine/renew/loan_renewal.h"
 #include "engine/schedule/pending_send.h"
 #include "engine/timer.h"
 #include "engine/user_check.h"
@@ -250,6 +251,7 @@ static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
         return false; /* its answer leads back here */
     }
     if (lock_head(lock) != NULL && local_grant_try(eng, lock)) {
+        loan_renewal_note(eng, loan);
         return true;
     }
     if (lock_head(lock) == NULL && list_empty(&a->releases) && !eng->stopping &&

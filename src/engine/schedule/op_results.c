@@ -10,6 +10,7 @@
 #include "engine/op_result.h"
 #include "engine/recovery/restore.h"
 #include "engine/release/release.h"
+#include "engine/renew/loan_renewal.h"
 #include "engine/renew/loss_check.h"
 #include "engine/renew/on_attach.h"
 #include "engine/renew/watchdog.h"
@@ -39,6 +40,9 @@ void inflight_on_result(struct engine *eng, const struct op_result *r)
         break;
     case INFLIGHT_RENEW:
         on_renew_reply(eng, w, r);
+        break;
+    case INFLIGHT_RENEW_LOANS:
+        on_loan_renewal_reply(eng, w, r);
         break;
     case INFLIGHT_ATTACH:
         on_attach_reply(eng, w, r);

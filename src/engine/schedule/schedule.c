@@ -8,6 +8,7 @@
 #include "engine/multi/mlock.h"
 #include "engine/recovery/restore.h"
 #include "engine/renew/loss_check.h"
+#include "engine/renew/loan_renewal.h"
 #include "engine/renew/watchdog.h"
 #include "engine/schedule/lock_step.h"
 #include "engine/schedule/pending_send.h"
@@ -55,5 +56,6 @@ void engine_settle(struct engine *eng)
         pending_info_hurry(eng);
     }
     renew_flush(eng);
+    loan_renewals_flush(eng);
     restore_flush(eng);
 }

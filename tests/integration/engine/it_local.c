@@ -52,6 +52,48 @@ START_TEST(one_client_asks_again_and_again_and_redis_hardly_hears_of_it)
     stand_down();
 }
 
+/* Whether it was granted, not answered null. */
+static bool takes(struct client *c, const char *words)
+{
+    struct value v = ask(c, "%s", words);
+    bool granted = v.type == VALUE_INT;
+
+    ck_assert(granted || v.type == VALUE_NIL);
+    value_fini(&v);
+    return granted;
+}
+
+/* The name stays lent, but not so that nobody else has a chance: whoever only tries now
+ * and then, through another daemon, gets in. */
+START_TEST(a_name_in_constant_use_has_its_loan_renewed_and_others_get_in)
+{
+    struct test_daemon *second;
+    struct client *c, *other;
+    uint64_t deadline;
+    bool is_in = false;
+
+    stand_up(NULL);
+    second = stand_second();
+    c = open_client();
+    other = client_open(second);
+    deadline = test_now_ms() + 20000;
+    while (!is_in || info_number("loan_renewals") == 0) {
+        ck_assert_uint_lt(test_now_ms(), deadline);
+        for (int i = 0; i < 100; i++) {
+            ck_assert_int_gt(ask_int(c, "LOCK job LOCAL WAIT 5000"), 0);
+            ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+            if (!is_in && takes(other, "LOCK job WAIT 0")) {
+                is_in = true;
+                ck_assert_int_eq(ask_int(other, "UNLOCK job"), 0);
+            }
+        }
+    }
+    client_close(c);
+    client_close(other);
+    daemon_stop(second);
+    stand_down();
+}
+
 START_TEST(a_hundred_waiters_are_served_in_order_from_memory)
 {
     enum { WAITERS = 100, HANDOVERS = 5000 };

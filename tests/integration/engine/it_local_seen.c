@@ -3,6 +3,7 @@
  * is seen; what must hold always is checked each time. */
 #include "support/runner.h"
 #include "support/stand.h"
+#include "support/stand_local.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,13 +12,11 @@
 
 enum { TIMES = 50, DEPTH = 16 };
 
-#define WINDOW "--local-window", "100ms"
-
 static struct client *c;
 
 static void start(void)
 {
-    stand_up(WINDOW, NULL);
+    stand_up(LOCAL_WINDOW, NULL);
     c = open_client();
 }
 
@@ -26,22 +25,6 @@ static void stop(void)
     client_close(c);
     c = NULL;
     stand_down();
-}
-
-/* The value of a field of INFO. */
-static int64_t info_number(const char *field)
-{
-    struct value v = ask(stand.admin, "INFO locks");
-    char key[64];
-    const char *at;
-    int64_t number;
-
-    (void)snprintf(key, sizeof(key), "\n%s:", field);
-    at = strstr(v.text, key);
-    ck_assert_msg(at != NULL, "%s in %s", field, v.text);
-    number = atoll(at + strlen(key));
-    value_fini(&v);
-    return number;
 }
 
 static void await_number(const char *field, int64_t number)

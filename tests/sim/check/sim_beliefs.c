@@ -161,6 +161,7 @@ struct belief *belief_from_loan(struct sim *s, size_t daemon, struct redis_name 
         b->minted = true;
         b->told = TOLD_ANYTHING;
         s->check.grants_from_loans++;
+        check_lends(s, l, token);
     }
     f.sent_ms = l->sent_ms;
     f.ran = l->ran;
@@ -237,8 +238,11 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
         believe_attached(s, f);
         break;
     case OP_RENEW:
-        for (size_t i = 0; i < f->op.renew.count; i++) {
+        for (size_t i = 0; i < f->op.renew.count && !f->op.renew.loans; i++) {
             hear_renewal(s, f, i);
+        }
+        if (f->op.renew.loans) {
+            check_loans_renewed(s, f);
         }
         break;
     case OP_RESTORE:

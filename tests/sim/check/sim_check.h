@@ -122,6 +122,7 @@ struct sim_loan {
     uint64_t first, token; /* the block, and the field in Redis */
     uint64_t sent, ran;
     uint64_t sent_ms, heard_ms;
+    uint64_t taken_ms; /* when the op that took it was sent; the others: renewed it */
     uint64_t lease_ms;
 };
 
@@ -218,7 +219,7 @@ struct sim_check {
     uint64_t handed_to, handed_call; /* the waiter whom an UNLOCK has named, or 0 */
     /* a release last left it to a fair queue, or to rest */
     uint64_t not_handed_ms[REDIS_NAMES_MAX];
-    uint64_t grants, grants_from_loans, lost, uncertain, deadlocks;
+    uint64_t grants, grants_from_loans, loans_renewed, lost, uncertain, deadlocks;
 };
 
 void check_fini(struct sim_check *c);
@@ -386,6 +387,10 @@ struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name 
                           uint64_t token);
 /* Another daemon is the keeper by now. */
 bool record_moved(struct sim *s, const struct record *r);
+/* Redis confirmed loans once more. */
+void check_loans_renewed(struct sim *s, const struct flight *f);
+/* A client was granted from that loan. */
+void check_lends(struct sim *s, const struct sim_loan *l, uint64_t token);
 /* A grant from memory: the daemon believes what Redis confirmed of the loan. NULL: it
  * has no such loan. */
 struct belief *belief_from_loan(struct sim *s, size_t daemon, struct redis_name *n,

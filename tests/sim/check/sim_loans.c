@@ -20,6 +20,7 @@ void check_lent(struct sim *s, const struct flight *f, struct span name,
         .sent = f->sent,
         .ran = f->ran,
         .sent_ms = f->sent_ms,
+        .taken_ms = f->sent_ms,
         .heard_ms = s->now,
         .lease_ms = lease_ms,
     };
@@ -53,6 +54,37 @@ const struct sim_loan *loan_with_field(const struct sim *s, const struct redis_n
                                        uint64_t token)
 {
     return find_loan(s, n, token, REDIS_DAEMONS_MAX);
+}
+
+void check_loans_renewed(struct sim *s, const struct flight *f)
+{
+    const struct op_renew *renew = &f->op.renew;
+
+    for (size_t i = 0; i < renew->count && f->reply.result.status == OP_OK; i++) {
+        const struct renew_item *item = &renew->items[i];
+        const struct sim_loan *old = loan_of(
+            s, f->daemon, sim_redis_name(&s->redis, item->name), item->token - 1);
+        struct sim_loan *l;
+
+        if (f->reply.script.items[i] != RENEW_OK || old == NULL) {
+            continue;
+        }
+        s->check.loans_renewed++;
+        l = &s->check.loans[old - s->check.loans];
+        l->sent = f->sent;
+        l->ran = f->ran;
+        l->sent_ms = f->sent_ms;
+        l->heard_ms = s->now;
+    }
+}
+
+void check_lends(struct sim *s, const struct sim_loan *l, uint64_t token)
+{
+    if (s->now >= l->sent_ms + s->daemons[l->daemon].config.local_window_ms ||
+        s->now >= l->taken_ms + LOCAL_WINDOW_MAX_MS) {
+        sim_fail(s, "d%zu grants %s %" PRIu64 " from a loan whose window is over",
+                 l->daemon, l->name->name.s, token);
+    }
 }
 
 bool check_stands_in_loan(const struct sim *s, const struct record *r)

@@ -86,7 +86,7 @@ static void some_runs(struct sim *s)
  * lent otherwise. */
 static void some_local(struct sim *s, struct engine_config *config)
 {
-    static const uint64_t WINDOW[] = { 5, 20, 100, 100 };
+    static const uint64_t WINDOW[] = { 5, 20, 40, 100 };
     struct sim_profile *p = &s->profile;
 
     p->local = s->seed % 3 == 0;

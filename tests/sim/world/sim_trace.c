@@ -35,6 +35,7 @@ static const char *const RENEW_WORDS[] = {
     [RENEW_ENDED] = "ENDED",
     [RENEW_ELSEWHERE] = "ELSEWHERE",
     [RENEW_WRONGTYPE] = "WRONGTYPE",
+    [RENEW_WANTED] = "WANTED",
 };
 
 static const char KIND_LETTERS[] = "pfrws";

@@ -49,7 +49,7 @@ static const struct {
     { "*3\r\n$5\r\nENDED\r\n:1\r\n:-1\r\n", OP_RELEASE },
     { "*6\r\n$2\r\nOK\r\n:0\r\n:0\r\n:1\r\n:0\r\n:0\r\n", OP_RELEASE },
     { "*2\r\n$2\r\nOK\r\n:0\r\n", OP_RENEW },
-    { "*3\r\n$2\r\nOK\r\n:0\r\n:5\r\n", OP_RENEW },
+    { "*3\r\n$2\r\nOK\r\n:0\r\n:6\r\n", OP_RENEW },
     { "*3\r\n$2\r\nOK\r\n:0\r\n*0\r\n", OP_RENEW },
     { "*4\r\n$2\r\nOK\r\n:1\r\n:1\r\n$1\r\nf\r\n", OP_ATTACH },
     { "*2\r\n$2\r\nOK\r\n:-2\r\n", OP_INSPECT },

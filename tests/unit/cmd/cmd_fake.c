@@ -170,6 +170,7 @@ void engine_stats(const struct engine *l, struct engine_stats *ret)
                                   .loans = 6,
                                   .settled = 2,
                                   .returned = 3,
+                                  .loan_renewals = 4,
                                   .local_grants = 70 };
 }
 

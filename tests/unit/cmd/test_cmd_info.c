@@ -29,7 +29,7 @@ START_TEST(loans_are_told_with_how_they_ended)
 {
     ck_assert(has(fake_run(me, "INFO locks"),
                   "\r\nlent:1\r\nloans:6\r\nloans_settled:2\r\n"
-                  "loans_returned:3\r\nlocal_grants:70\r\n"));
+                  "loans_returned:3\r\nloan_renewals:4\r\nlocal_grants:70\r\n"));
 }
 
 START_TEST(it_is_told_how_often_waiters_stood_back)
