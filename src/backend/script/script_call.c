@@ -97,8 +97,7 @@ static enum lua_id prepare_acquire(struct script_source *from)
     return acquire->propose != 0 ? LUA_QUORUM_ACQUIRE : LUA_ACQUIRE;
 }
 
-/* Which block one is to be lent with, the configuration says, so that most have the
- * same. */
+/* Those that are lent have one block, the configuration's, but while that changes. */
 static void note_block(struct script_source *from, const struct claim *claim)
 {
     if (claim->block_us > from->block_us) {
