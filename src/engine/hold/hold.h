@@ -71,6 +71,9 @@ struct hold {
     bool looked : 1; /* checked for the last time before its lease ends */
     /* a message says that the name is free: the hold is to be checked */
     bool freed : 1;
+    /* a rest that this daemon puts back though Redis has not gone back: other names are
+     * not concerned */
+    bool is_put_back : 1;
     char field[];
 };
 
@@ -82,6 +85,7 @@ static inline struct span hold_field(const struct hold *h)
 /* The only way to change the state, and the counts of it: ends the process if that may
  * not follow. */
 void hold_set_state(struct engine *eng, struct hold *h, enum hold_state state);
+void hold_set_put_back(struct engine *eng, struct hold *h, bool is_put_back);
 /* Makes a hold without entries; `field`: the owner's field in the Redis hash. */
 struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token);

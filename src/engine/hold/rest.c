@@ -126,6 +126,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
     h->entries->presumed = true;
     hold_set_uncertain(eng, h);
     entry_set_restore(h->entries, ENTRY_UNSURE);
+    hold_set_put_back(eng, h, true);
     hold_set_state(eng, h, HOLD_RESTORING);
     list_del(&h->in_renew_queue);
     restore_again(eng, h);

@@ -55,13 +55,19 @@ static void forget_absent(struct peers *p)
     p->more = p->more && p->count == PEERS_MAX;
 }
 
+/* Redis has gone back, and something is to be put back that somebody else could get. */
+static bool others_have_to_wait(const struct engine *eng)
+{
+    return eng->stats.restoring > eng->put_back_count;
+}
+
 /* When there is something to do about it next. */
 static void look_again(struct engine *eng)
 {
     uint64_t at =
         eng->now < eng->peers.withheld_until ? eng->peers.withheld_until : NEVER;
 
-    if (eng->stats.restoring != 0 && (at == NEVER || at > eng->now + PEER_REPEAT_MS)) {
+    if (others_have_to_wait(eng) && (at == NEVER || at > eng->now + PEER_REPEAT_MS)) {
         at = eng->now + PEER_REPEAT_MS;
     }
     if (at != NEVER) {
@@ -74,7 +80,7 @@ static void look_again(struct engine *eng)
 /* Of a failover each hears by itself, and of which names it is about. */
 static uint64_t left_ms(const struct engine *eng)
 {
-    if (eng->stats.restoring != 0 && !eng->peers.failed_over) {
+    if (others_have_to_wait(eng) && !eng->peers.failed_over) {
         return PEER_RETURN_MS;
     }
     return eng->now < eng->peers.withheld_until ? eng->peers.withheld_until - eng->now
@@ -255,7 +261,7 @@ bool peers_on_timer(struct engine *eng)
         eng->peers.asking = false;
         return true;
     }
-    if (eng->stats.restoring != 0) {
+    if (others_have_to_wait(eng)) {
         announce_self(eng, "here");
     }
     /* While Redis is out of reach, nobody can be heard. */

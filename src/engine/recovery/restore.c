@@ -34,6 +34,7 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
     bool any = false;
 
     hold_set_uncertain(eng, h);
+    hold_set_put_back(eng, h, false);
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
         entry_set_restore(e, is_given_up(e) ? ENTRY_KEPT : ENTRY_UNSURE);
         any = any || e->restore == ENTRY_UNSURE;

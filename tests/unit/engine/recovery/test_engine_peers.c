@@ -176,6 +176,31 @@ START_TEST(who_puts_back_for_long_says_so_again_and_again)
     ck_assert_str_eq(e.announced, "");
 }
 
+/* The lease of a hold with ATLEAST is over: its rest is made sure of. Redis has lost
+ * nothing, so that nobody has to wait with other names. */
+START_TEST(a_rest_that_is_put_back_at_the_end_of_a_lease_concerns_nobody_else)
+{
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_LEASE,
+                                           .lease_ms = 1000,
+                                           .atleast_ms = 60000 },
+                        100);
+    while (e.op_count == 0 || e.ops[0].op.kind != OP_RESTORE) {
+        if (e.op_count > 0) {
+            fixture_renews(&e, RENEW_OK); /* a look at it */
+        }
+        fixture_pass(&e, 10);
+    }
+    ck_assert_uint_eq(stats().restoring, 1);
+    peer_says("hello", 0xbb, 1);
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 2 0");
+    e.announced[0] = '\0';
+    fixture_pass(&e, 2 * PEER_REPEAT_MS);
+    ck_assert_str_eq(e.announced, "");
+    restart(); /* and now they have */
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000");
+}
+
 START_TEST(who_leaves_or_does_not_come_back_is_forgotten)
 {
     announced("hello " OTHER " 1 0");
