@@ -71,7 +71,9 @@ void check_rest_ran(struct sim *s, const struct flight *f)
         return;
     }
     n = sim_redis_name(&s->redis, f->op.name);
-    if (f->op.kind == OP_RESTORE && f->reply.result.status == OP_WRONGTYPE) {
+    if (f->reply.result.status == OP_WRONGTYPE &&
+        (f->op.kind == OP_RESTORE ||
+         (f->op.kind == OP_RELEASE && rest_of(s, n)->lost))) {
         rest_of(s, n)->excused = true; /* a failover left another kind of lock there */
     }
     if (f->reply.result.status != OP_OK) {
