@@ -35,9 +35,10 @@ enum {
     LOAN_IDLE_MIN_MS = 2, /* an idle loan is kept for this long at least, */
     LOAN_IDLE_GAPS = 4, /* and this many times as long as the last LOCKs were apart, */
     LOAN_OTHERS_MS = 1000, /* unless others were seen to hold the name since this */
-    /* in the last of so many parts of a window a grant has the loan renewed */
+    /* in the last of so many parts of a window a grant has the loan renewed, */
     LOAN_LAST_PART = 4,
-    OVER_MAX = 262144, /* finished requests that are remembered */
+    LOAN_WINDOWS_MAX = 3, /* for so many windows in all; others get their chance then */
+    OVER_MAX = 262144,    /* finished requests that are remembered */
     /* how often the head asks for a lock that a foreign library holds as a string */
     FOREIGN_LOOK_MS = 50,
     POLLER_PASSES_MAX = 128, /* waiters that one that polls passes when it comes back */

@@ -119,7 +119,7 @@ struct engine {
     struct table fair_left_names;
     size_t restores_in_flight;
     size_t put_back_count; /* holds that are RESTORING with is_put_back */
-    size_t leave_count; /* places in fair queues that have to leave */
+    size_t leave_count;    /* places in fair queues that have to leave */
     struct engine_stats stats;
     struct engine_timings timings;
 };

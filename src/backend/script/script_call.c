@@ -97,7 +97,8 @@ static enum lua_id prepare_acquire(struct script_source *from)
     return acquire->propose != 0 ? LUA_QUORUM_ACQUIRE : LUA_ACQUIRE;
 }
 
-/* Those that are lent have one block, the configuration's, but while that changes. */
+/* All locks that are lent have one block, the configuration's, but while that changes.
+ */
 static void note_block(struct script_source *from, const struct claim *claim)
 {
     if (claim->block_us > from->block_us) {

@@ -1,4 +1,5 @@
 #include "engine/hold/loan.h"
+#include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/hold/loan_log.h"
 #include "util/pool.h"
@@ -25,6 +26,14 @@ void loan_set_state(struct loan *loan, enum loan_state state)
     loan->state = state;
 }
 
+/* For how long a name is lent in one piece, however often the loan is renewed. */
+static uint64_t most_ms_of(uint64_t window_ms)
+{
+    uint64_t most_ms = LOAN_WINDOWS_MAX * window_ms;
+
+    return most_ms < LOCAL_WINDOW_MAX_MS ? most_ms : LOCAL_WINDOW_MAX_MS;
+}
+
 void loan_begin(struct engine *eng, struct hold *holder, uint64_t token,
                 struct asked asked)
 {
@@ -40,7 +49,7 @@ void loan_begin(struct engine *eng, struct hold *holder, uint64_t token,
     loan->token = token;
     loan->asked = asked;
     loan->lends_until = asked.at + eng->cfg.local_window_ms;
-    loan->ends_at = asked.at + LOCAL_WINDOW_MAX_MS;
+    loan->ends_at = asked.at + most_ms_of(eng->cfg.local_window_ms);
     list_init(&loan->in_due);
     list_append(&eng->loans, &loan->in_all);
     lock_open_activity(eng, lock)->loan = loan;

@@ -2,9 +2,9 @@
  *
  * A loan lends for a window from when Redis confirmed it. A grant from memory in the
  * last part of the window has Redis confirm the loan once more, with all others of that
- * turn in one script, instead of a return and another loan. Whoever listens to the name
- * or queues for it ends that, and nothing goes on for longer than LOCAL_WINDOW_MAX_MS,
- * so that those get in who only try now and then. Private to engine/. */
+ * ms in one script, instead of a return and another loan. Whoever listens to the name
+ * or queues for it ends that, and LOAN_WINDOWS_MAX windows do in any case, so that
+ * those get in who only try now and then. Private to engine/. */
 #ifndef LATCHD_ENGINE_RENEW_LOAN_RENEWAL_H
 #define LATCHD_ENGINE_RENEW_LOAN_RENEWAL_H
 

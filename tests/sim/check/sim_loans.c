@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+enum { WINDOWS_MAX = 3 }; /* for which a name is lent in one piece */
+
 void check_lent(struct sim *s, const struct flight *f, struct span name,
                 const struct op_result *r, uint64_t lease_ms)
 {
@@ -80,7 +82,10 @@ void check_loans_renewed(struct sim *s, const struct flight *f)
 
 void check_lends(struct sim *s, const struct sim_loan *l, uint64_t token)
 {
-    if (s->now >= l->sent_ms + s->daemons[l->daemon].config.local_window_ms ||
+    uint64_t window_ms = s->daemons[l->daemon].config.local_window_ms;
+    uint64_t most_ms = WINDOWS_MAX * window_ms;
+
+    if (s->now >= l->sent_ms + window_ms || s->now >= l->taken_ms + most_ms ||
         s->now >= l->taken_ms + LOCAL_WINDOW_MAX_MS) {
         sim_fail(s, "d%zu grants %s %" PRIu64 " from a loan whose window is over",
                  l->daemon, l->name->name.s, token);
