@@ -101,6 +101,30 @@ START_TEST(each_has_its_own_lease)
     some_near_pttl("latchd:fence:my:{c}:x", 100000 + OP_FENCE_TTL_MS);
 }
 
+/* The first is held, and the second not as simple as it looks: both are asked for the
+ * long way. */
+START_TEST(each_is_lent_or_not_as_it_asked)
+{
+    struct op ops[THREE];
+    char fence[64];
+
+    some_acquires(ops);
+    for (int i = 0; i < THREE; i++) {
+        ops[i].acquire.claim.block_us = i == 1 ? 0 : 20000;
+    }
+    (void)snprintf(fence, sizeof fence, "%" PRIu64 " aq:9", redis_time_us() - 1000);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HSET a other 1"), 1);
+    redis_expect(peer_redis(), "OK", "SET latchd:fence:{b} %s", fence);
+    redis_expect(peer_redis(), "OK", "SET redisson_lock_token:{b} none");
+    redis_expect(peer_redis(), "OK", "SET latchd:fence:my:{c}:x %s", fence);
+    run_some(INSTANCE_A, ops, THREE, some_times());
+    some_expect(0, OP_BUSY);
+    some_expect(1, OP_OK);
+    ck_assert_uint_eq(some_result(1)->loan_token, 0);
+    some_expect(2, OP_OK);
+    ck_assert_uint_ne(some_result(2)->loan_token, 0);
+}
+
 START_TEST(marks_live_as_long_as_the_longest)
 {
     struct op ops[THREE];
