@@ -86,6 +86,11 @@ static inline struct span hold_field(const struct hold *h)
  * not follow. */
 void hold_set_state(struct engine *eng, struct hold *h, enum hold_state state);
 void hold_set_put_back(struct engine *eng, struct hold *h, bool is_put_back);
+/* Whether it is to be put back as Redis has gone back. */
+static inline bool hold_may_be_lost(const struct hold *h)
+{
+    return h->state == HOLD_RESTORING && !h->is_put_back;
+}
 /* Makes a hold without entries; `field`: the owner's field in the Redis hash. */
 struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token);

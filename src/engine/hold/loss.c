@@ -36,6 +36,7 @@ static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause ca
 {
     struct lock *lock = h->lock;
     bool ran_out = cause == LOSS_LEASE_OVER || cause == LOSS_UNCONFIRMED;
+    bool may_be_lost = hold_may_be_lost(h);
     uint64_t token = h->token;
     uint64_t rest_ms = 0;
 
@@ -45,7 +46,7 @@ static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause ca
     }
     hold_forget(eng, h, false);
     if (rest_ms > 0) {
-        rest_put_back(eng, lock, token, rest_ms);
+        rest_put_back(eng, lock, token, rest_ms, may_be_lost);
     }
     lock_ask(eng, lock);
 }

@@ -115,7 +115,7 @@ static void cut_requests(const struct lock *lock)
 }
 
 void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
-                   uint64_t left_ms)
+                   uint64_t left_ms, bool may_be_lost)
 {
     struct hold *h = rest_hold(eng, lock, token, eng->now + left_ms, eng->now);
 
@@ -126,7 +126,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
     h->entries->presumed = true;
     hold_set_uncertain(eng, h);
     entry_set_restore(h->entries, ENTRY_UNSURE);
-    hold_set_put_back(eng, h, true);
+    hold_set_put_back(eng, h, !may_be_lost);
     hold_set_state(eng, h, HOLD_RESTORING);
     list_del(&h->in_renew_queue);
     restore_again(eng, h);
@@ -137,12 +137,13 @@ void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over)
 {
     const struct entry *e = h->entries;
     bool untold = e != NULL && e->release != NULL && e->release->untold;
+    bool may_be_lost = hold_may_be_lost(h);
     struct lock *lock = h->lock;
     uint64_t token = h->token;
     uint64_t left_ms = untold || hold_is_rest(h) ? 0 : hold_atleast_left(eng, h);
 
     hold_forget(eng, h, over);
     if (left_ms > 0) {
-        rest_put_back(eng, lock, token, left_ms);
+        rest_put_back(eng, lock, token, left_ms, may_be_lost);
     }
 }

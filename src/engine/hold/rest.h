@@ -36,9 +36,10 @@ uint64_t rest_field_token(struct span field);
 void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t left_ms,
                 struct asked asked);
 /* The same of a hold that is forgotten here, though Redis may have it still, or may
- * have lost it: a RESTORE puts the rest in its place. */
+ * have lost it: a RESTORE puts the rest in its place. `may_be_lost`: Redis has gone
+ * back, so that others have to wait for that. */
 void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
-                   uint64_t left_ms);
+                   uint64_t left_ms, bool may_be_lost);
 /* Forgets a hold that its client gave up, though Redis has not said so; `over` as in
  * hold_forget(). */
 void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over);

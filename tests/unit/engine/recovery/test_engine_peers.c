@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define ONCE ((struct lock_req){ .has = LOCK_HAS_WAIT })
 #define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
@@ -199,6 +200,27 @@ START_TEST(a_rest_that_is_put_back_at_the_end_of_a_lease_concerns_nobody_else)
     ck_assert_str_eq(e.announced, "");
     restart(); /* and now they have */
     ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000");
+}
+
+/* Redis has lost the hold, and refuses everything till the lease is over. */
+START_TEST(a_rest_that_redis_has_lost_is_waited_for)
+{
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_LEASE,
+                                           .lease_ms = 5000,
+                                           .atleast_ms = 60000 },
+                        100);
+    restart();
+    while (strstr(e.notices, "lost:job") == NULL) {
+        if (e.op_count > 0) {
+            fixture_gives(&e, OP_RESTORE, (struct op_result){ .status = OP_ERROR });
+        }
+        fixture_pass(&e, 10);
+    }
+    ck_assert_uint_eq(stats().restoring, 1);
+    e.announced[0] = '\0';
+    fixture_pass(&e, PEER_REPEAT_MS + 1);
+    ck_assert_ptr_nonnull(strstr(e.announced, " 3000"));
 }
 
 START_TEST(who_leaves_or_does_not_come_back_is_forgotten)
