@@ -33,6 +33,7 @@ void loan_renewal_note(struct engine *eng, struct loan *loan)
 {
     uint64_t part_ms = eng->cfg.local_window_ms / LOAN_LAST_PART;
 
+    part_ms = part_ms > GATHER_MS ? part_ms : GATHER_MS + 1;
     if (eng->now + part_ms >= loan->lends_until && list_empty(&loan->in_due) &&
         may_renew(eng, loan)) {
         if (list_empty(&eng->due_loans)) {
