@@ -128,6 +128,16 @@ struct sim_loan {
 
 enum { LOANS_KEPT = 64 };
 
+/* A grant that a daemon told of. Its client hears of it then or, where the lease has to
+ * be extended first, later. */
+enum { TOLD_GRANTS_KEPT = 64 };
+
+struct told_grant {
+    size_t daemon;
+    const struct redis_name *name;
+    uint64_t token, ms;
+};
+
 /* The highest token that clients were given, and when. */
 struct last_token {
     uint64_t token;
@@ -175,6 +185,8 @@ struct sim_check {
     size_t belief_count, belief_room;
     struct sim_loan loans[LOANS_KEPT];
     size_t loan_count; /* ever */
+    struct told_grant told_grants[TOLD_GRANTS_KEPT];
+    size_t told_grant_count; /* ever */
     struct record *records;
     size_t record_count, record_room;
     uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
@@ -334,6 +346,9 @@ void check_queue_end(struct sim *s, const struct redis_name *n);
 /* A LOCK is granted: was it its turn among those who wait at its daemon? `sent_ms`:
  * when its daemon asked Redis for that grant. */
 void check_turn_among(struct sim *s, const struct sim_conn *me, uint64_t sent_ms);
+/* When that daemon told of the grant; UINT64_MAX: not known. */
+uint64_t check_told_granted_ms(const struct sim *s, size_t daemon,
+                               const struct redis_name *n, uint64_t token);
 /* Before the engine is told of a LOCK: notes how many wait already. */
 void check_queue_asked(struct sim *s, struct sim_conn *c);
 /* A LOCK is answered -LIMIT. */

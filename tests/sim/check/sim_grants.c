@@ -321,11 +321,12 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
 {
     struct belief *b = belief_get(s, c->daemon, n, token);
     struct record *r = record_of_request(s, c, n);
-    bool from_memory;
+    uint64_t told_ms = check_told_granted_ms(s, c->daemon, n, token);
+    uint64_t sent_ms;
 
     s->check.grants++;
     check_given_once(s, c, n, token);
-    from_memory = b == NULL;
+    sent_ms = b == NULL ? s->now : b->sent_ms;
     b = b != NULL ? b : belief_from_loan(s, c->daemon, n, token);
     if (b == NULL) {
         sim_fail(s, "token %" PRIu64 ", which Redis did not grant to d%zu", token,
@@ -352,7 +353,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
         r->over = r->over || is_ended_elsewhere(s, c, r);
     }
     fill_record(s, c, r, b);
-    check_turn_among(s, c, from_memory ? s->now : b->sent_ms);
+    check_turn_among(s, c, told_ms < sent_ms ? told_ms : sent_ms);
     if (!r->over && !check_tokens_may_repeat(s)) {
         check_alone(s, r, b);
     }

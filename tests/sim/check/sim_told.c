@@ -105,6 +105,31 @@ static bool follows(enum told told, enum notice_kind kind)
     return false;
 }
 
+static void note_grant(struct sim *s, const struct sim_daemon *d,
+                       const struct redis_name *n, uint64_t token)
+{
+    struct sim_check *c = &s->check;
+
+    c->told_grants[c->told_grant_count++ % TOLD_GRANTS_KEPT] =
+        (struct told_grant){ d->index, n, token, s->now };
+}
+
+uint64_t check_told_granted_ms(const struct sim *s, size_t daemon,
+                               const struct redis_name *n, uint64_t token)
+{
+    const struct sim_check *c = &s->check;
+
+    for (size_t i = 0; i < TOLD_GRANTS_KEPT && i < c->told_grant_count; i++) {
+        const struct told_grant *g =
+            &c->told_grants[(c->told_grant_count - 1 - i) % TOLD_GRANTS_KEPT];
+
+        if (g->daemon == daemon && g->name == n && g->token == token) {
+            return g->ms;
+        }
+    }
+    return UINT64_MAX;
+}
+
 void check_told(struct sim *s, const struct sim_daemon *d,
                 const struct effect_notice *n)
 {
@@ -119,6 +144,9 @@ void check_told(struct sim *s, const struct sim_daemon *d,
 
     if (!named && n->conn_count > 0) {
         sim_fail(s, "d%zu names connections, where nobody is told", d->index);
+    }
+    if (n->kind == NOTICE_GRANTED) {
+        note_grant(s, d, name, n->token);
     }
     if (check_tokens_may_repeat(s)) {
         return; /* one token may stand for two holds */

@@ -114,6 +114,7 @@ void fault_restart(struct sim *s, uint64_t gone_ms)
         struct sim_daemon *d = &s->daemons[i];
         uint64_t notice = dice_below(&s->dice, gone_ms / 2 + 1);
 
+        link_lose_scripts(s, d); /* also those of a link that was broken before */
         link_break(s, d, notice, gone_ms - notice + dice_between(&s->dice, 1, 100),
                    false);
         sub_break(s, d, notice, gone_ms - notice + dice_between(&s->dice, 1, 100));
