@@ -351,6 +351,21 @@ MUTATIONS = [
              "[LOAN_HELD] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_IDLE) |"),
         ]),
     Mutation(
+        "loan_renewed_late", "a renewed loan lends from when the answer came", [
+            ("engine/renew/loan_renewal.c",
+             "uint64_t until = asked.at + eng->cfg.local_window_ms;",
+             "uint64_t until = eng->now + eng->cfg.local_window_ms;"),
+        ]),
+    Mutation(
+        "loan_renewed_for_ever", "a loan is renewed as long as its name is asked for", [
+            ("engine/renew/loan_renewal.c",
+             "loan->lends_until < loan->ends_at &&\n",
+             "loan->ends_at != 0 &&\n"),
+            ("engine/renew/loan_renewal.c",
+             "loan->lends_until = until < loan->ends_at ? until : loan->ends_at;",
+             "loan->lends_until = until;"),
+        ]),
+    Mutation(
         "count_again", "a COUNT that got no answer is sent again as another request", [
             ("engine/latch/request_latch.c",
              "        pending_request_retry(eng, c, r->status);\n",
