@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""docs/invariants.md: invariants.py ROOT. Each label of an invariant has a test, by its name or in
-the table's last column; each label in a test's name stands in the document; what the last column
-names is there."""
+"""docs/invariants.md: invariants.py ROOT. Each label is one invariant's, and has a test, by its
+name or in the table's last column; each label in a test's name stands in the document; what the
+last column names is there."""
+import collections
 import pathlib
 import re
 import sys
@@ -22,10 +23,13 @@ def tests_of(root):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    rows = dict(ROW.findall((root / PAGE).read_text()))
+    found = ROW.findall((root / PAGE).read_text())
+    rows = dict(found)
     tests = set(tests_of(root))
     labelled = {label for name in tests for label in LABEL.findall(name)}
     bad = [f"{label} is in a test's name, and not in {PAGE}" for label in labelled - set(rows)]
+    count = collections.Counter(label for label, _ in found)
+    bad += [f"{label} is the label of {n} invariants" for label, n in count.items() if n > 1]
     for label, shown in rows.items():
         words = WORD.findall(shown)
         bad += [f"{label}: there is no {word}" for word in words

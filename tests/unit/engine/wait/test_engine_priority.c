@@ -169,7 +169,7 @@ START_TEST(what_the_head_may_have_been_granted_is_its_own)
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
 
-START_TEST(a_hand_over_that_may_have_run_is_repeated_for_the_same_waiter_H38)
+START_TEST(a_hand_over_that_may_have_run_is_repeated_for_the_same_waiter_H40)
 {
     held_here();
     fixture_lock(&e, 2, "job", FOREVER);
