@@ -209,7 +209,7 @@ static struct loss_check *loss_check_new(const struct inflight_op *about,
     char *at;
 
     if (attach) {
-        room += r->attach.field.len + r->attach.entry.len;
+        room += r->attach.field.len + r->attach.entry.len + r->attach.data.len;
     }
     for (size_t i = 0; i < es->count; i++) {
         room += hold_field(es->list[i]->hold).len + spec_entry(es->list[i]->spec).len;
@@ -220,6 +220,7 @@ static struct loss_check *loss_check_new(const struct inflight_op *about,
     if (attach) {
         v->result.attach.field = span_put2(&at, r->attach.field, SPAN_NONE);
         v->result.attach.entry = span_put2(&at, r->attach.entry, SPAN_NONE);
+        v->result.attach.data = span_put2(&at, r->attach.data, SPAN_NONE);
     }
     v->result.text = span_put2(&at, r->text, SPAN_NONE);
     v->count = es->count;

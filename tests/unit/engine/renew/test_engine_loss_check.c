@@ -2,6 +2,10 @@
  * daemon, and that is asked before anybody is told of a loss. */
 #include "unit/engine/engine_cases.h"
 
+#include "engine/introspect/survey.h"
+
+#include <string.h>
+
 #define GRANTED(t) ((struct op_result){ .status = OP_OK, .token = (t), .count = 1 })
 
 static void setup(void)
@@ -132,6 +136,32 @@ START_TEST(what_was_another_daemons_leaves_a_mark_when_it_is_released)
     fixture_unlock(&e, 1, "job", BARE);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(!op.op.release.leave_tombstone); /* nobody else ever had it */
+}
+
+static void has_their_data(void *ctx, const struct hold_view *view)
+{
+    (void)ctx;
+    ck_assert_uint_eq(view->token, 300);
+    ck_assert(span_eq(view->data, SPAN("theirs")));
+}
+
+/* What Redis said is gone by the time that the check is answered. */
+START_TEST(the_data_of_a_hold_that_waits_for_the_check_are_its_own)
+{
+    char said[] = "theirs";
+
+    fixture_renew(&e, 2, "job", (struct hold_req){ .token = 300 });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 300,
+                                      .ttl_ms = 30000,
+                                      .attach.field = SPAN("latchd:300"),
+                                      .attach.data = span_str(said) });
+    fixture_hears_nothing(&e);
+    memset(said, '#', sizeof(said) - 1);
+    fixture_renews(&e, RENEW_ENDED);
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    survey_holds(e.engine, 1, has_their_data, NULL);
 }
 
 /* Between its RENEW and the answer, a FORCEUNLOCK made room for a reader. */
