@@ -96,6 +96,14 @@ static void count_waiter(void *ctx, const struct waiter_info *info)
     ++*(size_t *)ctx;
 }
 
+/* Whether `o` waits for what `c` sends once more. */
+static bool is_same_request(const struct sim_conn *o, const struct sim_conn *c)
+{
+    return o != c && o->asking && o->daemon == c->daemon && c->ask.id.len > 0 &&
+           rtext_is(&o->ask.id, rtext_span(&c->ask.id)) &&
+           rtext_is(&o->ask.name, rtext_span(&c->ask.name));
+}
+
 void check_queue_asked(struct sim *s, struct sim_conn *c)
 {
     c->waiting = c->surely_waiting = 0;
@@ -107,6 +115,9 @@ void check_queue_asked(struct sim *s, struct sim_conn *c)
     for (size_t i = 0; i < s->clients.count; i++) {
         const struct sim_conn *o = &s->clients.conns[i];
 
+        if (is_same_request(o, c) && o->waiting > c->waiting) {
+            c->waiting = o->waiting; /* its place is that of its first sending */
+        }
         c->surely_waiting += o != c && queues(s, o) && o->daemon == c->daemon &&
                              (o->ask.has & LOCK_HAS_QUEUE) == 0 &&
                              rtext_is(&o->ask.name, rtext_span(&c->ask.name));
