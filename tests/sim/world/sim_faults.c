@@ -134,9 +134,6 @@ void fault_failover(struct sim *s, uint64_t gone_ms)
     s->failovers++;
     s->check.fences_lost = true;
     fault_restart(s, gone_ms);
-    for (size_t i = 0; i < s->daemon_count; i++) {
-        link_lose_scripts(s, &s->daemons[i]);
-    }
     check_failed_over(s);
     sim_redis_restore(sim_redis_now(s), s->replica);
     latches_moved(s);
