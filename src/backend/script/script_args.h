@@ -336,7 +336,7 @@ static void put_released(struct script_source *from)
     put_number(from, !from->released->leave_tombstone, from->released->target.token);
 }
 
-/* What is put back */
+/* Holds that a restore puts back */
 
 static void put_request(struct script_source *from)
 {
