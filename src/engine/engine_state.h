@@ -107,7 +107,7 @@ struct engine {
     size_t over_count;
     struct list loans;
     struct list due_loans; /* see loan_renewal.h */
-    size_t noted_loans;
+    size_t noted_loans;    /* since the list was empty */
     struct timer due_loans_timer;
     struct table loan_log; /* see loan.h */
     struct list loan_log_list;

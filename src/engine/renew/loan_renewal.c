@@ -39,6 +39,7 @@ void loan_renewal_note(struct engine *eng, struct loan *loan)
         if (list_empty(&eng->due_loans)) {
             timer_set(eng, &eng->due_loans_timer, TIMER_DUE_LOANS,
                       eng->now + GATHER_MS);
+            eng->noted_loans = 0;
         }
         list_append(&eng->due_loans, &loan->in_due);
         eng->noted_loans++;
@@ -96,10 +97,10 @@ void loan_renewals_flush(struct engine *eng)
 {
     struct loan *loans[BATCH_MAX];
 
-    if (heap_armed(&eng->due_loans_timer.node) && eng->noted_loans < BATCH_MAX) {
+    if (list_empty(&eng->due_loans) ||
+        (heap_armed(&eng->due_loans_timer.node) && eng->noted_loans < BATCH_MAX)) {
         return; /* more may come */
     }
-    eng->noted_loans = 0;
     timer_stop(eng, &eng->due_loans_timer);
     while (!list_empty(&eng->due_loans)) {
         size_t count = take_due(eng, loans);

@@ -36,11 +36,16 @@ static void is_renewal(void)
     ck_assert_uint_eq(op.items[0].lease_ms, CONFIG.watchdog_ms);
 }
 
-static void answer_renewal(enum renew_result result)
+static void answer_renewal_op(const struct seen_op *renewal, enum renew_result result)
 {
-    fixture_answer(&e, &op,
+    fixture_answer(&e, renewal,
                    (struct op_result){
                        .status = OP_OK, .renew.items = &result, .renew.count = 1 });
+}
+
+static void answer_renewal(enum renew_result result)
+{
+    answer_renewal_op(&op, result);
 }
 
 /* No client gets the name from memory. */
@@ -101,10 +106,7 @@ START_TEST(a_renewal_that_comes_when_the_loan_goes_back_says_nothing)
     renewal = op;
     fixture_pass(&e, LAST_PART_MS);
     is_over(FIRST + 1);
-    fixture_answer(&e, &renewal,
-                   (struct op_result){ .status = OP_OK,
-                                       .renew.items = &(enum renew_result){ RENEW_OK },
-                                       .renew.count = 1 });
+    answer_renewal_op(&renewal, RENEW_OK);
     ck_assert_uint_eq(stats().loan_renewals, 0);
     fixture_hears_nothing(&e);
 }
@@ -120,11 +122,7 @@ START_TEST(an_answer_about_a_loan_that_is_gone_says_nothing)
     unlock(1, FIRST + 1);
     is_returned();
     fixture_answer(&e, &op, FREED);
-    fixture_answer(
-        &e, &renewal,
-        (struct op_result){ .status = OP_OK,
-                            .renew.items = &(enum renew_result){ RENEW_GONE },
-                            .renew.count = 1 });
+    answer_renewal_op(&renewal, RENEW_GONE);
     ck_assert_uint_eq(stats().lent, 0);
 }
 
