@@ -115,6 +115,22 @@ def on_a_cluster_names_are_lent():
             wire.close()
 
 
+def renews_loans(daemon, name="job"):
+    """Clients go on asking for the name, until Redis has confirmed a loan of it once more."""
+    def asked_on():
+        pass_on(daemon, name, 4 * HANDOVERS)  # longer than a window
+        return int(daemon.info("loan_renewals")) > 0
+    until(asked_on, "a loan is renewed", SOON_S)
+
+
+def on_a_cluster_loans_are_renewed():
+    with stage() as here:
+        cluster = Cluster(here)
+        daemon = here.latchd("a", cluster.url, "--local-window", "20ms").ready()
+        renews_loans(daemon)
+        renews_loans(daemon, "{tag}third")
+
+
 def behind_sentinels_names_are_lent_and_a_failover_keeps_a_settled_hold():
     with stage() as here:
         sentinels = Sentinels(here)
@@ -191,6 +207,7 @@ def main():
         return 0
     return 1 if tap([(case.__name__, case) for case in (
         on_a_quorum_it_is_an_ordinary_lock, on_a_cluster_names_are_lent,
+        on_a_cluster_loans_are_renewed,
         behind_sentinels_names_are_lent_and_a_failover_keeps_a_settled_hold,
         nobody_is_told_what_no_replica_has_acknowledged)]) else 0
 
