@@ -110,7 +110,7 @@ static void released(const struct op *op, char how, uint64_t n, struct op_result
     r->release.freed = r->count == 0 && !r->moved && !r->release.shared;
     if (how == 'R' && r->release.freed) {
         r->release.freed = false;
-        r->release.rest_ms = 1 + n;
+        r->release.rest_ms = 1 + n % WORLD_LEASE_MAX; /* ATLEAST is not longer */
         r->token = 1 + n % 100;
     }
 }

@@ -12,7 +12,6 @@
 enum {
     ROUNDS_MAX = 2000,  /* of one turn: more is an engine that spins */
     SPINS_MAX = 2000,   /* ticks of one moment */
-    LEASE_MAX = 60000,  /* so that the end comes soon */
     ENDING_MAX = 20000, /* ticks until nothing is left */
 };
 
@@ -80,7 +79,7 @@ void world_begin(unsigned kind)
 {
     static const struct cmd_limits LIMITS = { .local_names = "l*",
                                               .max_name = 512,
-                                              .max_lease_ms = LEASE_MAX,
+                                              .max_lease_ms = WORLD_LEASE_MAX,
                                               .max_keep_ms = 30000,
                                               .slowlog_us = 10000,
                                               .slowlog_len = 8,
@@ -97,7 +96,7 @@ void world_begin(unsigned kind)
                     .priority_aging_ms = 500,
                     .grace_ms = -1,
                     .max_keep_ms = 30000,
-                    .max_lease_ms = LEASE_MAX,
+                    .max_lease_ms = WORLD_LEASE_MAX,
                     .long_wait_ms = 1000,
                     .max_waiters = 100,
                     .max_holds = 100,

@@ -8,7 +8,12 @@
 #include "cmd/cmd.h"
 #include "util/list.h"
 
-enum { WORLD_CONNS = 4, WORLD_SUBS = 16, WORLD_NAME_MAX = 64 };
+enum {
+    WORLD_CONNS = 4,
+    WORLD_SUBS = 16,
+    WORLD_NAME_MAX = 64,
+    WORLD_LEASE_MAX = 60000, /* ms, so that the end comes soon */
+};
 
 /* An op that Redis has not answered. */
 struct asked {
