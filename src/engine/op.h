@@ -332,9 +332,9 @@ struct restore_entry {
  *     An older hold of the same field goes in any case
  *   - the lock is free, or has other readers, or only its own owner's holds: the hold
  *     is made anew, and `restored`; the name's last token is raised to this one
- *   - a rest, and the hold that it came after is there: the rest takes its place; but
- * if it is `presumed`, and another instance keeps the hold: ELSEWHERE. The other way
- *     round: ENDED
+ *   - a rest, and the hold that it came after is there: the rest takes its place. But
+ *     if it is `presumed`, and another instance keeps the hold: ELSEWHERE, and the hold
+ *     lasts as long as the rest, at least. The other way round: ENDED
  *   - another owner holds: NOTHELD
  *   - PERMITS: too few are free: BUSY, as releases that Redis has lost, too, may free
  *     some
@@ -346,7 +346,7 @@ struct op_restore {
     const struct restore_entry *entries; /* 1 to OP_RESTORE_ENTRIES_MAX */
     size_t entry_count;
     bool has_keeper_key;
-    /* a rest, of which Redis has not said that its hold has ended */
+    /* a rest whose hold was not released, for all that Redis has said */
     bool presumed;
     /* The loan that the hold was granted from, and in whose field it may still stand;
      * its daemon might give tokens up to this one. 0: none. */

@@ -70,6 +70,7 @@ struct entry {
     /* of a rest: Redis has not said that the hold has ended, which may be another
      * daemon's by now */
     bool presumed : 1;
+    bool ran_out : 1; /* of a rest: its hold was not released */
     /* room for one attachment, which is what most entries have; unused: no session */
     struct attach own_attach;
 };

@@ -92,6 +92,7 @@ void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t 
 
     if (h != NULL) {
         h->entries->presumed = false;
+        h->entries->ran_out = false;
         lock_seen(eng, lock, asked.op, (int64_t)left_ms, KIND_PLAIN);
         hold_schedule_renewal(eng, h);
     }
@@ -115,7 +116,7 @@ static void cut_requests(const struct lock *lock)
 }
 
 void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
-                   uint64_t left_ms, bool may_be_lost)
+                   uint64_t left_ms, bool may_be_lost, bool ran_out)
 {
     struct hold *h = rest_hold(eng, lock, token, eng->now + left_ms, eng->now);
 
@@ -124,6 +125,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
     }
     cut_requests(lock);
     h->entries->presumed = true;
+    h->entries->ran_out = ran_out;
     hold_set_uncertain(eng, h);
     entry_set_restore(h->entries, ENTRY_UNSURE);
     hold_set_put_back(eng, h, !may_be_lost);
@@ -144,6 +146,6 @@ void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over)
 
     hold_forget(eng, h, over);
     if (left_ms > 0) {
-        rest_put_back(eng, lock, token, left_ms, may_be_lost);
+        rest_put_back(eng, lock, token, left_ms, may_be_lost, false);
     }
 }

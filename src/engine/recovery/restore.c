@@ -187,7 +187,7 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
         }
         entry_set_restore(e, ENTRY_KEPT);
         e->missing = false;
-        e->presumed = false;
+        e->presumed = e->ran_out; /* Redis may lose the rest, and have the hold again */
         if (r->restore.restored) {
             fair_leave_again(eng, lock, e->spec);
         }

@@ -5,6 +5,7 @@
 #include "support/runner.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 enum { ATLEAST_MS = 60000 };
 
@@ -344,6 +345,31 @@ START_TEST(a_rest_is_put_back_in_place_of_an_ids_hold_that_another_daemon_keeps)
 }
 END_TEST
 
+/* Redis goes back to before the hold's end, and its client comes back to it through
+ * another daemon, before the one that has the rest knows. */
+START_TEST(a_rest_is_not_put_back_in_place_of_a_hold_that_has_a_client_again)
+{
+    take(" LEASE 30000");
+    scenario_mark(s);
+    sim_say(s, a, "RENEW job LEASE 500 TOKEN %" PRIu64, token);
+    sim_run(s, 1000);
+    ck_assert(rests());
+    ck_assert_uint_eq(s->check.lost, 1);
+    scenario_lose(s);
+    fault_stall(s, 0, 5000);
+    sim_run(s, 4000);
+    sim_say(s, b, "RENEW job LEASE 20000 TOKEN %" PRIu64, token);
+    sim_run(s, SCENARIO_RTT_MS);
+    ck_assert_int_gt(atoi(sim_heard(s, b)), 19000);
+    sim_run(s, 5000);
+    ck_assert(!rests());
+    ck_assert_int_gt(scenario_ttl(s), ATLEAST_MS - 15000);
+    say_token(b, "UNLOCK", "0");
+    ck_assert(rests());
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_hold_that_is_put_back_has_its_rest)
 {
     scenario_mark(s);
@@ -419,6 +445,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_rest_is_put_back_in_place_of_its_hold);
     tcase_add_test(
         tc, a_rest_is_put_back_in_place_of_an_ids_hold_that_another_daemon_keeps);
+    tcase_add_test(tc,
+                   a_rest_is_not_put_back_in_place_of_a_hold_that_has_a_client_again);
     tcase_add_test(tc, a_hold_that_is_put_back_has_its_rest);
     tcase_add_test(tc, an_unlock_of_an_uncertain_hold_that_redis_loses_leaves_the_rest);
     tcase_add_test(tc, a_daemon_without_redis_keeps_the_rest_of_what_it_gives_up);
