@@ -292,14 +292,23 @@ void check_op_runs(struct sim *s)
     }
 }
 
-/* Somebody had it when that client waited, or a recheck before: so old may what a
- * daemon knows be. A hold that Redis has lost is believed in until its lease is over.
- */
+/* How old what a daemon knows may be when that client asks: a recheck, and what it
+ * stood still, if that has just ended. */
+static uint64_t known_for_ms(const struct sim *s, const struct sim_conn *c)
+{
+    const struct sim_daemon *d = &s->daemons[c->daemon];
+    bool wakes = c->asked_ms <= d->stalled_until + SIM_TICK_MS;
+
+    return d->config.recheck_ms + SIM_TICK_MS + 2 * (uint64_t)s->profile.rtt_ms +
+           (wakes ? d->stalled_until - d->stalled_since : 0);
+}
+
+/* Somebody had it when that client waited, or as long before as what a daemon knows may
+ * be old. A hold that Redis has lost is believed in until its lease is over. */
 static bool was_held(const struct sim *s, const struct sim_conn *c,
                      const struct redis_name *n)
 {
-    uint64_t known_for = s->daemons[c->daemon].config.recheck_ms + SIM_TICK_MS +
-                         2 * (uint64_t)s->profile.rtt_ms;
+    uint64_t known_for = known_for_ms(s, c);
     const struct sim_rest *r = &s->check.rests[n - s->redis.names];
     uint64_t rests_until = r->until > r->told_until ? r->until : r->told_until;
 

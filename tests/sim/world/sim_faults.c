@@ -228,6 +228,7 @@ void fault_stall(struct sim *s, size_t daemon, uint64_t ms)
         return; /* what waits for its end keeps its order */
     }
     TRACE(s, "d%zu: stands still for %" PRIu64, daemon, ms);
+    s->daemons[daemon].stalled_since = s->now;
     s->daemons[daemon].stalled_until = s->now + ms;
 }
 

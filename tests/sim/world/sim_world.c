@@ -195,7 +195,7 @@ void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *c
     }
     d->engine = engine_new(&setup);
     d->ticked_ms = s->now;
-    d->stalled_until = 0;
+    d->stalled_since = d->stalled_until = 0;
     d->told_up = false;
     d->failovers = s->failovers;
     d->link_works = true;

@@ -90,7 +90,7 @@ struct sim_daemon {
     char instance[OP_INSTANCE_LEN + 1];
     uint64_t life; /* grows with each start */
     uint64_t ticked_ms;
-    uint64_t stalled_until;
+    uint64_t stalled_since, stalled_until; /* the last time */
     uint64_t jumped;     /* the clock of Redis: when it was told so, of `happened` */
     uint64_t spins;      /* ticks without a step of time */
     bool stall_to_check; /* it stood still: it must say so in this turn */
