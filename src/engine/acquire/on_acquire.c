@@ -54,7 +54,7 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     uint64_t quarantine = quarantine_until(eng, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
-    if (list_empty(&lock->holds)) {
+    if (list_empty(&lock->holds) && lock->activity->loan == NULL) {
         recent_asks_others(eng, lock);
     }
     if (ttl_ms == -2 && quarantine != 0) {

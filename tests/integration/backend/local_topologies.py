@@ -131,6 +131,17 @@ def on_a_cluster_loans_are_renewed():
         renews_loans(daemon, "{tag}third")
 
 
+def with_replicas_loans_are_renewed():
+    with stage() as here:
+        master, replica = (here.keep(Redis(here.folder)).ready() for _ in range(2))
+        replica.ask("REPLICAOF", "127.0.0.1", master.port)
+        until(lambda: replica.info("master_link_status") == "up", "it follows", SOON_S)
+        daemon = here.latchd("a", master.url, "--min-replicas", "1", "--local-window",
+                             "20ms").ready()
+        until(lambda: grants(daemon, "job", 0), "it is acknowledged", SOON_S)
+        renews_loans(daemon)
+
+
 def behind_sentinels_names_are_lent_and_a_failover_keeps_a_settled_hold():
     with stage() as here:
         sentinels = Sentinels(here)
@@ -207,7 +218,7 @@ def main():
         return 0
     return 1 if tap([(case.__name__, case) for case in (
         on_a_quorum_it_is_an_ordinary_lock, on_a_cluster_names_are_lent,
-        on_a_cluster_loans_are_renewed,
+        on_a_cluster_loans_are_renewed, with_replicas_loans_are_renewed,
         behind_sentinels_names_are_lent_and_a_failover_keeps_a_settled_hold,
         nobody_is_told_what_no_replica_has_acknowledged)]) else 0
 

@@ -146,6 +146,28 @@ START_TEST(a_loan_that_others_wait_for_is_not_renewed_nor_are_the_next_ones)
     fixture_no_op(&e);
 }
 
+/* Once the channel is subscribed, the waiter asks Redis who holds: its own daemon. */
+START_TEST(what_this_daemon_itself_keeps_from_a_waiter_is_nobody_elses)
+{
+    struct seen_op asked;
+
+    borrow();
+    lock_local(2);
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ACQUIRE, &asked);
+    unlock(1, FIRST);
+    fixture_answer(&e, &asked,
+                   (struct op_result){ .status = OP_BUSY, .ttl_ms = WINDOW_MS });
+    is_granted(2, FIRST + 1);
+    fixture_pass(&e, WINDOW_MS - LAST_PART_MS);
+    unlock(2, FIRST + 1);
+    lock_local(1);
+    is_granted(1, FIRST + 2);
+    fixture_pass(&e, GATHERED_MS);
+    is_renewal();
+}
+
 START_TEST(a_loan_that_redis_has_lost_is_in_doubt)
 {
     borrow_and_go_on();
