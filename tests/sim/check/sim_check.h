@@ -242,8 +242,6 @@ void check_closed(struct sim *s, struct sim_conn *c);
 void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notice *n);
 void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f);
 void check_op_ran(struct sim *s, struct flight *f);
-/* A script is about to run. */
-void check_op_runs(struct sim *s);
 /* `0` was published: nobody holds it. */
 void check_freed(struct sim *s, const struct redis_message *m);
 /* The result is about to be reported to the engine. */
@@ -388,6 +386,13 @@ void check_followers_know(struct sim *s, const struct redis_name *n);
 void check_handed(struct sim *s, const struct sim_conn *c);
 void check_handed_over(struct sim *s);
 void check_heartbeats(struct sim *s, const struct sim_daemon *d);
+
+/* --- sim_null.c ---------------------------------------------------------- */
+
+/* A script is about to run. */
+void check_op_runs(struct sim *s);
+/* That client was told null. */
+void check_null_is_due(struct sim *s, const struct sim_conn *c);
 
 /* --- sim_excuses.c ------------------------------------------------------- */
 

@@ -9,9 +9,11 @@ static struct sim_rest *rest_of(struct sim *s, const struct redis_name *n)
     return &s->check.rests[check_name_index(s, n)];
 }
 
+/* Which of two holds is the later one, nobody knows where tokens may have gone back. */
 static bool is_due(const struct sim *s, const struct sim_rest *r)
 {
-    return r->token != 0 && !r->excused && s->now + 1 < r->until;
+    return r->token != 0 && !r->excused && s->now + 1 < r->until &&
+           !(r->lost && check_tokens_may_repeat(s));
 }
 
 static const struct claim *granted_claim(const struct flight *f)

@@ -1,51 +1,7 @@
-/* MLOCK and circles: H27, and what Redisson's MultiLock does wrong (M1, M6, M8). */
-#include "sim/scenario.h"
+/* MLOCK: H27, and what Redisson's MultiLock does wrong (M1, M3, M6, M8). */
+#include "sim/multi/many.h"
 
 #include "sim/redis/sim_redisson.h"
-#include "support/runner.h"
-
-#include <inttypes.h>
-
-#define R1 "11111111-aaaa-bbbb"
-
-static const char *const NAMES[] = { "job", "a", "b", "c" };
-
-static struct sim *new_many(size_t daemons)
-{
-    struct sim *s = scenario_new(daemons);
-
-    for (size_t i = 1; i < 4; i++) {
-        s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));
-    }
-    s->profile.names = 4;
-    return s;
-}
-
-static struct redis_name *name(struct sim *s, const char *text)
-{
-    return sim_redis_name(sim_redis_now(s), span_str(text));
-}
-
-static bool is_free(struct sim *s, const char *text)
-{
-    return name(s, text)->field_count == 0;
-}
-
-static size_t holds(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = scenario_says(s, daemon, words);
-
-    ck_assert_str_ne(sim_heard(s, c), "...");
-    ck_assert_str_ne(sim_heard(s, c), "nil");
-    return c;
-}
-
-static void unlocks(struct sim *s, size_t c, const char *of, uint64_t token)
-{
-    sim_say(s, c, "UNLOCK %s TOKEN %" PRIu64, of, token);
-    sim_run(s, 10);
-    heard(s, c, "0");
-}
 
 START_TEST(free_names_are_taken_in_one_script_and_tokens_come_in_the_order_given)
 {
@@ -321,114 +277,6 @@ START_TEST(what_a_failed_mlocks_connection_renewed_itself_is_its_own)
 }
 END_TEST
 
-START_TEST(the_wait_that_closes_a_circle_is_refused)
-{
-    struct sim *s = new_many(1);
-    size_t one = holds(s, 0, "LOCK a OWNER one");
-    size_t two = holds(s, 0, "LOCK b OWNER two");
-    size_t three = holds(s, 0, "LOCK c OWNER three");
-
-    s->calm = true;
-    sim_say(s, one, "LOCK b OWNER one");
-    sim_run(s, 10);
-    sim_say(s, two, "LOCK c OWNER two");
-    sim_run(s, 10);
-    heard(s, one, "...");
-    heard(s, two, "...");
-    sim_say(s, three, "LOCK a OWNER three WAIT 5000"); /* ends by itself */
-    sim_run(s, 5010);
-    heard(s, three, "nil");
-    sim_say(s, three, "LOCK a OWNER three");
-    sim_run(s, 10);
-    heard(s, three, "-DEADLOCK");
-    sim_say(s, three, "UNLOCK c OWNER three");
-    sim_run(s, 10);
-    heard(s, two, "token");
-    scenario_end(s);
-}
-END_TEST
-
-START_TEST(readers_wait_in_circles_too)
-{
-    struct sim *s = new_many(1);
-    size_t one = holds(s, 0, "LOCK a READ OWNER one");
-    size_t two = holds(s, 0, "LOCK b READ OWNER two");
-
-    sim_say(s, one, "LOCK b WRITE OWNER one");
-    sim_run(s, 10);
-    heard(s, one, "...");
-    sim_say(s, two, "LOCK a READ OWNER two"); /* beside the other reader */
-    sim_run(s, 10);
-    heard(s, two, "token");
-    sim_say(s, two, "UNLOCK a READ OWNER two");
-    sim_run(s, 10);
-    sim_say(s, two, "LOCK a WRITE OWNER two");
-    sim_run(s, 10);
-    heard(s, two, "-DEADLOCK");
-    scenario_end(s);
-}
-END_TEST
-
-/* Sent again through another daemon, which took over what there was, and gave it back
- * as that connection closed. */
-START_TEST(an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too)
-{
-    struct sim *s = new_many(2);
-    size_t holder = holds(s, 0, "LOCK b");
-    size_t first = scenario_says(s, 1, "MLOCK 2 a b KEEP 0 ID " R1);
-    size_t second = scenario_says(s, 0, "MLOCK 2 a b KEEP 0 ID " R1), other;
-
-    sim_close(s, second);
-    sim_run(s, 100);
-    ck_assert(is_free(s, "a"));
-    other = holds(s, 0, "LOCK a");
-    unlocks(s, holder, "b", sim_token(s, holder));
-    sim_run(s, 20);
-    heard(s, first, "-NOTHELD");
-    ck_assert(is_free(s, "b"));
-    unlocks(s, other, "a", sim_token(s, other));
-    scenario_end(s);
-}
-END_TEST
-
-/* The owner's other entry is renewed meanwhile, which says nothing of the one that was
- * given back. */
-START_TEST(an_mlock_has_all_its_entries_although_its_owner_has_others)
-{
-    struct sim *s = new_many(2);
-    size_t holder = holds(s, 0, "LOCK b");
-    size_t owner = holds(s, 1, "LOCK a OWNER o"), second;
-    size_t first = scenario_says(s, 1, "MLOCK 2 a b OWNER o KEEP 0 ID " R1);
-
-    second = scenario_says(s, 0, "MLOCK 2 a b OWNER o KEEP 0 ID " R1);
-    sim_close(s, second);
-    sim_run(s, 100);
-    sim_say(s, owner, "RENEW a OWNER o");
-    unlocks(s, holder, "b", sim_token(s, holder));
-    sim_run(s, 20);
-    heard(s, first, "-NOTHELD");
-    ck_assert(is_free(s, "b"));
-    scenario_end(s);
-}
-END_TEST
-
-/* The MLOCK is sent again through another daemon, which has yet to ask for `b`. */
-START_TEST(an_mlock_one_of_whose_names_is_unlocked_meanwhile_is_over)
-{
-    struct sim *s = new_many(2);
-    size_t first = holds(s, 1, "MLOCK 2 a b ID " R1);
-    size_t again = sim_connect(s, 0), third = sim_connect(s, 0);
-
-    heard(s, first, "tokens");
-    sim_say(s, third, "UNLOCK b ID " R1);
-    sim_say(s, again, "MLOCK 2 a b ID " R1);
-    sim_run(s, 10);
-    heard(s, third, "0");
-    heard(s, again, "-NOTHELD");
-    scenario_end(s);
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("many");
@@ -451,10 +299,5 @@ Suite *test_suite(void)
                    what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock);
     tcase_add_test(t, a_failed_mlock_leaves_its_connection_with_nothing);
     tcase_add_test(t, what_a_failed_mlocks_connection_renewed_itself_is_its_own);
-    tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
-    tcase_add_test(t, readers_wait_in_circles_too);
-    tcase_add_test(t, an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too);
-    tcase_add_test(t, an_mlock_has_all_its_entries_although_its_owner_has_others);
-    tcase_add_test(t, an_mlock_one_of_whose_names_is_unlocked_meanwhile_is_over);
     return suite;
 }

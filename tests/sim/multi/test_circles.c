@@ -1,0 +1,61 @@
+/* Owners that wait for each other: H27. */
+#include "sim/multi/many.h"
+
+START_TEST(the_wait_that_closes_a_circle_is_refused)
+{
+    struct sim *s = new_many(1);
+    size_t one = holds(s, 0, "LOCK a OWNER one");
+    size_t two = holds(s, 0, "LOCK b OWNER two");
+    size_t three = holds(s, 0, "LOCK c OWNER three");
+
+    s->calm = true;
+    sim_say(s, one, "LOCK b OWNER one");
+    sim_run(s, 10);
+    sim_say(s, two, "LOCK c OWNER two");
+    sim_run(s, 10);
+    heard(s, one, "...");
+    heard(s, two, "...");
+    sim_say(s, three, "LOCK a OWNER three WAIT 5000"); /* ends by itself */
+    sim_run(s, 5010);
+    heard(s, three, "nil");
+    sim_say(s, three, "LOCK a OWNER three");
+    sim_run(s, 10);
+    heard(s, three, "-DEADLOCK");
+    sim_say(s, three, "UNLOCK c OWNER three");
+    sim_run(s, 10);
+    heard(s, two, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(readers_wait_in_circles_too)
+{
+    struct sim *s = new_many(1);
+    size_t one = holds(s, 0, "LOCK a READ OWNER one");
+    size_t two = holds(s, 0, "LOCK b READ OWNER two");
+
+    sim_say(s, one, "LOCK b WRITE OWNER one");
+    sim_run(s, 10);
+    heard(s, one, "...");
+    sim_say(s, two, "LOCK a READ OWNER two"); /* beside the other reader */
+    sim_run(s, 10);
+    heard(s, two, "token");
+    sim_say(s, two, "UNLOCK a READ OWNER two");
+    sim_run(s, 10);
+    sim_say(s, two, "LOCK a WRITE OWNER two");
+    sim_run(s, 10);
+    heard(s, two, "-DEADLOCK");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("circles");
+    TCase *t = tcase_create("hazards");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
+    tcase_add_test(t, readers_wait_in_circles_too);
+    return suite;
+}
