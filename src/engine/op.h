@@ -253,7 +253,8 @@ struct op_release {
     bool force;      /* the whole hold, whatever its count; no tombstone */
     /* the same release, sent again, is to find its answer */
     bool leave_tombstone;
-    /* ENTRY, ID: leaves the tombstones even if the target is not there */
+    /* FIELD, TOKEN, ENTRY, ID: leaves the tombstones even if the target is not there,
+     * so that nobody puts it back */
     bool tombstone_if_missing;
     bool may_rest; /* the target may have ATLEAST; always so where it is not known */
     bool untold;   /* nobody was told of the hold, so that the name does not rest */

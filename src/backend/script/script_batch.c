@@ -18,7 +18,7 @@ static bool is_simple_release(const struct op_release *r)
     uint64_t token;
 
     if (r->has_next || r->if_keeper || r->force || r->may_rest || r->unsent_from != 0 ||
-        t->kind != TARGET_FIELD) {
+        r->tombstone_if_missing || t->kind != TARGET_FIELD) {
         return false;
     }
     token = script_field_token(t->field);

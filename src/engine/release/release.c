@@ -83,6 +83,18 @@ static bool may_leave_rest(const struct pending_release *d)
            (d->local == NULL || hold_atleast_until(d->local->hold) != 0);
 }
 
+/* Redis may have lost the hold since the release was sent first, and another daemon may
+ * be about to put it back. */
+static bool leaves_tombstone_if_missing(const struct pending_release *d)
+{
+    if (release_is_replay(d)) {
+        return d->leave_tombstone;
+    }
+    return d->tries > 1 && !release_is_if_keeper(d) && !release_is_forced(d) &&
+           !d->returns_loan &&
+           (d->target.kind == TARGET_FIELD || d->target.kind == TARGET_TOKEN);
+}
+
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d)
 {
     bool parallel = d->state == RELEASE_PARALLEL;
@@ -118,7 +130,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     r->leave_tombstone = d->leave_tombstone;
     r->untold = d->untold;
     r->may_rest = may_leave_rest(d);
-    r->tombstone_if_missing = release_is_replay(d) && d->leave_tombstone;
+    r->tombstone_if_missing = leaves_tombstone_if_missing(d);
     r->tombstone_ms = tombstone_ms(eng);
     r->subscribed = lock->sub != SUB_NONE;
     r->ends_in_ms = d->local == NULL ? 0 : ends_in_ms(eng, d->local->hold);

@@ -5,8 +5,24 @@
 
 #include <inttypes.h>
 
+/* The connection has a grant of the same request: an UNLOCK ends all that the request
+ * has, whichever daemon granted it. */
+static bool has_same_request(const struct sim *s, const struct record *r,
+                             const struct sim_conn *c)
+{
+    for (size_t i = 0; i < s->check.record_count && r->id.len > 0; i++) {
+        const struct record *other = &s->check.records[i];
+
+        if (other->name == r->name && (other->conn_bits & conn_bit(c)) != 0 &&
+            rtext_is(&other->id, rtext_span(&r->id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Does UNLOCK or RENEW in these words mean that record, perhaps among others? */
-static bool means(const struct record *r, const struct sim_conn *c)
+static bool means(const struct sim *s, const struct record *r, const struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
 
@@ -17,7 +33,7 @@ static bool means(const struct record *r, const struct sim_conn *c)
         return rtext_is(&r->value, rtext_span(&ask->value));
     }
     if (ask->id.len == 0 && ask->owner.len == 0 && ask->token == 0) {
-        return (r->conn_bits & conn_bit(c)) != 0;
+        return (r->conn_bits & conn_bit(c)) != 0 || has_same_request(s, r, c);
     }
     if (ask->lock_kind != KIND_PLAIN && ask->kind != ASK_CANCEL &&
         r->kind != KIND_PLAIN && ask->lock_kind != r->kind) {
@@ -33,7 +49,7 @@ bool check_means_id(const struct sim *s, const struct sim_conn *c, struct span i
     for (size_t i = 0; i < s->check.record_count; i++) {
         const struct record *r = &s->check.records[i];
 
-        if (rtext_is(&r->id, id) && means(r, c)) {
+        if (rtext_is(&r->id, id) && means(s, r, c)) {
             return true;
         }
     }
@@ -62,7 +78,7 @@ static bool is_moving(const struct sim *s, const struct record *r)
         const struct sim_conn *c = &s->clients.conns[i];
 
         if (c->open && c->asking && c->ask.kind == ASK_RENEW &&
-            c->daemon != r->daemon && means(r, c)) {
+            c->daemon != r->daemon && means(s, r, c)) {
             return true;
         }
     }
@@ -148,7 +164,7 @@ bool check_is_cut(const struct sim *s, const struct record *r)
         const struct sim_conn *c = &s->clients.conns[i];
 
         if (c->open && c->asking && c->ask.kind == ASK_RENEW && c->ask.lease_ms > 0 &&
-            means(r, c)) {
+            means(s, r, c)) {
             return true;
         }
     }
@@ -168,7 +184,7 @@ static bool ends_anew(struct sim *s, const struct sim_conn *c, const struct reco
 
         if (o->name != r->name || o->token >= r->token || o->daemon != c->daemon ||
             !rtext_is(&o->id, rtext_span(&r->id)) ||
-            !rtext_is(&o->owner, rtext_span(&r->owner)) || !means(o, c)) {
+            !rtext_is(&o->owner, rtext_span(&r->owner)) || !means(s, o, c)) {
             continue;
         }
         b = belief_get(s, o->daemon, o->name, o->token);
@@ -206,13 +222,13 @@ void check_asked(struct sim *s, struct sim_conn *c)
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
 
-        if (ask->kind == ASK_UNLOCK && means(r, c)) {
+        if (ask->kind == ASK_UNLOCK && means(s, r, c)) {
             c->expect_held = is_named(s, c, r) && !check_is_cut(s, r) &&
                              sure(s, r, &c->expect_until);
             r->over = true;
         } else if (ask->kind == ASK_UNLOCK && ends_anew(s, c, r)) {
             r->over = true;
-        } else if (ask->kind == ASK_RENEW && means(r, c)) {
+        } else if (ask->kind == ASK_RENEW && means(s, r, c)) {
             c->expect_held =
                 is_named(s, c, r) && !r->over && sure(s, r, &c->expect_until);
             if (ask->lease_ms > 0 && s->now + ask->lease_ms / 2 < c->expect_until) {
@@ -227,7 +243,7 @@ void check_asked(struct sim *s, struct sim_conn *c)
         } else if (ask_wants(ask, r->name) && ask->id.len > 0 &&
                    c->daemon != r->daemon && rtext_is(&r->id, rtext_span(&ask->id))) {
             r->moved = true;
-        } else if (ask->kind == ASK_CANCEL && means(r, c)) {
+        } else if (ask->kind == ASK_CANCEL && means(s, r, c)) {
             r->moved = true; /* it gives back a grant that was kept */
         }
     }
@@ -351,7 +367,7 @@ static void check_done(struct sim *s, struct sim_conn *c, int64_t answer)
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
 
-        if (!means(r, c)) {
+        if (!means(s, r, c)) {
             continue;
         }
         if (c->ask.kind == ASK_UNLOCK) {

@@ -218,6 +218,33 @@ START_TEST(what_was_put_back_although_it_was_released_ends)
 }
 END_TEST
 
+/* Redis loses the hold while its release is under way; the release is sent again, and
+ * the daemon of another connection that keeps the hold is late with putting it back.
+ * The release goes through the daemon that granted the hold, or through another one. */
+START_TEST(what_is_released_while_redis_loses_it_is_not_put_back_elsewhere)
+{
+    static const char *const ASKS[] = { "LOCK job", "LOCK job READ", "LOCK job WRITE" };
+    struct sim *s = scenario_new(2);
+    size_t a, b, by = (size_t)_i % 2;
+
+    scenario_mark(s);
+    a = scenario_says(s, 0, ASKS[_i / 2]);
+    b = sim_connect(s, 1);
+    if (by == 0) {
+        sim_say(s, b, "RENEW job TOKEN %" PRIu64, sim_token(s, a));
+        sim_run(s, RTT);
+    }
+    sim_say(s, by == 0 ? a : b, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    scenario_lose(s);
+    fault_stall(s, 1 - by, 3000);
+    sim_run(s, 2 * GONE_MS + 200);
+    heard(s, by == 0 ? a : b, by == 0 ? "0" : "-NOTHELD");
+    sim_run(s, 5000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 /* The release of a reader through another daemon, and the writer after it, are lost:
  * the reader's daemon puts the reader back, and lets another one in before the writer's
  * daemon is there. The later token prevails, and the writer is reported lost. */
@@ -281,6 +308,8 @@ Suite *test_suite(void)
     tcase_add_test(t, an_owner_is_not_let_in_elsewhere_beside_who_was_granted_since);
     tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
     tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
+    tcase_add_loop_test(
+        t, what_is_released_while_redis_loses_it_is_not_put_back_elsewhere, 0, 6);
     tcase_add_test(t, a_reader_may_join_one_that_was_released_elsewhere);
     tcase_add_test(t, a_reader_that_was_released_ends_again);
     suite_add_tcase(s, t);
