@@ -253,8 +253,8 @@ struct op_release {
     bool force;      /* the whole hold, whatever its count; no tombstone */
     /* the same release, sent again, is to find its answer */
     bool leave_tombstone;
-    /* FIELD, TOKEN, ENTRY, ID: leaves the tombstones even if the target is not there,
-     * so that nobody puts it back */
+    /* FIELD, ENTRY, ID: leaves the tombstones even if the target is not there, so that
+     * nobody puts it back */
     bool tombstone_if_missing;
     bool may_rest; /* the target may have ATLEAST; always so where it is not known */
     bool untold;   /* nobody was told of the hold, so that the name does not rest */
@@ -347,7 +347,8 @@ struct op_restore {
     const struct restore_entry *entries; /* 1 to OP_RESTORE_ENTRIES_MAX */
     size_t entry_count;
     bool has_keeper_key;
-    /* a rest whose hold was not released, for all that Redis has said */
+    /* a rest whose hold may be another instance's by now: nobody released the hold, or
+     * Redis has not said that it ended */
     bool presumed;
     /* The loan that the hold was granted from, and in whose field it may still stand;
      * its daemon might give tokens up to this one. 0: none. */

@@ -83,16 +83,17 @@ static bool may_leave_rest(const struct pending_release *d)
            (d->local == NULL || hold_atleast_until(d->local->hold) != 0);
 }
 
-/* Redis may have lost the hold since the release was sent first, and another daemon may
- * be about to put it back. */
+/* Redis may have lost the hold since its client's release was sent first, and another
+ * daemon, at which the client has it too, may be about to put it back. */
 static bool leaves_tombstone_if_missing(const struct pending_release *d)
 {
     if (release_is_replay(d)) {
         return d->leave_tombstone;
     }
-    return d->tries > 1 && !release_is_if_keeper(d) && !release_is_forced(d) &&
-           !d->returns_loan &&
-           (d->target.kind == TARGET_FIELD || d->target.kind == TARGET_TOKEN);
+    return d->state == RELEASE_SENT_AGAIN && d->call != NULL && d->local != NULL &&
+           d->local->hold->kind == OWNER_ANONYMOUS && d->target.kind == TARGET_FIELD &&
+           d->lock_class != CLASS_SEMAPHORE && !release_is_if_keeper(d) &&
+           !release_is_forced(d);
 }
 
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d)

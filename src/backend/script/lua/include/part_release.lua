@@ -74,7 +74,11 @@ if not field then
         or call('EXISTS', 'latchd:holds:' .. tag) == 1 and 'WRONGTYPE-SEMAPHORE'
     if not over and not other and string.find(flags, 'b', 1, true) then
         local tombstone = '0 ' .. t_token
-        local names = t_entry ~= '' and { t_entry, t_tombstone } or { t_tombstone }
+        local names = { t_entry, what == 'id' and t_field or nil }
+        if what == 'field' then
+            -- No release takes it for the answer of one that ran.
+            tombstone, names = '- ' .. t_token, { t_field }
+        end
 --@include include/part_tombstones.lua
     end
     return over or other or 'NOTHELD'

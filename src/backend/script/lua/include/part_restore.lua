@@ -2,7 +2,7 @@
 -- is where the pairs of entry id and time begin in ARGV, and `told` what an entry says after
 -- keeper and time.
 --@needs call tombstone_of token kind field first instance entries_key told
---@leaves ended is_over is_taken kept_since look_at_entries add_entries
+--@leaves is_over is_taken kept_since look_at_entries add_entries
 -- Tells whether there is a tombstone of `id`, of this hold.
 local function ended(id, exact)
     local of = string.match(call('GET', tombstone_of .. id) or '', ' (%d+)$')

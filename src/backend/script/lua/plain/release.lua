@@ -11,7 +11,7 @@
 --@arg 5 t_token
 --@arg 6 flags         letters: o only if this instance is the keeper, f force, m leave a tombstone,
 --                      y yield, q yield if others listen, s this instance listens, b the tombstone
---                      of an entry although it is not there, r the name may rest after it, n it
+--                      of an entry or a field although it is not there, r the name may rest after it, n it
 --                      does not, as nobody was told of the hold, u<token> neither this token nor a
 --                      later one of the hold was told to anybody
 --@arg 7 tombstone_ms  how long a tombstone stays, ms

@@ -84,7 +84,7 @@ if not count and not displaced and call('HLEN', lock) > 0 then
         local keeper = call('GET', keeper_of .. name)
             or string.sub(who, 18) == name and string.sub(who, 2) or instance
         if string.sub(keeper, 1, 16) ~= instance then
-            raise(lock, lease) -- Should nobody keep it, after all.
+            raise(lock, lease) -- If nobody keeps the hold after all, the name stays taken as long.
             return 'ELSEWHERE'
         end
     end

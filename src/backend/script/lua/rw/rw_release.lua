@@ -77,12 +77,12 @@ if not field then
         return 'WRONGTYPE-PLAIN'
     end
     if string.find(flags, 'b', 1, true) then
-        local tombstone, names = '0 ' .. t_token, t_tombstones
-        if t_entry ~= '' then
-            names[#names + 1] = t_entry
-        end
-        if what == 'token' then
-            names[#names + 1] = 'latchd:' .. t_token .. ':write'
+        local tombstone, names = '0 ' .. t_token, { t_entry }
+        if what == 'id' then
+            names = { t_entry, base, base .. ':write' }
+        elseif what == 'field' then
+            -- No release takes it for the answer of one that ran.
+            tombstone, names = '- ' .. t_token, { t_field }
         end
 --@include include/part_tombstones.lua
     end

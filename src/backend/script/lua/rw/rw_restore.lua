@@ -64,7 +64,7 @@ end
 local base = writes and string.sub(field, 1, -7) or field
 local dead, ghosts = {}, {}
 if not count then
-    if is_over() or kind ~= 'n' and ended('latchd:' .. token, true) then
+    if is_over() then
         return 'ENDED'
     end
     -- A later token is no harm if a reader has it, but for a writer only its own.
