@@ -5,6 +5,7 @@
 #include "support/runner.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define R1 "11111111-aaaa-bbbb"
 #define R2 "22222222-aaaa-bbbb"
@@ -409,6 +410,27 @@ START_TEST(a_lease_that_was_shortened_for_nobody_is_asked_for_again)
 }
 END_TEST
 
+/* Its daemon takes the name for a plain lock's at first, and so asks twice. */
+START_TEST(an_unlock_that_may_not_end_the_hold_says_so_each_time)
+{
+    static const char *const ASKS[] = { "LOCK job WRITE OWNER o",
+                                        "LOCK job READ OWNER o" };
+    char holder[64];
+
+    sim_say(s, a, "%s", ASKS[_i]);
+    sim_run(s, 10);
+    heard(s, a, "token");
+    (void)snprintf(holder, sizeof holder, "%s", scenario_holder(s));
+    for (int i = 0; i < 3; i++) {
+        sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+        sim_run(s, 10);
+        heard(s, b, "-NOTHELD");
+    }
+    ck_assert_str_eq(scenario_holder(s), holder);
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("elsewhere");
@@ -438,6 +460,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, what_was_freed_by_force_is_lost_though_its_request_began_anew);
     tcase_add_test(tc, a_bare_unlock_ends_what_its_request_was_granted_anew);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
+    tcase_add_loop_test(tc, an_unlock_that_may_not_end_the_hold_says_so_each_time, 0,
+                        2);
     tcase_add_test(tc, a_lease_that_was_shortened_for_nobody_is_asked_for_again);
     return suite;
 }
