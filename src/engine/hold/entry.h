@@ -46,6 +46,14 @@ enum entry_restore {
     ENTRY_RESTORING, /* the RESTORE in flight names it */
 };
 
+/* How a rest's hold ended. But for RELEASED, the hold may be another daemon's by now.
+ */
+enum rest_origin {
+    REST_RELEASED, /* Redis has said so */
+    REST_GIVEN_UP, /* its client released it, and Redis has not said so */
+    REST_RAN_OUT,  /* nobody released it */
+};
+
 extern const struct transitions ENTRY_TRANSITIONS, ENTRY_RESTORE_TRANSITIONS;
 
 struct entry {
@@ -67,10 +75,7 @@ struct entry {
     bool was_told : 1; /* a connection that was sent the token is gone */
     /* perhaps taken over from another daemon, which may still believe in it */
     bool taken_over : 1;
-    /* of a rest: Redis has not said that the hold has ended, which may be another
-     * daemon's by now */
-    bool presumed : 1;
-    bool ran_out : 1; /* of a rest: its hold was not released */
+    enum rest_origin origin : 2; /* of a rest */
     /* room for one attachment, which is what most entries have; unused: no session */
     struct attach own_attach;
 };

@@ -46,7 +46,7 @@ static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause ca
     }
     hold_forget(eng, h, false);
     if (rest_ms > 0) {
-        rest_put_back(eng, lock, token, rest_ms, may_be_lost, true);
+        rest_put_back(eng, lock, token, rest_ms, may_be_lost, REST_RAN_OUT);
     }
     lock_ask(eng, lock);
 }

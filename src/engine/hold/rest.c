@@ -91,8 +91,7 @@ void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t 
     struct hold *h = rest_hold(eng, lock, token, eng->now + left_ms, asked.at);
 
     if (h != NULL) {
-        h->entries->presumed = false;
-        h->entries->ran_out = false;
+        h->entries->origin = REST_RELEASED;
         lock_seen(eng, lock, asked.op, (int64_t)left_ms, KIND_PLAIN);
         hold_schedule_renewal(eng, h);
     }
@@ -116,7 +115,7 @@ static void cut_requests(const struct lock *lock)
 }
 
 void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
-                   uint64_t left_ms, bool may_be_lost, bool ran_out)
+                   uint64_t left_ms, bool may_be_lost, enum rest_origin origin)
 {
     struct hold *h = rest_hold(eng, lock, token, eng->now + left_ms, eng->now);
 
@@ -124,8 +123,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
         return;
     }
     cut_requests(lock);
-    h->entries->presumed = true;
-    h->entries->ran_out = ran_out;
+    h->entries->origin = origin;
     hold_set_uncertain(eng, h);
     entry_set_restore(h->entries, ENTRY_UNSURE);
     hold_set_put_back(eng, h, !may_be_lost);
@@ -146,6 +144,6 @@ void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over)
 
     hold_forget(eng, h, over);
     if (left_ms > 0) {
-        rest_put_back(eng, lock, token, left_ms, may_be_lost, false);
+        rest_put_back(eng, lock, token, left_ms, may_be_lost, REST_GIVEN_UP);
     }
 }

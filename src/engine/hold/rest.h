@@ -7,6 +7,7 @@
 #ifndef LATCHD_ENGINE_HOLD_REST_H
 #define LATCHD_ENGINE_HOLD_REST_H
 
+#include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "util/span.h"
 
@@ -37,11 +38,11 @@ void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t 
                 struct asked asked);
 /* The same of a hold that is forgotten here, though Redis may have it still, or may
  * have lost it: a RESTORE puts the rest in its place. `may_be_lost`: Redis has gone
- * back, so that others have to wait for that. `ran_out`: nobody released the hold.
- * Where Redis has it again, and another daemon keeps it, a client has come back to it.
+ * back, so that others have to wait for that. `origin`: if nobody released the
+ * hold, and Redis has it again, kept by another daemon, a client has come back to it.
  */
 void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
-                   uint64_t left_ms, bool may_be_lost, bool ran_out);
+                   uint64_t left_ms, bool may_be_lost, enum rest_origin origin);
 /* Forgets a hold that its client gave up, though Redis has not said so; `over` as in
  * hold_forget(). */
 void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over);

@@ -143,7 +143,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     op->lock_class = lock_class_of(h->lock_kind);
     op->restore.token = h->token;
     op->restore.has_keeper_key = h->keeper_key;
-    op->restore.presumed = first->presumed;
+    op->restore.presumed = first->origin != REST_RELEASED;
     op->restore.loan_token = hold_loan_token(h);
     op->restore.entries = kept;
     op->restore.entry_count = list_kept(eng, h, kept);
@@ -187,7 +187,9 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
         }
         entry_set_restore(e, ENTRY_KEPT);
         e->missing = false;
-        e->presumed = e->ran_out; /* Redis may lose the rest, and have the hold again */
+        if (e->origin == REST_GIVEN_UP) {
+            e->origin = REST_RELEASED; /* the rest stands in the hold's place */
+        }
         if (r->restore.restored) {
             fair_leave_again(eng, lock, e->spec);
         }

@@ -271,7 +271,7 @@ static void on_not_held(struct engine *eng, struct lock *lock,
     }
     pending_release_free(eng, lock, d);
     if (rest_ms > 0) {
-        rest_put_back(eng, lock, token, rest_ms, true, false);
+        rest_put_back(eng, lock, token, rest_ms, true, REST_GIVEN_UP);
     }
     lock_ask(eng, lock);
 }
