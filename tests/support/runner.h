@@ -14,6 +14,9 @@
 
 #include <check.h>
 
+/* What a header of test programs offers, and not each of them uses. */
+#define MAYBE_UNUSED __attribute__((unused))
+
 struct test_group {
     void (*setup)(void);      /* in the process of each test */
     void (*teardown)(void);   /* likewise, unless the test failed */

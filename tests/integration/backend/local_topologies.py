@@ -117,9 +117,11 @@ def on_a_cluster_names_are_lent():
 
 def renews_loans(daemon, name="job"):
     """Clients go on asking for the name, until Redis has confirmed a loan of it once more."""
+    before = int(daemon.info("loan_renewals"))
+
     def asked_on():
         pass_on(daemon, name, 4 * HANDOVERS)  # longer than a window
-        return int(daemon.info("loan_renewals")) > 0
+        return int(daemon.info("loan_renewals")) > before
     until(asked_on, "a loan is renewed", SOON_S)
 
 

@@ -9,8 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define MAYBE_UNUSED __attribute__((unused))
-
 enum { ROUNDS = 200, FOREVER_MS = 8000 };
 
 static struct test_daemon *second;

@@ -5,8 +5,8 @@
 
 #include <inttypes.h>
 
-/* The connection has a grant of the same request: an UNLOCK ends all that the request
- * has, whichever daemon granted it. */
+/* The connection has a grant of the same request: what a client says of the request is
+ * about all that the request has, whichever daemon granted it. */
 static bool has_same_request(const struct sim *s, const struct record *r,
                              const struct sim_conn *c)
 {

@@ -1,8 +1,6 @@
 /* LOCK's and MLOCK's null: the wait is over, and somebody else has, or had, a name. */
 #include "sim/world/sim_world.h"
 
-#include "sim/world/sim_faults.h"
-
 #include <inttypes.h>
 
 void check_op_runs(struct sim *s)

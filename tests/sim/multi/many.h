@@ -9,7 +9,6 @@
 #include <inttypes.h>
 
 #define R1 "11111111-aaaa-bbbb"
-#define MAYBE_UNUSED __attribute__((unused))
 
 static const char *const NAMES[] = { "job", "a", "b", "c" };
 

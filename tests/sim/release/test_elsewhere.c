@@ -410,7 +410,7 @@ START_TEST(a_lease_that_was_shortened_for_nobody_is_asked_for_again)
 }
 END_TEST
 
-/* Its daemon takes the name for a plain lock's at first, and so asks twice. */
+/* A daemon that does not know the name takes it for a plain lock's, and asks twice. */
 START_TEST(an_unlock_that_may_not_end_the_hold_says_so_each_time)
 {
     static const char *const ASKS[] = { "LOCK job WRITE OWNER o",

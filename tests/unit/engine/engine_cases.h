@@ -6,8 +6,6 @@
 #include "support/engine.h"
 #include "support/runner.h"
 
-#define MAYBE_UNUSED __attribute__((unused))
-
 #define FOREVER ((struct lock_req){ 0 })
 #define BARE ((struct hold_req){ 0 })
 #define AS_O ((struct lock_req){ .owner = SPAN("o") })
