@@ -62,6 +62,7 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
                                                           : lock_class_guess(lock);
     d->guessed = t->kind != TARGET_VALUE && !lock_in_use(lock) &&
                  !lock_kind_tells_class(t->lock_kind);
+    d->since = eng->now;
     d->give_up_at =
         pending_release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);

@@ -62,6 +62,7 @@ struct pending_release {
     /* the waiter that the client wants to be next; NULL: whoever is the first */
     struct acquire_spec *to;
     uint64_t next_asked; /* when its client asked for it */
+    uint64_t since;      /* when the release was made */
     uint64_t give_up_at; /* the lease has ended the hold by then */
     enum release_state state;
     unsigned tries; /* sendings, up to RELEASE_TRIES_MAX */

@@ -1,7 +1,9 @@
 #include "engine/lock/last_answer.h"
 #include "engine/emit.h"
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/wait/waiter.h"
@@ -9,17 +11,32 @@
 
 #include <stdlib.h>
 
+/* Whether Redis may have ended the hold and not said so: all its releases are overdue.
+ */
+static bool may_be_released(const struct engine *eng, const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!entry_is_ending(e) ||
+            (e->release != NULL &&
+             eng->now < e->release->since + eng->cfg.redis_timeout_ms)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool tells_held(const struct engine *eng, const struct hold *h)
+{
+    return h != NULL && hold_is_certain(eng, h) && !may_be_released(eng, h);
+}
+
 /* Whichever was granted last tells for all: readers come and go, writers are alone. */
 static bool held_here(const struct engine *eng, const struct lock *lock)
 {
-    const struct hold *h = lock_hold(lock);
-
     if (lock->lock_class == CLASS_SEMAPHORE) {
         return false; /* others may get permits beside that */
     }
-    return (h != NULL && hold_is_certain(eng, h)) ||
-           (lock->sharing->writer != NULL &&
-            hold_is_certain(eng, lock->sharing->writer));
+    return tells_held(eng, lock_hold(lock)) || tells_held(eng, lock->sharing->writer);
 }
 
 enum last_answer_kind last_answer_now(const struct engine *eng, const struct lock *lock)

@@ -410,6 +410,32 @@ START_TEST(an_answer_from_longer_ago_than_a_recheck_makes_nothing_null)
 }
 END_TEST
 
+/* The hold may be over in Redis, which does not say so. */
+START_TEST(a_release_that_is_not_answered_in_time_makes_nothing_null)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = scenario_says(s, 0, "LOCK job");
+    size_t first, second;
+
+    link_break(s, &s->daemons[0], 15000, 100, true); /* nothing is answered till then */
+    sim_say(s, holder, "UNLOCK job TOKEN %" PRIu64, sim_token(s, holder));
+    sim_run(s, 1000);
+    first = sim_connect(s, 0);
+    second = sim_connect(s, 0);
+    sim_say(s, first, "LOCK job WAIT 0");
+    sim_say(s, second, "LOCK job WAIT 0");
+    sim_run(s, SCENARIO_RTT_MS);
+    heard(s, second, "nil"); /* for all that is known, it is held */
+    sim_run(s, 3000);
+    sim_say(s, first, "LOCK job WAIT 0");
+    sim_say(s, second, "LOCK job WAIT 0");
+    sim_run(s, 3000 + SCENARIO_RTT_MS);
+    heard(s, first, "-BACKEND");
+    heard(s, second, "-BACKEND");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("waiting");
@@ -434,5 +460,6 @@ Suite *test_suite(void)
     tcase_add_test(t, messages_do_not_put_off_that_a_renewal_is_overdue);
     tcase_add_test(t, who_comes_back_for_a_kept_grant_is_answered_in_time);
     tcase_add_test(t, an_answer_from_longer_ago_than_a_recheck_makes_nothing_null);
+    tcase_add_test(t, a_release_that_is_not_answered_in_time_makes_nothing_null);
     return suite;
 }
