@@ -139,15 +139,31 @@ static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
     return w;
 }
 
-struct span make_serial(struct engine *eng, char *out, size_t room)
+struct span put_serial(const struct engine *eng, uint64_t number, char *out,
+                       size_t room)
 {
-    char *number = digits_before(out + room, ++eng->next_request);
+    char *digits = digits_before(out + room, number);
     size_t len = strlen(eng->instance);
 
     memcpy(out, eng->instance, len);
     out[len] = ':';
-    memmove(out + len + 1, number, (size_t)(out + room - number));
-    return span_of(out, len + 1 + (size_t)(out + room - number));
+    memmove(out + len + 1, digits, (size_t)(out + room - digits));
+    return span_of(out, len + 1 + (size_t)(out + room - digits));
+}
+
+struct span make_serial(struct engine *eng, char *out, size_t room)
+{
+    return put_serial(eng, ++eng->next_request, out, room);
+}
+
+uint64_t serial_number(struct span serial)
+{
+    uint64_t number = 0;
+
+    for (size_t i = OP_INSTANCE_LEN + 1; i < serial.len; i++) {
+        number = number * 10 + (uint64_t)(serial.ptr[i] - '0');
+    }
+    return number;
 }
 
 /* Whether the hash field of an anonymous owner is chosen here: the script makes it from

@@ -1,6 +1,6 @@
 /* acquire_spec: the terms of an acquire: who is to hold, and how. Shared, with a
  * reference count, by a waiter, its ops in flight, and the entry that the grant
- * becomes. Private to engine/. */
+ * becomes, unless that has one of the shared_specs. Private to engine/. */
 #ifndef LATCHD_ENGINE_ACQUIRE_SPEC_H
 #define LATCHD_ENGINE_ACQUIRE_SPEC_H
 
@@ -60,6 +60,10 @@ enum {
 struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes);
 /* Writes `<instance>:<n>`, never made twice, into `out`. */
 struct span make_serial(struct engine *eng, char *out, size_t room);
+/* The same for an `n` that was made before, and back from there. */
+struct span put_serial(const struct engine *eng, uint64_t number, char *out,
+                       size_t room);
+uint64_t serial_number(struct span serial);
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req);
 /* A spec for a hold that RENEW found in Redis. `entry`: of a named owner. */
 struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,

@@ -172,6 +172,7 @@ void engine_free(struct engine *eng)
     effects_fini(&eng->fx);
     table_fini(&eng->inflight_ops);
     table_fini(&eng->sessions);
+    shared_specs_fini(eng);
     pool_fini(&eng->pool);
     free(eng);
 }

@@ -25,6 +25,7 @@
 #include "engine/lock/dirty_locks.h"
 #include "engine/op.h"
 #include "engine/recovery/peers.h"
+#include "engine/shared_specs.h"
 #include "engine/timer.h"
 #include "engine/watch/name_watch.h"
 #include "util/heap.h"
@@ -85,6 +86,7 @@ struct engine {
     struct list restores; /* holds that have to be put back */
     struct list holds;
     struct list waiters;
+    struct shared_specs shared_specs;
     struct list to_send;             /* pending requests, which the scheduler sends */
     struct list unsent;              /* ops in flight, the same */
     struct list waiting_for_store;   /* pending requests, sent when Redis is up */

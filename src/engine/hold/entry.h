@@ -60,7 +60,8 @@ struct entry {
     struct entry *next; /* of the same hold; the newest entry is the first */
     struct attach *attaches;
     struct hold *hold;
-    struct acquire_spec *spec;
+    struct acquire_spec *spec; /* of its own, or one of the shared_specs */
+    uint64_t serial;           /* the number of its serial, if the spec is shared */
     struct request *request;
     struct pending_release *release; /* the release in progress, or NULL */
     struct entry_extra *extra;
@@ -108,6 +109,11 @@ static inline uint64_t entry_lease_began(const struct entry *e)
     return until > was_held ? until - was_held : 0;
 }
 
+/* The entry ID, see spec_entry(); perhaps in `out`. */
+struct span entry_id(const struct engine *eng, const struct entry *e,
+                     char out[static SERIAL_MAX]);
+/* Whether that is the entry's ID; one that is a serial is this daemon's. */
+bool entry_has_id(const struct entry *e, struct span id);
 /* Whether at least half of the entry's lease is left, as far as is known. */
 bool entry_is_fresh(const struct engine *eng, const struct entry *e);
 /* Whether an entry that is attached to a connection has come to the end of its fixed

@@ -53,7 +53,7 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     e->hold = h;
     entry_extra_none(e);
     e->since = e->asked = h->confirmed;
-    e->spec = spec_ref(spec);
+    e->spec = spec_share(eng, spec, &e->serial);
     entry_set_lease(eng, e, spec->lease);
     eng->stats.entries++;
     e->next = h->entries;

@@ -9,10 +9,23 @@
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 
+struct span entry_id(const struct engine *eng, const struct entry *e,
+                     char out[static SERIAL_MAX])
+{
+    return e->serial == 0 ? spec_entry(e->spec)
+                          : put_serial(eng, e->serial, out, SERIAL_MAX);
+}
+
+bool entry_has_id(const struct entry *e, struct span id)
+{
+    return e->serial == 0 ? span_eq(spec_entry(e->spec), id)
+                          : e->serial == serial_number(id);
+}
+
 struct entry *hold_find_entry(const struct hold *h, struct span id)
 {
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (h->kind != OWNER_NAMED || span_eq(spec_entry(e->spec), id)) {
+        if (h->kind != OWNER_NAMED || entry_has_id(e, id)) {
             return e;
         }
     }
@@ -74,7 +87,7 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
     if (fits && t->kind == TARGET_REQUEST) {
         struct entry *e = h->entries;
 
-        return span_eq(spec_entry(e->spec), t->entry) ? e : NULL;
+        return entry_has_id(e, t->entry) ? e : NULL;
     }
     return fits ? hold_find_entry(h, t->entry) : NULL;
 }

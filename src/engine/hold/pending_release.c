@@ -129,8 +129,7 @@ static const struct entry *find_granted(const struct lock *lock,
     const struct entry *e = h == NULL ? NULL : hold_find_entry(h, spec_entry(spec));
 
     /* An anonymous owner's field says nothing of the request. */
-    return e == NULL || spec_field(spec).len != 0 ||
-                   span_eq(spec_entry(e->spec), spec_entry(spec))
+    return e == NULL || spec_field(spec).len != 0 || entry_has_id(e, spec_entry(spec))
                ? e
                : NULL;
 }
@@ -291,11 +290,12 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
                                                   enum release_cause cause)
 {
     struct hold *h = e->hold;
+    char id[SERIAL_MAX];
     struct target target = { .kind =
                                  h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                              .lock_kind = h->lock_kind,
                              .field = hold_field(h),
-                             .entry = spec_entry(e->spec) };
+                             .entry = entry_id(eng, e, id) };
     struct pending_release *d = pending_release_new(eng, h->lock, cause, &target);
 
     d->local = e;

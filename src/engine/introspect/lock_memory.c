@@ -27,8 +27,9 @@ static size_t waiter_size(const struct waiter *w)
 
 static size_t entry_size(const struct entry *e)
 {
-    size_t size = size_of(e) + size_of(e->spec) + size_of(e->request);
+    size_t size = size_of(e) + size_of(e->request);
 
+    size += e->serial != 0 ? 0 : size_of(e->spec); /* else others have it, too */
     size += e->extra == &ENTRY_NO_EXTRA ? 0 : size_of(e->extra);
     for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
         size += a == &e->own_attach ? 0 : size_of(a);

@@ -119,6 +119,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     uint64_t lease_ms = lease_of(eng, h);
     size_t room = count_unsure(h);
     const struct entry *first;
+    char id[SERIAL_MAX];
     struct restore_entry *kept;
     struct inflight_op *w;
     struct op *op;
@@ -134,7 +135,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     w->hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec),
+    w->spec = spec_found(eng, h->lock_kind, hold_field(h), entry_id(eng, first, id),
                          SPAN_NONE, 0);
     h->restoring = w;
     eng->restores_in_flight++;
@@ -151,8 +152,8 @@ static void send_restore(struct engine *eng, struct hold *h)
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(eng, hold_field(h)),
-        .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(first->spec))
-                                            : SPAN_NONE,
+        .entry =
+            h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(w->spec)) : SPAN_NONE,
         .data = op_copy(eng, hold_data(h)),
         .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
         .lease_ms = lease_ms,

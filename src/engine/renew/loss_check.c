@@ -199,20 +199,22 @@ static void collect_entries(struct entries *es, const struct inflight_op *w,
 
 /* --- asking ----------------------------------------------------------------------- */
 
-static struct loss_check *loss_check_new(const struct inflight_op *about,
+static struct loss_check *loss_check_new(const struct engine *eng,
+                                         const struct inflight_op *about,
                                          const struct op_result *r,
                                          const struct entries *es)
 {
     bool attach = about->kind == INFLIGHT_ATTACH;
     size_t room = r->text.len + 1;
     struct loss_check *v;
+    char id[SERIAL_MAX];
     char *at;
 
     if (attach) {
         room += r->attach.field.len + r->attach.entry.len + r->attach.data.len;
     }
     for (size_t i = 0; i < es->count; i++) {
-        room += hold_field(es->list[i]->hold).len + spec_entry(es->list[i]->spec).len;
+        room += hold_field(es->list[i]->hold).len + entry_id(eng, es->list[i], id).len;
     }
     v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list) + room);
     at = (char *)&v->list[es->count];
@@ -232,7 +234,7 @@ static struct loss_check *loss_check_new(const struct inflight_op *about,
             .kind = e->hold->kind,
             .token = e->hold->token,
             .field = span_put2(&at, hold_field(e->hold), SPAN_NONE),
-            .entry = span_put2(&at, spec_entry(e->spec), SPAN_NONE),
+            .entry = span_put2(&at, entry_id(eng, e, id), SPAN_NONE),
         };
     }
     return v;
@@ -283,7 +285,7 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
     w->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
     w->check->lease_ms = CHECK_LEASE_MS;
     w->check->about = w;
-    w->check->loss_check = loss_check_new(w, r, &es);
+    w->check->loss_check = loss_check_new(eng, w, r, &es);
     list_append(&eng->unsent, &w->check->in_sent);
     return true;
 }

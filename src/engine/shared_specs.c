@@ -1,0 +1,56 @@
+#include "engine/shared_specs.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_state.h"
+#include "util/hash.h"
+#include "util/pool.h"
+
+#include <stddef.h>
+
+/* Nothing may change a spec that is shared, and no text but the serial may be in it: a
+ * FAIR entry's serial is its place in the queue. */
+static bool may_be_shared(const struct acquire_spec *w)
+{
+    return w->kind == OWNER_ANONYMOUS && w->lock_kind == KIND_PLAIN &&
+           w->serial_len != 0 && w->field_len == 0 && w->entry_len == 0 &&
+           w->data_len == 0 && !w->has_atleast;
+}
+
+/* The terms, without the texts and whoever refers to them. */
+enum { TERMS_AT = sizeof(unsigned), TERMS_LEN = offsetof(struct acquire_spec, texts) };
+
+_Static_assert(offsetof(struct acquire_spec, user) == TERMS_AT, "refs is the first");
+
+static const char *terms_of(const struct acquire_spec *w)
+{
+    return (const char *)w + TERMS_AT;
+}
+
+struct acquire_spec *spec_share(struct engine *eng, struct acquire_spec *w,
+                                uint64_t *ret_serial)
+{
+    const size_t len = TERMS_LEN - TERMS_AT;
+    struct acquire_spec terms, **slot;
+
+    *ret_serial = 0;
+    if (!may_be_shared(w)) {
+        return spec_ref(w);
+    }
+    *ret_serial = serial_number(spec_entry(w));
+    memcpy(&terms, w, TERMS_LEN);
+    terms.serial_len = 0;
+    terms.refs = 1;
+    slot = &eng->shared_specs.slots[hash_bytes(terms_of(&terms), len) % SHARED_SPECS];
+    if (*slot == NULL || memcmp(terms_of(*slot), terms_of(&terms), len) != 0) {
+        spec_unref(eng, *slot);
+        *slot = pool_alloc(&eng->pool, sizeof(terms));
+        memcpy(*slot, &terms, TERMS_LEN);
+    }
+    return spec_ref(*slot);
+}
+
+void shared_specs_fini(struct engine *eng)
+{
+    for (size_t i = 0; i < SHARED_SPECS; i++) {
+        spec_unref(eng, eng->shared_specs.slots[i]);
+    }
+}
