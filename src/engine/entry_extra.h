@@ -11,12 +11,16 @@
 struct engine;
 struct entry;
 struct mlock_member;
+struct pending_release;
+struct request;
 
 struct entry_extra {
     struct entry *entry;
     /* when the entry ends by itself: grace, KEEP, or its own fixed lease */
     struct timer timer;
-    uint64_t until; /* end of the entry's own fixed lease */
+    uint64_t until;                  /* end of the entry's own fixed lease */
+    struct request *request;         /* the request whose ID the entry has, or NULL */
+    struct pending_release *release; /* the release in progress, or NULL */
     /* the member of an MLOCK that the entry was granted to, or NULL */
     struct mlock_member *member;
 };

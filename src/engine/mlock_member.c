@@ -157,12 +157,12 @@ void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct att
 {
     struct mlock *ml = p->mlock;
 
-    mlock_on_entry(eng, p, a->entry, sent);
+    mlock_on_entry(eng, p, attach_entry(a), sent);
     mlock_set_asked(p, false);
     p->stale = false;
     ml->failing = false;
     if (mlock_has_lease(ml)) {
-        uint64_t due = entry_lease_began(a->entry) + ml->terms.lease_ms / 3;
+        uint64_t due = entry_lease_began(attach_entry(a)) + ml->terms.lease_ms / 3;
 
         ml->refresh_at = due < ml->refresh_at ? due : ml->refresh_at;
     }

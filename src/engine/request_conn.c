@@ -57,8 +57,8 @@ void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
         struct attach *a = container_of(it, struct attach, in_session);
 
         if (a->grant == grant) {
-            if (a->entry->extra->member != NULL) {
-                a->entry->extra->member->token_sent = false;
+            if (attach_entry(a)->extra->member != NULL) {
+                attach_entry(a)->extra->member->token_sent = false;
             }
             entry_untold(eng, a, true);
         }
@@ -83,7 +83,7 @@ enum grant_state engine_grant_state(const struct engine *eng, uint64_t conn,
         const struct attach *a = container_of(it, struct attach, in_session);
 
         if (a->grant == grant) { /* an MLOCK's is in several places */
-            if (!entry_is_fresh(eng, a->entry)) {
+            if (!entry_is_fresh(eng, attach_entry(a))) {
                 return GRANT_STALE;
             }
             state = GRANT_FRESH;
@@ -111,7 +111,8 @@ uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn)
     }
     LIST_FOREACH(it, &s->attaches)
     {
-        const struct entry *e = container_of(it, struct attach, in_session)->entry;
+        const struct entry *e =
+            attach_entry(container_of(it, struct attach, in_session));
         uint32_t every_ms = entry_heartbeat(e);
 
         if (every_ms != 0 && (least == 0 || every_ms < least)) {

@@ -81,7 +81,7 @@ static struct own find_own(const struct lock *lock, const struct session *s,
     if (lock->lock_class != CLASS_PLAIN && s != NULL) {
         LIST_FOREACH(it, &s->attaches) /* they are fewer than the holds may be */
         {
-            struct entry *e = container_of(it, struct attach, in_session)->entry;
+            struct entry *e = attach_entry(container_of(it, struct attach, in_session));
 
             if (e->hold->lock != lock || entry_is_ending(e)) {
                 continue;

@@ -352,8 +352,8 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
     if (r->loan_token != 0) {
         hold_from_loan(eng, e->hold, r, asked);
     }
-    e->request = was.request;
     if (was.request != NULL) {
+        entry_open_extra(eng, e)->request = was.request;
         was.request->entry = e;
     }
     if (was.member != NULL) {

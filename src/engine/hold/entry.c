@@ -52,17 +52,23 @@ uint32_t entry_heartbeat(const struct entry *e)
 
 static struct attach *take_attach(struct engine *eng, struct entry *e)
 {
-    return e->own_attach.session == NULL
-               ? &e->own_attach
-               : pool_alloc(&eng->pool, sizeof(struct attach));
+    struct far_attach *far;
+
+    if (e->own_attach.session == NULL) {
+        e->own_attach.is_own = true;
+        return &e->own_attach;
+    }
+    far = pool_alloc(&eng->pool, sizeof(*far));
+    far->entry = e;
+    return &far->attach;
 }
 
 static void return_attach(struct engine *eng, struct attach *a)
 {
-    if (a == &a->entry->own_attach) {
+    if (a->is_own) {
         *a = (struct attach){ 0 };
     } else {
-        pool_free(&eng->pool, a);
+        pool_free(&eng->pool, container_of(a, struct far_attach, attach));
     }
 }
 
@@ -75,7 +81,6 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     }
     if (a == NULL) {
         a = *at = take_attach(eng, e);
-        a->entry = e;
         a->session = s;
         list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
         e->hold->attached++;
@@ -102,14 +107,15 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
 /* Leaves its session to the caller, who may be about to free that. */
 static void attach_drop(struct engine *eng, struct attach *a)
 {
-    struct attach **at = &a->entry->attaches;
+    struct entry *e = attach_entry(a);
+    struct attach **at = &e->attaches;
 
     while (*at != a) {
         at = &(*at)->next;
     }
     *at = a->next;
     list_del(&a->in_session);
-    a->entry->hold->attached--;
+    e->hold->attached--;
     return_attach(eng, a);
 }
 
@@ -199,7 +205,7 @@ bool entry_has_run_out(const struct engine *eng, const struct entry *e)
 
 void entry_detach(struct engine *eng, struct attach *a)
 {
-    struct entry *e = a->entry;
+    struct entry *e = attach_entry(a);
 
     attach_drop(eng, a);
     e->was_told = true;
@@ -208,7 +214,7 @@ void entry_detach(struct engine *eng, struct attach *a)
 
 void entry_untold(struct engine *eng, struct attach *a, bool keep)
 {
-    struct entry *e = a->entry;
+    struct entry *e = attach_entry(a);
 
     attach_free(eng, a);
     if (e->attaches != NULL || entry_is_ending(e)) {
@@ -226,10 +232,10 @@ void entry_untold(struct engine *eng, struct attach *a, bool keep)
 
 void entry_over(struct engine *eng, struct entry *e, int64_t answer)
 {
-    struct request *r = e->request;
+    struct request *r = e->extra->request;
 
     if (r != NULL) {
-        e->request = NULL;
+        e->extra->request = NULL;
         r->entry = NULL;
         request_over(eng, r, answer);
     }
@@ -237,10 +243,10 @@ void entry_over(struct engine *eng, struct entry *e, int64_t answer)
 
 void entry_disown(struct engine *eng, struct entry *e)
 {
-    struct request *r = e->request;
+    struct request *r = e->extra->request;
 
     if (r != NULL) {
-        e->request = NULL;
+        e->extra->request = NULL;
         r->entry = NULL;
         request_idle(eng, r);
     }
@@ -280,14 +286,11 @@ void entry_free(struct engine *eng, struct entry *e)
     if (e->extra->member != NULL) {
         mlock_on_entry_gone(eng, e);
     }
+    entry_disown(eng, e);
+    if (e->extra->release != NULL) {
+        e->extra->release->local = NULL;
+    }
     entry_extra_free(eng, e);
-    if (e->request != NULL) {
-        e->request->entry = NULL;
-        request_idle(eng, e->request);
-    }
-    if (e->release != NULL) {
-        e->release->local = NULL;
-    }
     renew_entry_gone(e);
     entry_set_retained(eng, e, false);
     entry_set_lease(eng, e, LEASE_WATCHDOG);

@@ -14,16 +14,14 @@
 
 struct engine;
 struct hold;
-struct pending_release;
-struct request;
 struct session;
 
 struct attach {
     struct attach *next; /* of the same entry; the newest attachment is the last */
     struct list in_session;
-    struct entry *entry;
     struct session *session;
-    uint64_t grant; /* the grant's number, for engine_on_undelivered() */
+    uint64_t grant : 63; /* the grant's number, for engine_on_undelivered() */
+    bool is_own : 1;     /* the own_attach of its entry; else it is a far_attach */
 };
 
 /* An entry's life, from its grant on; it ends by being freed.
@@ -62,8 +60,6 @@ struct entry {
     struct hold *hold;
     struct acquire_spec *spec; /* of its own, or one of the shared_specs */
     uint64_t serial;           /* the number of its serial, if the spec is shared */
-    struct request *request;
-    struct pending_release *release; /* the release in progress, or NULL */
     struct entry_extra *extra;
     uint64_t asked; /* when its client asked this daemon for it: see struct claim */
     uint64_t since : 48; /* since when this daemon keeps the entry */
@@ -80,6 +76,19 @@ struct entry {
     /* room for one attachment, which is what most entries have; unused: no session */
     struct attach own_attach;
 };
+
+struct far_attach {
+    struct attach attach;
+    struct entry *entry;
+};
+
+static inline struct entry *attach_entry(const struct attach *a)
+{
+    return a->is_own
+               ? container_of((struct attach *)(uintptr_t)a, struct entry, own_attach)
+               : container_of((struct attach *)(uintptr_t)a, struct far_attach, attach)
+                     ->entry;
+}
 
 static inline bool entry_is_ending(const struct entry *e)
 {

@@ -23,7 +23,7 @@ static uint64_t later_of(uint64_t a, uint64_t b)
 static bool ran_out(const struct engine *eng, const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->release != NULL && release_is_if_keeper(e->release) &&
+        if (e->extra->release != NULL && release_is_if_keeper(e->extra->release) &&
             entry_has_run_out(eng, e)) {
             return true;
         }

@@ -72,8 +72,8 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
 
 void pending_release_unlink(struct pending_release *d)
 {
-    if (d->local != NULL && d->local->release == d) {
-        d->local->release = NULL;
+    if (d->local != NULL && d->local->extra->release == d) {
+        d->local->extra->release = NULL;
     }
     d->local = NULL;
 }
@@ -299,7 +299,7 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
     struct pending_release *d = pending_release_new(eng, h->lock, cause, &target);
 
     d->local = e;
-    e->release = d;
+    entry_open_extra(eng, e)->release = d;
     entry_set_state(e, ENTRY_ENDING);
     timer_stop(eng, &e->extra->timer);
     hold_schedule_renewal(eng, h);

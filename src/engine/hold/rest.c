@@ -136,7 +136,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
 void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over)
 {
     const struct entry *e = h->entries;
-    bool untold = e != NULL && e->release != NULL && e->release->untold;
+    bool untold = e != NULL && e->extra->release != NULL && e->extra->release->untold;
     bool may_be_lost = hold_may_be_lost(h);
     struct lock *lock = h->lock;
     uint64_t token = h->token;

@@ -27,7 +27,7 @@ static size_t waiter_size(const struct waiter *w)
 
 static size_t entry_size(const struct entry *e)
 {
-    size_t size = size_of(e) + size_of(e->request);
+    size_t size = size_of(e) + size_of(e->extra->request);
 
     size += e->serial != 0 ? 0 : size_of(e->spec); /* else others have it, too */
     size += e->extra == &ENTRY_NO_EXTRA ? 0 : size_of(e->extra);

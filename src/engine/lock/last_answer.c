@@ -17,8 +17,8 @@ static bool may_be_released(const struct engine *eng, const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         if (!entry_is_ending(e) ||
-            (e->release != NULL &&
-             eng->now < e->release->since + eng->cfg.redis_timeout_ms)) {
+            (e->extra->release != NULL &&
+             eng->now < e->extra->release->since + eng->cfg.redis_timeout_ms)) {
             return false;
         }
     }

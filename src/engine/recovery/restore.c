@@ -26,7 +26,8 @@
 /* Whether the entry's release was sent: it may have run, and must not be undone. */
 static bool is_given_up(const struct entry *e)
 {
-    return entry_is_ending(e) && (e->release == NULL || release_was_sent(e->release));
+    return entry_is_ending(e) &&
+           (e->extra->release == NULL || release_was_sent(e->extra->release));
 }
 
 static void mark_for_restore(struct engine *eng, struct hold *h)

@@ -60,7 +60,7 @@ static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
 {
     struct request *r;
 
-    if (spec_id(e->spec).len == 0 || e->request != NULL) {
+    if (spec_id(e->spec).len == 0 || e->extra->request != NULL) {
         return;
     }
     r = request_find(eng, lock_name(lock), spec_id(e->spec));
@@ -69,7 +69,7 @@ static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
     }
     if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
         r->entry = e;
-        e->request = r;
+        entry_open_extra(eng, e)->request = r;
     }
 }
 
