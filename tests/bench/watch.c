@@ -98,13 +98,13 @@ static void watch(unsigned count)
 
     ask_ok(stand.admin, "CONFIG RESETSTAT");
     forget_slow_scripts();
-    renewals = info("renewals:");
-    missed = info("doubts:") + info("\nlost:");
+    renewals = info("\nrenewals:");
+    missed = info("\ndoubts:") + info("\nlost:");
     start = meter_read();
     test_sleep_ms(WATCH_MS);
     spent = meter_since(meter_read(), start);
-    renewals = info("renewals:") - renewals;
-    missed = info("doubts:") + info("\nlost:") + info("uncertain:") - missed;
+    renewals = info("\nrenewals:") - renewals;
+    missed = info("\ndoubts:") + info("\nlost:") + info("\nuncertain:") - missed;
     here = spent.daemon_us / WATCH_MS / 10;
     redis = spent.redis_us / WATCH_MS / 10;
     commands = (double)spent.commands / (renewals > 0 ? renewals : 1);
