@@ -68,11 +68,11 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
         eng->restores_in_flight--;
     }
     if (w->hold != NULL) {
-        w->hold->restoring = NULL;
+        w->hold->upkeep->restoring = NULL;
     }
     for (size_t i = 0; i < w->hold_count; i++) {
         if (w->renewing[i].hold != NULL) {
-            w->renewing[i].hold->renewal = NULL;
+            w->renewing[i].hold->upkeep->renewal = NULL;
         }
     }
     for (size_t i = 0; i < w->loan_count; i++) {

@@ -90,7 +90,9 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     entry_set_state(e, ENTRY_HELD);
     e->missing = false;
     entry_set_retained(eng, e, false);
-    e->hold->exact_ms = 0;
+    if (e->hold->upkeep->exact_ms != 0) {
+        e->hold->upkeep->exact_ms = 0;
+    }
     if (e->lease == LEASE_FIXED && e->hold->kind == OWNER_NAMED) {
         set_timer(eng, e, e->extra->until);
     } else {
@@ -167,7 +169,7 @@ static void begin_grace(struct engine *eng, struct entry *e)
     } else if (e->spec->grace_ms > 0) {
         set_timer(eng, e, eng->now + grace);
         if (h->attached == 0 && hold_has_one_entry(h)) {
-            h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
+            hold_open_upkeep(eng, h)->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
             renew_request(eng, h);
         }
     } else {

@@ -28,9 +28,9 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     h->lock_kind = kind;
     h->kind = field_kind(field);
     h->token = token;
-    h->began = h->fence_at = eng->now;
+    h->began = eng->now;
     list_prepend(&lock->holds, &h->in_lock);
-    list_init(&h->in_renew_queue);
+    hold_upkeep_none(h);
     list_append(&eng->holds, &h->in_all);
     eng->hold_count++;
     eng->stats.resting += hold_is_rest(h);
@@ -118,7 +118,7 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
 
 void hold_freed(struct engine *eng, struct hold *h)
 {
-    if (h->exact_ms == 0) { /* else it ends soon, and is not to be prolonged */
+    if (h->upkeep->exact_ms == 0) { /* else it ends soon, and is not to be prolonged */
         h->freed = true;
         hold_schedule_renewal(eng, h);
     }
@@ -131,8 +131,8 @@ static void hold_free(struct engine *eng, struct hold *h)
     while (h->entries != NULL) {
         entry_free(eng, h->entries);
     }
-    if (h->renewal != NULL) {
-        h->renewal->renewing[h->renewal_slot].hold = NULL;
+    if (h->upkeep->renewal != NULL) {
+        h->upkeep->renewal->renewing[h->upkeep->renewal_slot].hold = NULL;
     }
     restore_forget(eng, h);
     if (hold_loan(h) != NULL) {
@@ -146,7 +146,7 @@ static void hold_free(struct engine *eng, struct hold *h)
     timer_stop(eng, &h->timer);
     index_remove(h);
     list_del(&h->in_lock);
-    list_del(&h->in_renew_queue);
+    hold_free_upkeep(eng, h);
     list_del(&h->in_all);
     eng->hold_count--;
     last_answer_hold_gone(eng, lock);

@@ -5,6 +5,7 @@
 
 #include "engine/effect.h"
 #include "engine/engine_state.h"
+#include "engine/hold/upkeep.h"
 #include "engine/inflight_op.h"
 #include "engine/op.h"
 #include "engine/timer.h"
@@ -39,7 +40,6 @@ extern const struct transitions HOLD_TRANSITIONS;
 struct hold {
     struct list in_lock; /* newest first */
     struct list in_all;
-    struct list in_renew_queue; /* in a renew_queue, or on eng->restores */
     struct entry *entries;
     struct lock *lock;
     uint64_t token;
@@ -48,21 +48,16 @@ struct hold {
     /* from its token to that of the loan that it was granted from, less than
      * OP_BLOCK_MAX; 0: of none */
     uint64_t loan_distance : 17;
-    uint64_t confirmed;  /* when the last op that confirmed the hold was sent */
-    uint64_t until;      /* the hold is known to be held before this */
-    uint64_t due;        /* when the next renewal or check is due */
-    uint64_t fence_at;   /* when the fence key's TTL was last raised */
-    uint64_t not_before; /* no renewal before this, as Redis refused one */
-    struct inflight_op *renewal;
-    struct inflight_op *restoring;
+    uint64_t confirmed; /* when the last op that confirmed the hold was sent */
+    uint64_t until;     /* the hold is known to be held before this */
+    uint64_t due;       /* when the next renewal or check is due */
     struct timer timer;
-    /* grace: the TTL to set exactly; 0: the TTL is only raised */
-    uint64_t exact_ms : 40;
-    uint64_t renewal_slot : 8;
-    uint16_t field_len;
-    uint32_t checks;
+    struct upkeep *upkeep;
     uint32_t attached;
-    uint32_t user;                /* the user of all its entries */
+    uint32_t user; /* the user of all its entries */
+    uint16_t field_len;
+    uint16_t checks;
+    uint16_t fence_time;          /* when the fence key's TTL was last raised */
     enum hold_state state : 8;    /* gcc's analyzer loses parts of a byte */
     enum lock_kind lock_kind : 3; /* PLAIN, READ, WRITE, PERMITS */
     enum owner_kind kind : 2;
@@ -71,9 +66,6 @@ struct hold {
     bool looked : 1; /* checked for the last time before its lease ends */
     /* a message says that the name is free: the hold is to be checked */
     bool freed : 1;
-    /* a rest that this daemon puts back though Redis has not gone back: other names are
-     * not concerned */
-    bool is_put_back : 1;
     char field[];
 };
 
@@ -89,7 +81,7 @@ void hold_set_put_back(struct engine *eng, struct hold *h, bool is_put_back);
 /* Whether it is to be put back as Redis has gone back. */
 static inline bool hold_may_be_lost(const struct hold *h)
 {
-    return h->state == HOLD_RESTORING && !h->is_put_back;
+    return h->state == HOLD_RESTORING && !h->upkeep->is_put_back;
 }
 /* Makes a hold without entries; `field`: the owner's field in the Redis hash. */
 struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,

@@ -169,8 +169,8 @@ uint64_t hold_lease(const struct engine *eng, const struct hold *h)
     if (hold_is_ending(h)) {
         return 0;
     }
-    if (h->exact_ms != 0) {
-        return h->exact_ms;
+    if (h->upkeep->exact_ms != 0) {
+        return h->upkeep->exact_ms;
     }
     if (wanted != 0) {
         return wanted;

@@ -53,7 +53,7 @@ void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
     struct lease_shortening *shortening = lease_shortening_get(eng, h);
     uint64_t until = lease_valid_until(asked.at, asked.lease_ms);
 
-    list_del(&h->in_renew_queue); /* a renewal must not overtake it */
+    hold_leave_queue(h); /* a renewal must not overtake it */
     if (asked.op >= shortening->op) {
         shortening->op = asked.op;
         shortening->to_grace = to_grace;

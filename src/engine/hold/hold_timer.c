@@ -67,14 +67,15 @@ void hold_on_timer(struct engine *eng, struct hold *h)
         }
         return;
     }
-    if (h->state == HOLD_RESTORING && restore_is_idle(h) && eng->now >= h->not_before) {
+    if (h->state == HOLD_RESTORING && restore_is_idle(h) &&
+        eng->now >= h->upkeep->not_before) {
         restore_again(eng, h);
     }
     if (h->due != UINT64_MAX) {
-        if (eng->now >= h->not_before) {
+        if (eng->now >= h->upkeep->not_before) {
             renew_request(eng, h);
             h->looked = eng->now + LOOK_MS >= h->until;
-            h->freed = h->freed && list_empty(&h->in_renew_queue);
+            h->freed = h->freed && list_empty(&h->upkeep->in_queue);
         }
         if (eng->now >= h->due + eng->cfg.redis_timeout_ms && hold_lease(eng, h) != 0) {
             hold_set_uncertain(eng, h);

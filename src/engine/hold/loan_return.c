@@ -15,7 +15,7 @@ static struct loan *find_loan_to_idle(const struct hold *h)
 {
     struct loan *loan = hold_loan(h);
 
-    if (loan == NULL || loan->state != LOAN_HELD || h->exact_ms != 0 ||
+    if (loan == NULL || loan->state != LOAN_HELD || h->upkeep->exact_ms != 0 ||
         hold_is_ending(h)) {
         return NULL;
     }

@@ -128,7 +128,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
     entry_set_restore(h->entries, ENTRY_UNSURE);
     hold_set_put_back(eng, h, !may_be_lost);
     hold_set_state(eng, h, HOLD_RESTORING);
-    list_del(&h->in_renew_queue);
+    hold_leave_queue(h);
     restore_again(eng, h);
     hold_schedule_renewal(eng, h);
 }

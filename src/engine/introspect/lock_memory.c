@@ -39,7 +39,7 @@ static size_t entry_size(const struct entry *e)
 
 static size_t hold_size(const struct hold *h)
 {
-    size_t size = size_of(h);
+    size_t size = size_of(h) + (h->upkeep == &HOLD_NO_UPKEEP ? 0 : size_of(h->upkeep));
 
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         size += entry_size(e);

@@ -31,7 +31,7 @@ static void outlast_keep(struct engine *eng, struct entry *e)
 
     if (e->retained && e->lease == LEASE_FIXED && h->attached == 0 &&
         hold_has_one_entry(h) && h->until < eng->now + keep) {
-        h->exact_ms = keep + GRACE_SLACK_MS + keep / 50;
+        hold_open_upkeep(eng, h)->exact_ms = keep + GRACE_SLACK_MS + keep / 50;
         renew_request(eng, h);
     }
 }

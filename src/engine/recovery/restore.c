@@ -47,9 +47,9 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
     if (h->state == HOLD_UNCERTAIN) {
         hold_set_state(eng, h, HOLD_RESTORING);
     }
-    h->not_before = 0;
-    list_del(&h->in_renew_queue);
-    if (h->restoring == NULL) {
+    hold_open_upkeep(eng, h)->not_before = 0;
+    hold_leave_queue(h);
+    if (h->upkeep->restoring == NULL) {
         restore_again(eng, h);
     }
     hold_schedule_renewal(eng, h);
@@ -125,7 +125,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     struct inflight_op *w;
     struct op *op;
 
-    list_del(&h->in_renew_queue);
+    hold_leave_queue(h);
     if (lease_ms == 0 || room == 0) {
         hold_mark_restored(
             eng, h); /* its end is told by its timer, or it is being released */
@@ -138,7 +138,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
     w->spec = spec_found(eng, h->lock_kind, hold_field(h), entry_id(eng, first, id),
                          SPAN_NONE, 0);
-    h->restoring = w;
+    hold_open_upkeep(eng, h)->restoring = w;
     eng->restores_in_flight++;
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));
     op = inflight_op(eng, w, OP_RESTORE);
@@ -169,7 +169,7 @@ void restore_flush(struct engine *eng)
 
     while (eng->up && eng->restores_in_flight < RESTORE_IN_FLIGHT_MAX &&
            (it = list_first(&eng->restores)) != NULL) {
-        send_restore(eng, container_of(it, struct hold, in_renew_queue));
+        send_restore(eng, container_of(it, struct upkeep, in_queue)->hold);
     }
 }
 
@@ -204,7 +204,7 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
     }
     hold_mark_restored(eng, h);
     hold_confirm(eng, h, asked);
-    if (h->exact_ms != 0) {
+    if (h->upkeep->exact_ms != 0) {
         renew_request(eng, h); /* if it was there, it has more than its grace */
     }
 }
@@ -215,7 +215,8 @@ static void pause_restore(struct engine *eng, struct hold *h, enum op_status sta
         restore_again(eng, h);
         return;
     }
-    h->not_before = eng->now + (status == OP_LATE ? RETRY_PAUSE_MS : ERROR_PAUSE_MS);
+    hold_open_upkeep(eng, h)->not_before =
+        eng->now + (status == OP_LATE ? RETRY_PAUSE_MS : ERROR_PAUSE_MS);
     hold_schedule_renewal(eng, h);
 }
 

@@ -61,6 +61,12 @@ static struct entry *pick_entry(struct hold *h)
     return e;
 }
 
+/* The fence key's TTL is raised after every so many ms of a hold: how often so far. */
+static uint16_t fence_time(const struct hold *h, uint64_t now)
+{
+    return (uint16_t)((now - h->began) / (OP_FENCE_TTL_MS / 2));
+}
+
 static void fill_item(struct engine *eng, struct renew_item *item,
                       const struct renewal_item *r)
 {
@@ -77,8 +83,8 @@ static void fill_item(struct engine *eng, struct renew_item *item,
         .token = h->token,
         .limit = h->lock->sharing->limit,
         .loan_token = hold_loan(h) != NULL ? hold_loan_token(h) : 0,
-        .exact = h->exact_ms != 0,
-        .fence = eng->now - h->fence_at >= OP_FENCE_TTL_MS / 2,
+        .exact = h->upkeep->exact_ms != 0,
+        .fence = fence_time(h, eng->now) != h->fence_time,
         .has_keeper_key = h->keeper_key,
     };
 }
@@ -93,9 +99,9 @@ static size_t acquire_due(struct engine *eng, struct renew_queue *d,
     struct list *it;
 
     while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
-        struct hold *h = container_of(it, struct hold, in_renew_queue);
+        struct hold *h = container_of(it, struct upkeep, in_queue)->hold;
 
-        list_del(&h->in_renew_queue);
+        hold_leave_queue(h);
         if (hold_renewal_lease(eng, h) == 0) {
             continue;
         }
@@ -130,7 +136,7 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
 
         r->lease_ms = hold_renewal_lease(eng, h);
         r->checked = pick_entry(h);
-        if (h->exact_ms != 0) {
+        if (h->upkeep->exact_ms != 0) {
             hold_shorten_lease(eng, h,
                                (struct asked){ .op = w->op.key,
                                                .at = w->sent,
@@ -141,8 +147,8 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
         if (hold_loan(h) != NULL && hold_loan(h)->state == LOAN_HELD) {
             loan_set_state(hold_loan(h), LOAN_SETTLING);
         }
-        h->renewal = w;
-        h->renewal_slot = i;
+        hold_open_upkeep(eng, h)->renewal = w;
+        h->upkeep->renewal_slot = (uint8_t)i;
     }
     renew_queue_on_sent(eng, d, w);
     op = inflight_op(eng, w, OP_RENEW);
@@ -239,11 +245,9 @@ static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
     eng->stats.renewals++;
     histogram_add(&eng->timings.renewal_lag,
                   eng->now > h->due ? (eng->now - h->due) * 1000 : 0);
-    if (w->sent - h->fence_at >= OP_FENCE_TTL_MS / 2) {
-        h->fence_at = w->sent;
-    }
-    if (h->exact_ms == lease_ms) {
-        h->exact_ms = 0;
+    h->fence_time = fence_time(h, w->sent);
+    if (h->upkeep->exact_ms == lease_ms) {
+        h->upkeep->exact_ms = 0;
     }
     lock_seen(eng, h->lock, w->op.key,
               lease_ms == CHECK_LEASE_MS ? -1 : (int64_t)lease_ms, h->lock_kind);
@@ -269,7 +273,7 @@ static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
 {
     eng->stats.unacked_renewals++;
     hold_shortening_failed(eng, h, w->op.key);
-    h->not_before = eng->now + ERROR_PAUSE_MS;
+    hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
     hold_schedule_renewal(eng, h);
 }
 
@@ -285,11 +289,11 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             continue;
         }
         w->renewing[i].hold = NULL;
-        h->renewal = NULL;
+        h->upkeep->renewal = NULL;
         if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->renew.count) {
             hold_shortening_failed(eng, h, w->op.key);
             if (r->status == OP_ERROR) {
-                h->not_before = eng->now + ERROR_PAUSE_MS;
+                hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
             } else {
                 renew_request(eng, h);
             }
@@ -316,7 +320,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             break;
         case RENEW_UNKNOWN:
             hold_shortening_failed(eng, h, w->op.key);
-            h->not_before = eng->now + ERROR_PAUSE_MS;
+            hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
             hold_schedule_renewal(eng, h);
             break;
         case RENEW_WRONGTYPE:

@@ -220,15 +220,15 @@ static void step_parallel_releases(struct engine *eng, struct lock *lock)
  * nothing else is sent now. */
 static bool step_lent_hold(struct engine *eng, struct lock *lock, struct hold *h)
 {
-    if (h->renewal != NULL) {
+    if (h->upkeep->renewal != NULL) {
         return false; /* its answer leads back here */
     }
     if (list_empty(&lock->activity->releases) &&
         list_empty(&lock->activity->waiting_for_restore)) {
         return true;
     }
-    if (eng->now < h->not_before) {
-        timer_set(eng, &lock->activity->wake, TIMER_LOCK, h->not_before);
+    if (eng->now < h->upkeep->not_before) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK, h->upkeep->not_before);
     } else {
         renew_request(eng, h);
     }
