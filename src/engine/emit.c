@@ -180,7 +180,8 @@ static size_t list_attached(struct engine *eng, const struct hold *hold, uint64_
     size_t count = 0;
 
     for (struct entry *e = hold->entries; e != NULL; e = e->next) {
-        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+        for (const struct attach *a = entry_first_attach(e); a != NULL;
+             a = attach_next(a)) {
             struct session *s = a->session;
 
             if (s->noticed != notice) {

@@ -10,6 +10,7 @@
 
 struct engine;
 struct entry;
+struct far_attach;
 struct mlock_member;
 struct pending_release;
 struct request;
@@ -19,6 +20,7 @@ struct entry_extra {
     /* when the entry ends by itself: grace, KEEP, or its own fixed lease */
     struct timer timer;
     uint64_t until;                  /* end of the entry's own fixed lease */
+    struct far_attach *attaches;     /* all but the own_attach */
     struct request *request;         /* the request whose ID the entry has, or NULL */
     struct pending_release *release; /* the release in progress, or NULL */
     /* the member of an MLOCK that the entry was granted to, or NULL */

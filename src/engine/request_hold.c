@@ -44,7 +44,8 @@ static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *coun
         if (entry_is_ending(e)) {
             continue;
         }
-        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+        for (const struct attach *a = entry_first_attach(e); a != NULL;
+             a = attach_next(a)) {
             if (a->session->conn.key == conn) {
                 ++*count;
                 found = found == NULL ? e : found;

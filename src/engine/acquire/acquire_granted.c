@@ -123,7 +123,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
 static void retain_grant(struct engine *eng, struct entry *e,
                          const struct acquire_spec *spec)
 {
-    if (e->attaches == NULL) { /* otherwise its client came by RENEW */
+    if (!entry_is_attached(e)) { /* otherwise its client came by RENEW */
         entry_open_extra(eng, e)->until = e->hold->until;
         e->spec->keep_ms = spec->keep_ms;
         entry_retain(eng, e);
@@ -146,7 +146,7 @@ static void extend_grant(struct engine *eng, struct entry *e,
                               .user = spec->user };
     struct pending_request *c;
 
-    entry_set_retained(eng, e, e->attaches == NULL);
+    entry_set_retained(eng, e, !entry_is_attached(e));
     c = pending_request_regrant(eng, e, &again);
     if (last < c->deadline) {
         c->deadline = last;

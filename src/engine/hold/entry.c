@@ -21,10 +21,10 @@ static void set_timer(struct engine *eng, struct entry *e, uint64_t at)
 
 struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 {
-    struct attach *a = e->attaches;
+    struct attach *a = entry_first_attach(e);
 
     while (a != NULL && a->session != s) {
-        a = a->next;
+        a = attach_next(a);
     }
     return a;
 }
@@ -50,37 +50,45 @@ uint32_t entry_heartbeat(const struct entry *e)
     return entry_is_ending(e) || e->lease != LEASE_WATCHDOG ? 0 : e->spec->heartbeat_ms;
 }
 
-static struct attach *take_attach(struct engine *eng, struct entry *e)
+/* Room for the newest attachment. */
+static struct attach *add_attach(struct engine *eng, struct entry *e)
 {
-    struct far_attach *far;
+    struct far_attach **at = &entry_open_extra(eng, e)->attaches;
 
-    if (e->own_attach.session == NULL) {
-        e->own_attach.is_own = true;
-        return &e->own_attach;
+    while (*at != NULL) {
+        at = &(*at)->next;
     }
-    far = pool_alloc(&eng->pool, sizeof(*far));
-    far->entry = e;
-    return &far->attach;
+    *at = pool_alloc(&eng->pool, sizeof(**at));
+    (*at)->entry = e;
+    return &(*at)->attach;
 }
 
-static void return_attach(struct engine *eng, struct attach *a)
+static void remove_attach(struct engine *eng, struct attach *a)
 {
+    struct far_attach **at, *far;
+
     if (a->is_own) {
         *a = (struct attach){ 0 };
-    } else {
-        pool_free(&eng->pool, container_of(a, struct far_attach, attach));
+        return;
     }
+    far = attach_far(a);
+    at = &far->entry->extra->attaches;
+    while (*at != far) {
+        at = &(*at)->next;
+    }
+    *at = far->next;
+    pool_free(&eng->pool, far);
 }
 
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s)
 {
-    struct attach *a, **at = &e->attaches;
+    struct attach *a = entry_attach_of(e, s);
 
-    while ((a = *at) != NULL && a->session != s) {
-        at = &a->next;
-    }
     if (a == NULL) {
-        a = *at = take_attach(eng, e);
+        bool is_own = !entry_is_attached(e);
+
+        a = is_own ? &e->own_attach : add_attach(eng, e);
+        a->is_own = is_own;
         a->session = s;
         list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
         e->hold->attached++;
@@ -99,8 +107,8 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
         timer_stop(eng, &e->extra->timer);
     }
     /* Connections that keep the entry already were let off if it had a fixed lease. */
-    for (const struct attach *each = e->attaches;
-         each != NULL && entry_heartbeat(e) != 0; each = each->next) {
+    for (const struct attach *each = entry_first_attach(e);
+         each != NULL && entry_heartbeat(e) != 0; each = attach_next(each)) {
         emit_heartbeat(eng, each);
     }
     return a;
@@ -109,16 +117,9 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
 /* Leaves its session to the caller, who may be about to free that. */
 static void attach_drop(struct engine *eng, struct attach *a)
 {
-    struct entry *e = attach_entry(a);
-    struct attach **at = &e->attaches;
-
-    while (*at != a) {
-        at = &(*at)->next;
-    }
-    *at = a->next;
     list_del(&a->in_session);
-    e->hold->attached--;
-    return_attach(eng, a);
+    attach_entry(a)->hold->attached--;
+    remove_attach(eng, a);
 }
 
 void attach_free(struct engine *eng, struct attach *a)
@@ -188,7 +189,7 @@ void entry_left(struct engine *eng, struct entry *e)
         entry_on_timer(eng, e);
         return;
     }
-    if (e->attaches != NULL || entry_is_ending(e) ||
+    if (entry_is_attached(e) || entry_is_ending(e) ||
         heap_armed(&e->extra->timer.node)) {
         return;
     }
@@ -202,7 +203,7 @@ void entry_left(struct engine *eng, struct entry *e)
 bool entry_has_run_out(const struct engine *eng, const struct entry *e)
 {
     return e->lease == LEASE_FIXED && eng->now >= e->extra->until &&
-           e->attaches != NULL;
+           entry_is_attached(e);
 }
 
 void entry_detach(struct engine *eng, struct attach *a)
@@ -219,7 +220,7 @@ void entry_untold(struct engine *eng, struct attach *a, bool keep)
     struct entry *e = attach_entry(a);
 
     attach_free(eng, a);
-    if (e->attaches != NULL || entry_is_ending(e)) {
+    if (entry_is_attached(e) || entry_is_ending(e)) {
         return;
     }
     if (e->was_told) {
@@ -282,8 +283,8 @@ void entry_free(struct engine *eng, struct entry *e)
 {
     struct entry **at = &e->hold->entries;
 
-    while (e->attaches != NULL) {
-        attach_free(eng, e->attaches);
+    while (entry_is_attached(e)) {
+        attach_free(eng, entry_first_attach(e));
     }
     if (e->extra->member != NULL) {
         mlock_on_entry_gone(eng, e);

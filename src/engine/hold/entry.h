@@ -17,11 +17,17 @@ struct hold;
 struct session;
 
 struct attach {
-    struct attach *next; /* of the same entry; the newest attachment is the last */
     struct list in_session;
     struct session *session;
     uint64_t grant : 63; /* the grant's number, for engine_on_undelivered() */
     bool is_own : 1;     /* the own_attach of its entry; else it is a far_attach */
+};
+
+/* One that came while the entry had another. */
+struct far_attach {
+    struct attach attach;
+    struct entry *entry;
+    struct far_attach *next; /* of the same entry; the newest is the last */
 };
 
 /* An entry's life, from its grant on; it ends by being freed.
@@ -56,7 +62,6 @@ extern const struct transitions ENTRY_TRANSITIONS, ENTRY_RESTORE_TRANSITIONS;
 
 struct entry {
     struct entry *next; /* of the same hold; the newest entry is the first */
-    struct attach *attaches;
     struct hold *hold;
     struct acquire_spec *spec; /* of its own, or one of the shared_specs */
     uint64_t serial;           /* the number of its serial, if the spec is shared */
@@ -73,21 +78,44 @@ struct entry {
     /* perhaps taken over from another daemon, which may still believe in it */
     bool taken_over : 1;
     enum rest_origin origin : 2; /* of a rest */
-    /* room for one attachment, which is what most entries have; unused: no session */
+    /* room for the first attachment, which is all that most entries have; unused: no
+     * session */
     struct attach own_attach;
 };
 
-struct far_attach {
-    struct attach attach;
-    struct entry *entry;
-};
+static inline struct far_attach *attach_far(const struct attach *a)
+{
+    return container_of((struct attach *)(uintptr_t)a, struct far_attach, attach);
+}
 
 static inline struct entry *attach_entry(const struct attach *a)
 {
     return a->is_own
                ? container_of((struct attach *)(uintptr_t)a, struct entry, own_attach)
-               : container_of((struct attach *)(uintptr_t)a, struct far_attach, attach)
-                     ->entry;
+               : attach_far(a)->entry;
+}
+
+static inline bool entry_is_attached(const struct entry *e)
+{
+    return e->own_attach.session != NULL || e->extra->attaches != NULL;
+}
+
+/* The attachments of an entry, the oldest first; NULL: no more. */
+static inline struct attach *entry_first_attach(const struct entry *e)
+{
+    struct far_attach *far = e->extra->attaches;
+
+    return e->own_attach.session != NULL ? (struct attach *)(uintptr_t)&e->own_attach
+           : far != NULL                 ? &far->attach
+                                         : NULL;
+}
+
+static inline struct attach *attach_next(const struct attach *a)
+{
+    struct far_attach *far =
+        a->is_own ? attach_entry(a)->extra->attaches : attach_far(a)->next;
+
+    return far == NULL ? NULL : &far->attach;
 }
 
 static inline bool entry_is_ending(const struct entry *e)

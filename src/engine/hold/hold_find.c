@@ -148,7 +148,7 @@ uint64_t hold_wanted_lease(const struct engine *eng, const struct hold *h,
     uint64_t lease_ms = 0;
 
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        bool kept = (kept_too && e->retained) || e->attaches != NULL;
+        bool kept = (kept_too && e->retained) || entry_is_attached(e);
 
         if (entry_is_ending(e) || e->lease == LEASE_FIXED) {
             continue;

@@ -23,7 +23,8 @@ static void tell_loss(struct engine *eng, struct hold *h, enum loss_cause cause,
     notice->forced_by = forced_by;
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
         entry_over(eng, e, -1);
-        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+        for (const struct attach *a = entry_first_attach(e); a != NULL;
+             a = attach_next(a)) {
             session_lost(a->session, lock);
         }
     }

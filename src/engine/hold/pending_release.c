@@ -310,7 +310,7 @@ void pending_release_end_entry(struct engine *eng, struct entry *e)
 {
     struct pending_release *d = pending_release_for_entry(eng, e, RELEASE_ENDED);
 
-    d->untold = e->attaches == NULL && !e->was_told;
+    d->untold = !entry_is_attached(e) && !e->was_told;
     d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
 }
 

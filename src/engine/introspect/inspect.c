@@ -100,8 +100,8 @@ static uint64_t token_of(const struct hold *h, const struct op_result *r,
 uint64_t hold_client(const struct hold *h)
 {
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->attaches != NULL) {
-            return e->attaches->session->conn.key;
+        if (entry_is_attached(e)) {
+            return entry_first_attach(e)->session->conn.key;
         }
     }
     return 0;

@@ -31,8 +31,9 @@ static size_t entry_size(const struct entry *e)
 
     size += e->serial != 0 ? 0 : size_of(e->spec); /* else others have it, too */
     size += e->extra == &ENTRY_NO_EXTRA ? 0 : size_of(e->extra);
-    for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
-        size += a == &e->own_attach ? 0 : size_of(a);
+    for (const struct attach *a = entry_first_attach(e); a != NULL;
+         a = attach_next(a)) {
+        size += a->is_own ? 0 : size_of(attach_far(a));
     }
     return size;
 }

@@ -56,7 +56,7 @@ static void leave_entry(struct engine *eng, struct mlock_member *p, bool keep)
     }
     if (a != NULL) {
         entry_untold(eng, a, keep);
-    } else if (!keep && e->retained && !entry_is_ending(e) && e->attaches == NULL) {
+    } else if (!keep && e->retained && !entry_is_ending(e) && !entry_is_attached(e)) {
         entry_disown(eng, e);
         pending_release_end_entry(eng, e);
     }

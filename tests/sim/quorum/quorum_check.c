@@ -11,7 +11,8 @@
 /* It is somebody's who goes by it: UNLOCK may have been sent through another daemon. */
 static bool goes_by_it(const struct quorum *q, const struct entry *e, size_t name)
 {
-    for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+    for (const struct attach *a = entry_first_attach(e); a != NULL;
+         a = attach_next(a)) {
         uint64_t conn = a->session->conn.key;
 
         for (size_t i = 0; i < q->client_count; i++) {

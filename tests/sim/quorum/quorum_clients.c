@@ -129,7 +129,8 @@ static bool ask_again(struct quorum *q, struct qclient *c)
 
 static bool is_its_own(const struct qclient *c, const struct entry *e)
 {
-    for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+    for (const struct attach *a = entry_first_attach(e); a != NULL;
+         a = attach_next(a)) {
         if (a->session->conn.key == c->conn) {
             return !entry_is_ending(e) && e->hold->token == c->token;
         }
