@@ -22,7 +22,7 @@ enum {
     SERIAL_BITS = 6, /* of its length */
 };
 
-/* The terms of one LOCK. Every hold and every wait has one, so its times have only the
+/* The terms of a LOCK. Every hold and every wait has one, so its times have only the
  * bits that the configuration's bounds need: a year, and for KEEP a day. Its texts lie
  * behind each other, and where one begins, the lengths of those before it tell. */
 struct acquire_spec {
@@ -42,8 +42,8 @@ struct acquire_spec {
     unsigned serial_len : SERIAL_BITS;
     uint16_t field_len, entry_len, data_len;
     uint16_t heartbeat_ms; /* 0: none */
-    /* its serial (see make_serial(); none if it was found), field, entry, data,
-     * `atleast_ms`: see spec_field() and the like */
+    /* its serial (see make_serial(); none if it was found, or is shared), field, entry,
+     * data, `atleast_ms`: see spec_field() and the like */
     char texts[];
 };
 
@@ -70,7 +70,7 @@ struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
                                 struct span field, struct span entry, struct span data,
                                 uint64_t atleast_ms);
 struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
-/* of an owner that gave it no ID: the request */
+/* of an owner that gave it no ID: the request. Of an entry see entry_id(). */
 struct span spec_entry(const struct acquire_spec *w);
 struct span spec_id(const struct acquire_spec *w); /* empty: none */
 /* The ID that a hash field or an entry tells; empty: none. */

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* Nothing may change a spec that is shared, and no text but the serial may be in it: a
- * FAIR entry's serial is its place in the queue. */
+/* Nothing may change a spec that is shared, and no text but the serial may be in it;
+ * by the serial of a FAIR entry its place in the queue is found. */
 static bool may_be_shared(const struct acquire_spec *w)
 {
     return w->kind == OWNER_ANONYMOUS && w->lock_kind == KIND_PLAIN &&

@@ -1,8 +1,9 @@
-/* shared_specs: the terms that many holds have in common. Of a granted LOCK without a
- * name, an ID or data, what its client asked for is all that its spec tells, and most
- * clients ask for the same: their entries share one spec, and keep the numbers of their
- * serials themselves. Few specs are remembered; one that has been forgotten goes on for
- * the entries that have it. Private to engine/. */
+/* shared_specs: the terms that many holds have in common. Of a granted plain LOCK
+ * without OWNER, ID, VALUE, DATA or ATLEAST a spec tells only the lease and the like,
+ * and most clients ask for the same: the entries of such LOCKs share one spec, and keep
+ * the numbers of their serials themselves. Few specs are remembered; one that is
+ * forgotten goes on for the entries that have it. On a quorum nothing is shared.
+ * Private to engine/. */
 #ifndef LATCHD_ENGINE_SHARED_SPECS_H
 #define LATCHD_ENGINE_SHARED_SPECS_H
 

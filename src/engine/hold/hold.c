@@ -53,7 +53,9 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     e->hold = h;
     entry_extra_none(e);
     e->since = e->asked = h->confirmed;
-    e->spec = spec_share(eng, spec, &e->serial);
+    /* By its serial it has to leave the fair queue again, if Redis goes back. */
+    e->spec = h->lock->activity->fair == NULL ? spec_share(eng, spec, &e->serial)
+                                              : spec_ref(spec);
     entry_set_lease(eng, e, spec->lease);
     eng->stats.entries++;
     e->next = h->entries;

@@ -57,7 +57,8 @@ struct hold {
     uint32_t user; /* the user of all its entries */
     uint16_t field_len;
     uint16_t checks;
-    uint16_t fence_time;          /* when the fence key's TTL was last raised */
+    /* in which half of its TTL, counted from `began`, the fence key was last renewed */
+    uint16_t fence_time;
     enum hold_state state : 8;    /* gcc's analyzer loses parts of a byte */
     enum lock_kind lock_kind : 3; /* PLAIN, READ, WRITE, PERMITS */
     enum owner_kind kind : 2;

@@ -38,13 +38,6 @@ void pending_release_set_state(struct pending_release *d, enum release_state sta
     d->state = state;
 }
 
-bool pending_release_is_vague(const struct pending_release *d)
-{
-    enum target_kind kind = d->target.kind;
-
-    return kind == TARGET_OWNER || kind == TARGET_VALUE || kind == TARGET_ANY;
-}
-
 struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
                                             enum release_cause cause,
                                             const struct target *t)
@@ -64,7 +57,7 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
                  !lock_kind_tells_class(t->lock_kind);
     d->since = eng->now;
     d->give_up_at =
-        pending_release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
+        release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);
     lock_touch(eng, lock);
     return d;

@@ -97,6 +97,13 @@ static inline bool release_is_replay(const struct pending_release *d)
     return d->cause == RELEASE_REQUESTED_AGAIN || d->cause == RELEASE_ENDED_AGAIN;
 }
 
+/* Whether the release, if sent late, may end another hold than was meant. */
+static inline bool release_is_vague(const struct pending_release *d)
+{
+    return d->target.kind == TARGET_OWNER || d->target.kind == TARGET_VALUE ||
+           d->target.kind == TARGET_ANY;
+}
+
 /* Whether the release was ever sent, so that it may run or have run. */
 static inline bool release_was_sent(const struct pending_release *d)
 {
@@ -127,8 +134,6 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
 struct span release_request_id(const struct pending_release *d);
 /* Whether a FORCEUNLOCK means that hold. */
 bool release_forces(const struct pending_release *d, const struct hold *h);
-/* Whether the release, if sent late, may end another hold than was meant. */
-bool pending_release_is_vague(const struct pending_release *d);
 void pending_release_free(struct engine *eng, struct lock *lock,
                           struct pending_release *d);
 /* Makes the release and its local entry forget each other. */

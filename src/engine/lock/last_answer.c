@@ -8,35 +8,75 @@
 #include "engine/lock/lock_activity.h"
 #include "engine/wait/waiter.h"
 #include "util/alloc.h"
+#include "util/list.h"
 
 #include <stdlib.h>
 
-/* Whether Redis may have ended the hold and not said so: all its releases are overdue.
- */
+static bool is_overdue(const struct engine *eng, const struct pending_release *d)
+{
+    return eng->now >= d->since + eng->cfg.redis_timeout_ms;
+}
+
+/* Whether Redis may have ended the hold and not said so: the releases of all its
+ * entries are overdue, or were given up. */
 static bool may_be_released(const struct engine *eng, const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         if (!entry_is_ending(e) ||
-            (e->extra->release != NULL &&
-             eng->now < e->extra->release->since + eng->cfg.redis_timeout_ms)) {
+            (e->extra->release != NULL && !is_overdue(eng, e->extra->release))) {
             return false;
         }
     }
     return true;
 }
 
-static bool tells_held(const struct engine *eng, const struct hold *h)
+/* Whether a release is overdue that may mean any hold, known here as it may be: a
+ * FORCEUNLOCK, or one by an owner or a value. The list is in order of time. */
+static bool any_may_be_released(const struct engine *eng, const struct lock *lock)
 {
-    return h != NULL && hold_is_certain(eng, h) && !may_be_released(eng, h);
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->releases)
+    {
+        const struct pending_release *d =
+            container_of(it, struct pending_release, in_lock);
+
+        if (!is_overdue(eng, d)) {
+            return false;
+        }
+        if (release_is_forced(d) || release_is_vague(d)) {
+            return true;
+        }
+    }
+    return false;
 }
 
-/* Whichever was granted last tells for all: readers come and go, writers are alone. */
+/* The newest hold tells for all, as readers come and go and writers are alone; but not
+ * one that may be released. */
 static bool held_here(const struct engine *eng, const struct lock *lock)
 {
+    const struct hold *writer = lock->sharing->writer;
+    struct list *it;
+
     if (lock->lock_class == CLASS_SEMAPHORE) {
         return false; /* others may get permits beside that */
     }
-    return tells_held(eng, lock_hold(lock)) || tells_held(eng, lock->sharing->writer);
+    if (list_empty(&lock->holds) || any_may_be_released(eng, lock)) {
+        return false;
+    }
+    if (writer != NULL && hold_is_certain(eng, writer) &&
+        !may_be_released(eng, writer)) {
+        return true;
+    }
+    LIST_FOREACH(it, &lock->holds)
+    {
+        const struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (!may_be_released(eng, h)) {
+            return hold_is_certain(eng, h);
+        }
+    }
+    return false;
 }
 
 enum last_answer_kind last_answer_now(const struct engine *eng, const struct lock *lock)

@@ -48,8 +48,9 @@ struct last_answer {
     char *refusal; /* REFUSED */
 };
 
-/* The answer that counts now. While a hold of this daemon is certain, and no release of
- * the hold is overdue, that is HELD, whatever Redis said. */
+/* The answer that counts now. While a hold of this daemon is certain, that is HELD,
+ * whatever Redis said; but not of a hold whose release Redis has not answered in time.
+ */
 enum last_answer_kind last_answer_now(const struct engine *eng,
                                       const struct lock *lock);
 /* Whether it is known how to answer that waiter, should its wait end now. */

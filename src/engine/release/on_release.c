@@ -373,8 +373,7 @@ static void retry_release(struct engine *eng, struct lock *lock,
     /* Of a quorum a minority may have run it when most were late. */
     pending_release_requeue(lock, d, r->status != OP_LATE || eng->quorum);
     /* A FORCEUNLOCK that may have run could throw out the next holder. */
-    in_doubt =
-        r->status != OP_LATE && release_is_forced(d) && pending_release_is_vague(d);
+    in_doubt = r->status != OP_LATE && release_is_forced(d) && release_is_vague(d);
     if (in_doubt || eng->now >= d->give_up_at || d->tries >= RELEASE_TRIES_MAX) {
         pending_release_give_up(eng, lock, d);
         lock_ask(eng, lock);

@@ -61,7 +61,8 @@ static struct entry *pick_entry(struct hold *h)
     return e;
 }
 
-/* The fence key's TTL is raised after every so many ms of a hold: how often so far. */
+/* The fence key is renewed once in each half of its TTL: which one of a hold's it is.
+ */
 static uint16_t fence_time(const struct hold *h, uint64_t now)
 {
     return (uint16_t)((now - h->began) / (OP_FENCE_TTL_MS / 2));

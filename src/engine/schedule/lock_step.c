@@ -266,7 +266,7 @@ static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
 static void step_release(struct engine *eng, struct lock *lock,
                          struct pending_release *d)
 {
-    if (pending_release_is_vague(d) && eng->now >= d->give_up_at) {
+    if (release_is_vague(d) && eng->now >= d->give_up_at) {
         pending_release_give_up(eng, lock, d); /* and leads back to lock_step() */
     } else if (user_refuses_release(eng, lock, d) || release_log_defers(eng, lock, d) ||
                pending_release_awaits_renewal(lock, d) ||

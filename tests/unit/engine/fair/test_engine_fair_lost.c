@@ -120,3 +120,20 @@ START_TEST(since_when_each_waits_is_told_after_a_loss_and_not_else)
     ck_assert_ptr_null(op.op.queue.waited_ms);
     fixture_answer(&e, &op, HELD);
 }
+
+/* All waiters of a name with a fair queue have places, however they asked. */
+START_TEST(a_plain_holder_that_had_a_place_leaves_again_when_put_back)
+{
+    fixture_lock(&e, 1, "job", PLAIN);
+    fixture_lock(&e, 2, "job", FAIR);
+    fixture_gives(&e, OP_ACQUIRE, BUSY(20000));
+    fair_joins(&e, "1 2", HELD);
+    fair_subscribed(&e);
+    fixture_gives(&e, OP_ACQUIRE, GRANT(7));
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    lose();
+    fixture_gives(
+        &e, OP_RESTORE,
+        (struct op_result){ .status = OP_OK, .token = 7, .restore.restored = true });
+    fair_leaves(&e, "1", LEFT);
+}

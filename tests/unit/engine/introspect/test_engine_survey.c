@@ -298,6 +298,21 @@ START_TEST(a_name_takes_memory_with_every_waiter)
                       (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     }
 }
+/* As most are: anonymous, with the watchdog's lease, and nobody waits. */
+START_TEST(a_hold_takes_few_bytes)
+{
+    /* with what malloc() adds to its blocks, and the slots of two tables, below 400 */
+    enum { BYTES_MAX = 400 - 3 * 8 - 4 * 8 };
+
+    for (uint64_t i = 0; i < 2; i++) {
+        (void)fixture_grant(&e, 1 + i, i == 0 ? "held:12345" : "held:12346", FOREVER,
+                            1795343931563564 + i);
+    }
+    fixture_pass(&e, 1000);
+    ck_assert_uint_gt(engine_memory(e.engine, SPAN("held:12346"), SIZE_MAX), 0);
+    ck_assert_uint_le(engine_memory(e.engine, SPAN("held:12346"), SIZE_MAX), BYTES_MAX);
+}
+
 /* Waits for a latch of that name, which is set. */
 static void await_latch(uint64_t conn, const char *name, uint64_t wait_ms)
 {

@@ -13,6 +13,8 @@ static struct seen_op op, more[4];
         .kind = (how), .owner = SPAN(who)                                              \
     }
 
+#define WRITE_ONCE ((struct lock_req){ .kind = KIND_WRITE, .has = LOCK_HAS_WAIT })
+
 TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(readers_hold_together_each_under_a_field_of_its_own)
@@ -331,4 +333,30 @@ START_TEST(many_readers_are_found_by_token_and_owner)
     }
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
+}
+
+/* Redis does not answer the newest reader's release; the other one reads on. */
+START_TEST(a_release_in_doubt_leaves_the_other_readers_certain)
+{
+    (void)fixture_grant(&e, 1, "job", READ, 100);
+    (void)fixture_grant(&e, 2, "job", READ, 101);
+    fixture_unlock(&e, 2, "job", (struct hold_req){ .token = 101 });
+    fixture_pass(&e, 3500);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
+    fixture_lock(&e, 3, "job", WRITE_ONCE);
+    fixture_lock(&e, 4, "job", WRITE_ONCE);
+    (void)fixture_hears(&e, 4, REPLY_NULL);
+}
+
+START_TEST(a_forced_release_in_doubt_makes_nothing_null)
+{
+    (void)fixture_grant(&e, 1, "job", WRITE, 100);
+    fixture_force(&e, 2, "job", (struct hold_req){ .token = 100 });
+    fixture_pass(&e, 3000);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
+    fixture_lock(&e, 3, "job", WRITE_ONCE);
+    fixture_lock(&e, 4, "job", WRITE_ONCE);
+    fixture_pass(&e, 3000);
+    ck_assert_int_eq(fixture_hears(&e, 4, REPLY_ERROR).error, LOCK_BACKEND);
+    ck_assert_int_eq(fixture_hears(&e, 3, REPLY_ERROR).error, LOCK_BACKEND);
 }
