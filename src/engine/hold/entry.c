@@ -282,9 +282,10 @@ void entry_on_timer(struct engine *eng, struct entry *e)
 void entry_free(struct engine *eng, struct entry *e)
 {
     struct entry **at = &e->hold->entries;
+    struct attach *a;
 
-    while (entry_is_attached(e)) {
-        attach_free(eng, entry_first_attach(e));
+    while ((a = entry_first_attach(e)) != NULL) {
+        attach_free(eng, a);
     }
     if (e->extra->member != NULL) {
         mlock_on_entry_gone(eng, e);

@@ -99,9 +99,11 @@ static uint64_t token_of(const struct hold *h, const struct op_result *r,
 
 uint64_t hold_client(const struct hold *h)
 {
-    for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (entry_is_attached(e)) {
-            return entry_first_attach(e)->session->conn.key;
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        const struct attach *a = entry_first_attach(e);
+
+        if (a != NULL) {
+            return a->session->conn.key;
         }
     }
     return 0;
