@@ -167,12 +167,26 @@ static void guard(void)
     redis_expect(servers[1], "OK", "REPLICAOF 127.0.0.1 %d", redis_port(servers[0]));
 }
 
+/* The replica is told to leave, and the master knows. */
+static void lose_replica(void)
+{
+    bool refused;
+
+    redis_expect(servers[1], "OK", "REPLICAOF NO ONE");
+    do {
+        redisReply *r = redis_ask(servers[0], "SET probe 1");
+
+        refused = r->type == REDIS_REPLY_ERROR;
+        freeReplyObject(r);
+    } while (!refused);
+}
+
 START_TEST(a_master_that_may_not_write_is_waited_for)
 {
     capture_stderr();
     guard();
     open_simple();
-    redis_expect(servers[1], "OK", "REPLICAOF NO ONE");
+    lose_replica();
     peer_acquire(peer, "n", 1);
     peer_await_count(peer, &peer->downs, 1);
     await_log("NOREPLICAS");
