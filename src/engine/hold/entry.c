@@ -98,7 +98,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     entry_set_state(e, ENTRY_HELD);
     e->missing = false;
     entry_set_retained(eng, e, false);
-    if (e->hold->upkeep->exact_ms != 0) {
+    if (e->hold->upkeep->exact_ms != 0) { /* else it may be the constant */
         e->hold->upkeep->exact_ms = 0;
     }
     if (e->lease == LEASE_FIXED && e->hold->kind == OWNER_NAMED) {

@@ -298,6 +298,7 @@ START_TEST(a_name_takes_memory_with_every_waiter)
                       (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     }
 }
+
 /* As most are: anonymous, with the watchdog's lease, and nobody waits. */
 START_TEST(a_hold_takes_few_bytes)
 {
