@@ -176,6 +176,37 @@ START_TEST(a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost
 }
 END_TEST
 
+/* A client asks through both daemons at once; d1 stands still before it answers. The
+ * hold ends with the newer connection, which is gone before it is told. */
+START_TEST(a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere)
+{
+    size_t x = sim_connect(s, 0);
+
+    sim_say(s, b, "LOCK job WAIT 0 KEEP 100 ID " R1);
+    sim_run(s, 1);
+    fault_stall(s, 1, 1000);
+    sim_run(s, 1);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    s->profile.undelivered = 1000;
+    sim_say(s, a, "LOCK job WAIT 0 KEEP 100 ID " R1);
+    sim_run(s, 10);
+    s->profile.undelivered = 0;
+    sim_say(s, x, "LOCK job WAIT 20000");
+    sim_run(s, 500);
+    heard(s, x, "token");
+    sim_run(s, 600);
+    heard(s, b, "token");
+    sim_run(s, 20000); /* it renews */
+    sim_say(s, b, "UNLOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, b, "-NOTHELD");
+    sim_say(s, x, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, x, "0");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("asked again");
@@ -189,5 +220,6 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, a_kept_place_ends_with_the_unlock_of_its_request, 0, 4);
     tcase_add_test(
         tc, a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost_all);
+    tcase_add_test(tc, a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere);
     return suite;
 }

@@ -196,11 +196,14 @@ static bool is_told_over(struct sim *s, const struct record *r)
 }
 
 /* The ID is in use through two daemons: its hold has ended with the newer connection,
- * and the older daemon, which answers only now, notices at its next renewal. */
+ * and the older daemon, which answers only now, notices at its next renewal. The newer
+ * connection may have been gone before it was told of the hold. */
 static bool is_ended_elsewhere(struct sim *s, const struct sim_conn *c,
-                               const struct record *r)
+                               const struct record *r, bool was_told)
 {
-    return r->id.len > 0 && !r->held && r->daemon != c->daemon && is_told_over(s, r);
+    bool elsewhere = was_told ? !r->held && r->daemon != c->daemon : record_moved(s, r);
+
+    return c->ask.id.len > 0 && elsewhere && is_told_over(s, r);
 }
 
 static void check_request(struct sim *s, const struct sim_conn *c,
@@ -323,6 +326,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     struct record *r = record_of_request(s, c, n);
     uint64_t told_ms = check_told_granted_ms(s, c->daemon, n, token);
     uint64_t sent_ms;
+    bool was_told;
 
     s->check.grants++;
     check_given_once(s, c, n, token);
@@ -345,13 +349,14 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
          (c->ask.owner.len == 0 && c->ask.id.len == 0))) {
         check_token(s, c->daemon, check_name_index(s, n), b);
     }
-    if (r == NULL || r->token != token) {
+    was_told = r != NULL && r->token == token;
+    if (!was_told) {
         r = record_add(s);
         r->name = n;
         r->token = token;
-    } else {
-        r->over = r->over || is_ended_elsewhere(s, c, r);
+        r->daemon = c->daemon;
     }
+    r->over = r->over || is_ended_elsewhere(s, c, r, was_told);
     fill_record(s, c, r, b);
     check_turn_among(s, c, told_ms < sent_ms ? told_ms : sent_ms);
     if (!r->over && !check_tokens_may_repeat(s)) {
