@@ -258,6 +258,7 @@ struct op_release {
     bool tombstone_if_missing;
     bool may_rest; /* the target may have ATLEAST; always so where it is not known */
     bool untold;   /* nobody was told of the hold, so that the name does not rest */
+    bool was_held; /* the hold was certain when this was first sent; for a quorum */
 };
 
 struct renew_item {

@@ -260,9 +260,11 @@ static enum quorum_verdict join_release(const struct quorum_votes *p,
     if (t.answered < p->need) {
         return tally_lack(p, &t, ret);
     }
-    if (t.of[OP_NOTHELD] >= p->need && t.of[OP_ENDED] == 0) {
-        return tally_done(
-            ret, votes_first(p, OP_NOTHELD)); /* what a minority had was lost */
+    /* What only a minority had was lost. But a node may have been asked so late that
+     * the next holder was there already, since this release freed the others. */
+    if (t.of[OP_NOTHELD] >= p->need && t.of[OP_ENDED] == 0 &&
+        (t.of[OP_OK] == 0 || !p->op->release.was_held)) {
+        return tally_done(ret, votes_first(p, OP_NOTHELD));
     }
     for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
         if (t.of[ORDER[i]] > 0) {

@@ -96,6 +96,16 @@ static bool leaves_tombstone_if_missing(const struct pending_release *d)
            !release_is_forced(d);
 }
 
+/* Whether what the release ends is held for certain. */
+static bool is_held(const struct engine *eng, struct lock *lock,
+                    const struct pending_release *d)
+{
+    const struct hold *h =
+        d->local != NULL ? d->local->hold : release_find_forced(lock, d);
+
+    return h != NULL && hold_is_certain(eng, h);
+}
+
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d)
 {
     bool parallel = d->state == RELEASE_PARALLEL;
@@ -117,10 +127,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         lock->ask = lock->ask && (next == NULL || next != lock_head(lock));
     }
     if (d->tries++ == 0) {
-        const struct hold *h =
-            d->local != NULL ? d->local->hold : release_find_forced(lock, d);
-
-        d->was_held = h != NULL && hold_is_certain(eng, h);
+        d->was_held = is_held(eng, lock, d);
     }
     op = inflight_op(eng, w, OP_RELEASE);
     op->lock_class = d->lock_class;
@@ -130,6 +137,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     r->force = release_is_forced(d);
     r->leave_tombstone = d->leave_tombstone;
     r->untold = d->untold;
+    r->was_held = d->was_held;
     r->may_rest = may_leave_rest(d);
     r->tombstone_if_missing = leaves_tombstone_if_missing(d);
     r->tombstone_ms = tombstone_ms(eng);

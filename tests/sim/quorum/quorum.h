@@ -50,6 +50,7 @@ struct qlink {
     uint64_t born;                  /* of the server that it was up to last */
     int64_t ahead_ms;               /* its clock, as far as the daemon knows */
     uint64_t last_there, last_back; /* nothing overtakes */
+    uint64_t slow_ms;               /* each way takes so much longer */
     struct list open;               /* packets without a result told */
     bool subscribed[QUORUM_NAMES_MAX];
 };
@@ -80,6 +81,8 @@ enum qclient_state {
 struct qclient {
     uint64_t conn;        /* 0: to be made */
     size_t daemon, asked; /* for its UNLOCK */
+    size_t left_daemon;   /* where it was before, and its connection there; 0: closed */
+    uint64_t left_conn;
     enum qclient_state state;
     size_t name;
     uint64_t call, token, asked_at;
@@ -137,6 +140,7 @@ struct quorum {
     uint64_t last_token[QUORUM_NAMES_MAX];
     uint64_t grants, lost;
     bool faults, draining;
+    bool slow;             /* nothing fails, but links are slow at times */
     bool set_back;         /* a server was */
     bool orderly;          /* all that is taken is unlocked, by whoever took it */
     unsigned lost_servers; /* at once, bounded by a minority */
@@ -197,6 +201,7 @@ void quorum_check_end(struct quorum *q);
 
 /* quorum_faults.c */
 void qfault_act(struct quorum *q);
+void qfault_slow(struct quorum *q);
 void qfault_heal(struct quorum *q);
 
 #endif

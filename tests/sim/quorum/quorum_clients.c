@@ -200,10 +200,23 @@ static void give_back(struct quorum *q, struct qclient *c)
     qdaemon_end(q, d);
 }
 
-/* Its connection is gone; it goes on through another daemon. */
+static void close_left(struct quorum *q, struct qclient *c)
+{
+    struct qdaemon *d = &q->daemons[c->left_daemon];
+    uint64_t conn = c->left_conn;
+
+    c->left_conn = 0;
+    if (conn != 0 && d->engine != NULL) {
+        qdaemon_begin(q, d);
+        engine_on_conn_closed(d->engine, conn);
+        qdaemon_end(q, d);
+    }
+}
+
+/* It goes on through another daemon. Its connection is gone by then, or is closed once
+ * it has gone on. */
 static bool move(struct quorum *q, struct qclient *c)
 {
-    struct qdaemon *old = &q->daemons[c->daemon];
     size_t to = dice_below(&q->dice, q->daemon_count);
     struct qdaemon *d = &q->daemons[to];
     struct hold_req req = hold_of(c);
@@ -213,14 +226,16 @@ static bool move(struct quorum *q, struct qclient *c)
         return false;
     }
     quorum_trace(q, "%" PRIu64 " goes on at d%zu", conn, to);
+    c->left_daemon = c->daemon;
+    c->left_conn = conn;
     c->daemon = to;
     c->conn = ++q->next_conn;
     c->call = ++q->next_call;
     c->state = QCLIENT_MOVES;
     req.from = (struct call_ref){ c->conn, c->call };
-    qdaemon_begin(q, old);
-    engine_on_conn_closed(old->engine, conn);
-    qdaemon_end(q, old);
+    if (!q->slow) {
+        close_left(q, c);
+    }
     qdaemon_begin(q, d);
     may_take(q, d, c);
     engine_renew(d->engine, &req);
@@ -294,6 +309,19 @@ static void granted(struct quorum *q, struct qclient *c, uint64_t token)
     later(q, c, dice_chance(&q->dice, 100) ? 2 * q->lease_ms : 200);
 }
 
+/* With slow links a hold that is renewed is there until it is released. A daemon that
+ * did not renew it cannot tell. */
+static void check_unlocked(struct quorum *q, const struct qclient *c,
+                           const struct effect_reply *r)
+{
+    if (q->slow && !q->draining && c->state == QCLIENT_LEAVES &&
+        c->asked == c->daemon && c->lease_ms == 0 && c->owner[0] == '\0' &&
+        r->kind == REPLY_ERROR && r->error == LOCK_NOTHELD) {
+        quorum_fail(q, "UNLOCK of %" PRIu64 " is answered %.*s", c->token,
+                    (int)r->text.len, r->text.ptr);
+    }
+}
+
 void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_reply *r)
 {
     (void)d;
@@ -313,13 +341,16 @@ void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_repl
         } else if (c->state == QCLIENT_MOVES && r->kind != REPLY_ERROR) {
             c->state = QCLIENT_HOLDS;
             later(q, c, 500);
+            close_left(q, c);
         } else {
+            check_unlocked(q, c, r);
             q->orderly =
                 q->orderly && (c->state == QCLIENT_WAITS || r->kind == REPLY_INT);
             c->state = QCLIENT_CLOSES; /* it may hold yet, if an UNLOCK failed */
             c->next_at = q->now;
             quorum_trace(q, "%" PRIu64 " is answered %d %.*s", c->conn, r->kind,
                          (int)r->text.len, r->text.len ? r->text.ptr : "");
+            close_left(q, c);
         }
         return;
     }

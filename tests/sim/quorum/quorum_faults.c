@@ -1,6 +1,8 @@
 /* What fails. */
 #include "sim/quorum/quorum.h"
 
+#include <inttypes.h>
+
 static bool one_more_may_fail(struct quorum *q)
 {
     unsigned bad = 0;
@@ -96,6 +98,18 @@ static void daemon_dies(struct quorum *q, size_t daemon)
     e->daemon = daemon;
 }
 
+/* Never so slow that an answer would be missing after the timeout. */
+void qfault_slow(struct quorum *q)
+{
+    unsigned server = (unsigned)dice_below(&q->dice, q->server_count);
+    struct qdaemon *d = &q->daemons[dice_below(&q->dice, q->daemon_count)];
+    struct qlink *l = &d->links[server];
+
+    l->slow_ms =
+        dice_chance(&q->dice, 400) ? 0 : dice_below(&q->dice, q->timeout_ms / 4);
+    quorum_trace(q, "d%zu - s%u: %" PRIu64 " ms slower", d->index, server, l->slow_ms);
+}
+
 void qfault_act(struct quorum *q)
 {
     static const unsigned WEIGHTS[] = { 25, 20, 25, 10, 15, 5, 6 };
@@ -137,6 +151,7 @@ void qfault_heal(struct quorum *q)
         q->servers[i].slow_ms = 0;
         for (size_t d = 0; d < q->daemon_count; d++) {
             q->daemons[d].links[i].cut = false;
+            q->daemons[d].links[i].slow_ms = 0;
         }
     }
 }

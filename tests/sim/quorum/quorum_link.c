@@ -23,9 +23,10 @@ struct sim_redis *qserver_redis(struct quorum *q, unsigned server)
     return &s->redis;
 }
 
-static uint64_t delay(struct quorum *q, unsigned server)
+static uint64_t delay(struct quorum *q, size_t daemon, unsigned server)
 {
-    return dice_below(&q->dice, q->rtt_ms + 1) + q->servers[server].slow_ms;
+    return dice_below(&q->dice, q->rtt_ms + 1) + q->servers[server].slow_ms +
+           q->daemons[daemon].links[server].slow_ms;
 }
 
 static uint64_t in_order(uint64_t *last, uint64_t at)
@@ -66,7 +67,8 @@ void qlink_send(void *ctx, unsigned node, const struct op *op)
     p->event.life = l->life;
     p->born = q->servers[node].born;
     list_append(&l->open, &p->in_link);
-    qevent_add(q, &p->event, in_order(&l->last_there, q->now + delay(q, node)));
+    qevent_add(q, &p->event,
+               in_order(&l->last_there, q->now + delay(q, d->index, node)));
 }
 
 static void trace_run(struct quorum *q, const struct packet *p)
@@ -120,8 +122,9 @@ static void there(struct quorum *q, struct packet *p)
     }
     run(q, p);
     p->event.kind = QEVENT_BACK;
-    qevent_add(q, &p->event,
-               in_order(&l->last_back, q->now + delay(q, p->event.server)));
+    qevent_add(
+        q, &p->event,
+        in_order(&l->last_back, q->now + delay(q, p->event.daemon, p->event.server)));
 }
 
 static void back(struct quorum *q, struct packet *p)
@@ -254,7 +257,7 @@ static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
     for (size_t i = 0; i < q->name_count; i++) {
         if (d->wanted[i]) {
             struct qevent *e =
-                qevent_new(q, QEVENT_SUBSCRIBED, q->now + delay(q, server));
+                qevent_new(q, QEVENT_SUBSCRIBED, q->now + delay(q, d->index, server));
 
             e->daemon = d->index;
             e->server = server;
@@ -291,7 +294,8 @@ void qlink_subscribe(struct quorum *q, struct qdaemon *d, size_t name)
 {
     for (unsigned i = 0; i < q->server_count; i++) {
         if (d->links[i].up) {
-            struct qevent *e = qevent_new(q, QEVENT_SUBSCRIBED, q->now + delay(q, i));
+            struct qevent *e =
+                qevent_new(q, QEVENT_SUBSCRIBED, q->now + delay(q, d->index, i));
 
             d->links[i].subscribed[name] = false;
             e->daemon = d->index;
@@ -316,7 +320,8 @@ void qserver_published(void *ctx, const struct redis_message *m)
         struct qlink *l = &q->daemons[i].links[server];
 
         if (q->daemons[i].engine != NULL && l->up && l->subscribed[name]) {
-            struct qevent *e = qevent_new(q, QEVENT_MESSAGE, q->now + delay(q, server));
+            struct qevent *e =
+                qevent_new(q, QEVENT_MESSAGE, q->now + delay(q, i, server));
 
             e->daemon = i;
             e->server = server;

@@ -20,6 +20,8 @@ static void set_up(struct quorum *q, const struct quorum_options *o)
     q->client_count = o->clients != 0 ? o->clients : dice_between(&q->dice, 2, 10);
     q->orderly = dice_chance(&q->dice, 300);
     q->faults = !o->calm && dice_chance(&q->dice, 800);
+    q->slow = !o->calm && q->seed % 8 == 7;
+    q->faults = q->faults && !q->slow;
     for (unsigned i = 0; i < q->server_count; i++) {
         q->servers[i].all = q;
         q->servers[i].born = q->now;
@@ -109,6 +111,8 @@ struct quorum *quorum_run(uint64_t seed, const struct quorum_options *o)
     for (unsigned i = 0; i < o->steps && !q->failed; i++) {
         if (q->faults && dice_chance(&q->dice, 250)) {
             qfault_act(q);
+        } else if (q->slow && dice_chance(&q->dice, 150)) {
+            qfault_slow(q);
         }
         quorum_advance(q,
                        dice_below(&q->dice, dice_chance(&q->dice, 100) ? 2000 : 100));

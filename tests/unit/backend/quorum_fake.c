@@ -131,11 +131,13 @@ void bt_ck_asked(unsigned node, enum op_kind kind)
 
 void bt_release(enum target_kind kind)
 {
-    coordinator_submit(
-        bt.ballot,
-        &(struct op){
-            .kind = OP_RELEASE,
-            .id = 8,
-            .name = SPAN("job"),
-            .release.target = { .kind = kind, .field = BT_CLAIM.field, .token = 50 } });
+    coordinator_submit(bt.ballot, &(struct op){ .kind = OP_RELEASE,
+                                                .id = 8,
+                                                .name = SPAN("job"),
+                                                .release = {
+                                                    .target = { .kind = kind,
+                                                                .field = BT_CLAIM.field,
+                                                                .token = 50 },
+                                                    .was_held = bt.holds,
+                                                } });
 }

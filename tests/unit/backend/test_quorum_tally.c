@@ -40,20 +40,25 @@ START_TEST(a_vague_release_does_not)
 static const struct {
     enum op_status votes[3];
     enum op_status result;
+    bool was_held;
 } RELEASES[] = {
-    { { OP_OK, OP_NOTHELD, OP_OK }, OP_OK },
-    { { OP_NOTHELD, OP_OK, OP_NOTHELD }, OP_NOTHELD },
-    { { OP_ENDED, OP_NOTHELD, OP_NOTHELD }, OP_ENDED },
-    { { OP_OK, OP_NOTHELD, OP_UNKNOWN }, OP_OK },
-    { { OP_ELSEWHERE, OP_NOTHELD, OP_UNKNOWN }, OP_ELSEWHERE },
-    { { OP_OK, OP_UNKNOWN, OP_UNKNOWN }, OP_UNKNOWN },
-    { { OP_OK, OP_LATE, OP_LATE }, OP_LATE },
-    { { OP_OK, OP_ERROR, OP_ERROR }, OP_ERROR },
+    { { OP_OK, OP_NOTHELD, OP_OK }, OP_OK, false },
+    { { OP_NOTHELD, OP_OK, OP_NOTHELD }, OP_NOTHELD, false },
+    { { OP_ENDED, OP_NOTHELD, OP_NOTHELD }, OP_ENDED, false },
+    { { OP_OK, OP_NOTHELD, OP_UNKNOWN }, OP_OK, false },
+    { { OP_ELSEWHERE, OP_NOTHELD, OP_UNKNOWN }, OP_ELSEWHERE, false },
+    { { OP_OK, OP_UNKNOWN, OP_UNKNOWN }, OP_UNKNOWN, false },
+    { { OP_OK, OP_LATE, OP_LATE }, OP_LATE, false },
+    { { OP_OK, OP_ERROR, OP_ERROR }, OP_ERROR, false },
+    { { OP_NOTHELD, OP_OK, OP_NOTHELD }, OP_OK, true },
+    { { OP_NOTHELD, OP_NOTHELD, OP_NOTHELD }, OP_NOTHELD, true },
+    { { OP_NOTHELD, OP_UNKNOWN, OP_NOTHELD }, OP_NOTHELD, true },
 };
 
 START_TEST(votes_on_a_release, TEST_ROWS(RELEASES))
 {
     bt_begin(3);
+    bt.holds = RELEASES[_i].was_held;
     bt_release(TARGET_FIELD);
     for (unsigned i = 0; i < 3; i++) {
         bt_answer(i, (struct op_result){ .status = RELEASES[_i].votes[i] });
