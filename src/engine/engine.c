@@ -10,7 +10,6 @@
 #include "engine/hold/loan_log.h"
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
-#include "engine/hold/recent_asks.h"
 #include "engine/hold/renew_queue.h"
 #include "engine/latch/count_log.h"
 #include "engine/latch/latch_watch.h"
@@ -73,7 +72,6 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->loans);
     list_init(&eng->due_loans);
     list_init(&eng->loan_log_list);
-    eng->recent_asks = recent_asks_new();
     eng->read_clock = setup->read_clock;
     return eng;
 }

@@ -64,7 +64,7 @@ struct engine {
     uint64_t next_notice;
     uint64_t seen_token;
     uint64_t lends_after;           /* no name is lent before; see loan.h */
-    struct recent_ask *recent_asks; /* see recent_asks.h */
+    struct recent_ask *recent_asks; /* NULL: no LOCAL so far; see recent_asks.h */
     uint64_t (*read_clock)(void);
     bool up;
     bool stopping;

@@ -13,11 +13,6 @@ struct recent_ask {
     uint64_t apart_ms; /* the last two LOCKs */
 };
 
-struct recent_ask *recent_asks_new(void)
-{
-    return xcalloc(RECENT_ASKS_MAX, sizeof(struct recent_ask));
-}
-
 static struct recent_ask *find_slot(const struct engine *eng, const struct lock *lock)
 {
     return &eng->recent_asks[lock->in_names.key % RECENT_ASKS_MAX];
@@ -26,15 +21,18 @@ static struct recent_ask *find_slot(const struct engine *eng, const struct lock 
 /* The record of the name, or NULL. */
 static struct recent_ask *find_ask(const struct engine *eng, const struct lock *lock)
 {
-    struct recent_ask *ask = find_slot(eng, lock);
+    struct recent_ask *ask = eng->recent_asks == NULL ? NULL : find_slot(eng, lock);
 
-    return ask->hash == lock->in_names.key ? ask : NULL;
+    return ask != NULL && ask->hash == lock->in_names.key ? ask : NULL;
 }
 
 bool recent_asks_note(struct engine *eng, const struct lock *lock)
 {
     struct recent_ask *ask = find_ask(eng, lock);
 
+    if (eng->recent_asks == NULL) {
+        eng->recent_asks = xcalloc(RECENT_ASKS_MAX, sizeof(*eng->recent_asks));
+    }
     if (ask == NULL) {
         ask = find_slot(eng, lock);
         *ask = (struct recent_ask){ .hash = lock->in_names.key, .at = eng->now };

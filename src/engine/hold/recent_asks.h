@@ -1,7 +1,8 @@
 /* recent_asks: how often names are asked for with LOCAL, and whether others use them.
  * What is known decides which names are lent, and for how long an idle loan is kept.
- * A table of a fixed size: a name takes the place of another one of the same slot,
- * which then counts as never asked for. Private to engine/. */
+ * A table of a fixed size, made when a LOCK with LOCAL comes: a name takes the place of
+ * another one of the same slot, which then counts as never asked for. Private to
+ * engine/. */
 #ifndef LATCHD_ENGINE_HOLD_RECENT_ASKS_H
 #define LATCHD_ENGINE_HOLD_RECENT_ASKS_H
 
@@ -13,8 +14,6 @@ struct loan;
 struct lock;
 struct recent_ask;
 
-/* To be freed with free(). */
-struct recent_ask *recent_asks_new(void);
 /* A LOCK that may be local came. Whether the name was asked for, or granted by Redis,
  * within a window before. */
 bool recent_asks_note(struct engine *eng, const struct lock *lock);
