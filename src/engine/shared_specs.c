@@ -1,7 +1,6 @@
 #include "engine/shared_specs.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
-#include "util/hash.h"
 #include "util/pool.h"
 
 #include <stddef.h>
@@ -25,27 +24,44 @@ static const char *terms_of(const struct acquire_spec *w)
     return (const char *)w + TERMS_AT;
 }
 
+/* Puts the i-th first, where it is found sooner. */
+static struct acquire_spec *move_to_front(struct acquire_spec **slots, size_t i)
+{
+    struct acquire_spec *first = slots[i];
+
+    memmove(&slots[1], slots, i * sizeof(*slots));
+    slots[0] = first;
+    return first;
+}
+
 struct acquire_spec *spec_share(struct engine *eng, struct acquire_spec *w,
                                 uint64_t *ret_serial)
 {
     const size_t len = TERMS_LEN - TERMS_AT;
-    struct acquire_spec terms, **slot;
+    struct acquire_spec terms = *w; /* without its texts */
+    struct acquire_spec **slots = eng->shared_specs.slots;
+    size_t i = 0;
 
     *ret_serial = 0;
     if (!may_be_shared(w)) {
         return spec_ref(w);
     }
     *ret_serial = serial_number(spec_entry(w));
-    memcpy(&terms, w, TERMS_LEN);
     terms.serial_len = 0;
     terms.refs = 1;
-    slot = &eng->shared_specs.slots[hash_bytes(terms_of(&terms), len) % SHARED_SPECS];
-    if (*slot == NULL || memcmp(terms_of(*slot), terms_of(&terms), len) != 0) {
-        spec_unref(eng, *slot);
-        *slot = pool_alloc(&eng->pool, sizeof(terms));
-        memcpy(*slot, &terms, TERMS_LEN);
+    while (i < SHARED_SPECS && slots[i] != NULL &&
+           memcmp(terms_of(slots[i]), terms_of(&terms), len) != 0) {
+        i++;
     }
-    return spec_ref(*slot);
+    if (i == SHARED_SPECS) {
+        spec_unref(eng, slots[--i]);
+        slots[i] = NULL;
+    }
+    if (slots[i] == NULL) {
+        slots[i] = pool_alloc(&eng->pool, sizeof(terms));
+        *slots[i] = terms;
+    }
+    return spec_ref(move_to_front(slots, i));
 }
 
 void shared_specs_fini(struct engine *eng)

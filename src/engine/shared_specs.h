@@ -14,7 +14,8 @@ struct engine;
 
 enum { SHARED_SPECS = 16 };
 
-/* The ones used last, each with a reference of its own; NULL: none. Zeroed is empty. */
+/* The ones used last, the last one first, each with a reference of its own; NULL: none,
+ * and no others behind. Zeroed is empty. */
 struct shared_specs {
     struct acquire_spec *slots[SHARED_SPECS];
 };
