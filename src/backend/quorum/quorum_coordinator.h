@@ -27,12 +27,12 @@
  *             A hold that was granted to another instance for the same claim is only
  *             reported by the nodes at first. Once M have it, another round takes it
  *             over. Such a hold is never undone
- *   RELEASE   M have done it: OK with the highest count. M have answered: OK, ENDED or
- *             ELSEWHERE if one says so, but NOTHELD if M do, and the hold was not
- *             certain or no node had it. Then the release still goes to the other
- *             nodes, until they have done it or the lease is over (but not if the
- *             target is vague: any entry of an owner, any holder). Too few answered:
- *             ERROR, LATE, UNKNOWN
+ *   RELEASE   M have done it: OK with the highest count. M have answered: NOTHELD if M
+ *             say so and none says ENDED, unless the hold was certain and a node that
+ *             has answered did it; else OK, ENDED or ELSEWHERE if one says so. Then the
+ *             release still goes to the other nodes, until they have done it or the
+ *             lease is over (but not if the target is vague: any entry of an owner, any
+ *             holder). Too few answered: ERROR, LATE, UNKNOWN
  *   RENEW     each item: M renewed it: OK, and nodes that say GONE have to put it back
  *             (RESTORE). No majority is possible: ENDED, ELSEWHERE, GONE, WRONGTYPE,
  *             the first of these that one says. Else UNKNOWN; then, of the nodes that

@@ -91,6 +91,9 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
     } else if (left == 0) {
         hold_lost(eng, h); /* the time of its client, or entries that we believed in */
     } else {
+        if (eng->quorum) {
+            renew_request(eng, h); /* only a minority may have the others */
+        }
         hold_schedule_renewal(eng, h);
     }
 }

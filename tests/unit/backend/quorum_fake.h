@@ -13,7 +13,7 @@ enum { SENT_MAX = 200, LEASE_MS = 10000, TIMEOUT_MS = 1000, QUARANTINE_MS = 1000
 struct ballot_fake {
     struct quorum_coordinator *ballot;
     uint64_t now;
-    bool holds; /* what it releases is certain */
+    bool holds; /* what bt_release() ends is certain */
     struct {
         unsigned node;
         struct op op;

@@ -242,6 +242,31 @@ START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
     ck_assert_str_eq(e.notices, "granted:job");
 }
 
+/* A release counts that only a minority of the masters did. */
+START_TEST(what_a_quorum_has_of_an_owner_is_renewed_after_each_release)
+{
+    struct lock_req as_owner = { .owner = SPAN("o") };
+
+    fixture_fini(&e);
+    fixture_init(&e);
+    fixture_replace(&e, (struct engine_setup){ .quorum = true });
+    engine_on_store_up(e.engine, true);
+    fixture_collect(&e);
+    (void)fixture_grant(&e, 1, "job", as_owner, 100);
+    fixture_lock(&e, 2, "job", as_owner);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 100);
+    fixture_unlock(&e, 1, "job", BARE);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.release.was_held);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .count = 1 });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 1);
+    fixture_renews(&e, RENEW_GONE);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+
 START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
 {
     (void)fixture_grant(&e, 1, "job",
