@@ -196,7 +196,7 @@ START_TEST(a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere)
     heard(s, x, "token");
     sim_run(s, 600);
     heard(s, b, "token");
-    sim_run(s, 20000); /* it renews */
+    sim_run(s, 20000); /* d1 renews */
     sim_say(s, b, "UNLOCK job ID " R1);
     sim_run(s, 10);
     heard(s, b, "-NOTHELD");

@@ -439,6 +439,15 @@ bool record_moved(struct sim *s, const struct record *r)
     return k != NULL && k->daemon != r->daemon;
 }
 
+bool record_ended_by_keeper(struct sim *s, const struct record *r)
+{
+    const struct keeper *k = keeper_of(s, r->name, r->token);
+    const struct belief *b =
+        k == NULL ? NULL : belief_get(s, k->daemon, r->name, r->token);
+
+    return b != NULL && k->daemon != r->daemon && b->told == TOLD_OVER;
+}
+
 bool record_believed(const struct sim *s, const struct record *r)
 {
     return !s->check.draining && r->held && r->certain && r->attached && !r->over &&

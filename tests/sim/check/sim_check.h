@@ -407,6 +407,8 @@ struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name 
                           uint64_t token);
 /* Another daemon is the keeper by now. */
 bool record_moved(struct sim *s, const struct record *r);
+/* The same, and that daemon has said that the hold is lost or released. */
+bool record_ended_by_keeper(struct sim *s, const struct record *r);
 /* Redis confirmed loans once more. */
 void check_loans_renewed(struct sim *s, const struct flight *f);
 /* A client was granted from that loan. */

@@ -201,9 +201,11 @@ static bool is_told_over(struct sim *s, const struct record *r)
 static bool is_ended_elsewhere(struct sim *s, const struct sim_conn *c,
                                const struct record *r, bool was_told)
 {
-    bool elsewhere = was_told ? !r->held && r->daemon != c->daemon : record_moved(s, r);
-
-    return c->ask.id.len > 0 && elsewhere && is_told_over(s, r);
+    if (!was_told) {
+        return c->ask.id.len > 0 && c->ask.owner.len == 0 &&
+               record_ended_by_keeper(s, r);
+    }
+    return r->id.len > 0 && !r->held && r->daemon != c->daemon && is_told_over(s, r);
 }
 
 static void check_request(struct sim *s, const struct sim_conn *c,

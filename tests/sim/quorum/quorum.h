@@ -81,7 +81,7 @@ enum qclient_state {
 struct qclient {
     uint64_t conn;        /* 0: to be made */
     size_t daemon, asked; /* for its UNLOCK */
-    size_t left_daemon;   /* where it was before, and its connection there; 0: closed */
+    size_t left_daemon;   /* where it was before, and its connection there; 0: none */
     uint64_t left_conn;
     enum qclient_state state;
     size_t name;
@@ -103,7 +103,8 @@ enum qevent_kind {
     QEVENT_SERVER,
     QEVENT_SILENT,
     QEVENT_CLOCK,
-    QEVENT_DAEMON
+    QEVENT_DAEMON,
+    QEVENT_LEFT /* a client that has gone on elsewhere closes connection `life` */
 };
 
 struct qevent {
@@ -190,6 +191,7 @@ void qserver_published(void *ctx, const struct redis_message *m);
 
 /* quorum_clients.c */
 void qclient_act(struct quorum *q, struct qclient *c);
+void qclient_left(struct quorum *q, const struct qevent *e);
 void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_reply *r);
 void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_notice *n);
 void qclient_daemon_died(struct quorum *q, size_t daemon);

@@ -200,21 +200,36 @@ static void give_back(struct quorum *q, struct qclient *c)
     qdaemon_end(q, d);
 }
 
-static void close_left(struct quorum *q, struct qclient *c)
+static void close_at(struct quorum *q, size_t daemon, uint64_t conn)
 {
-    struct qdaemon *d = &q->daemons[c->left_daemon];
-    uint64_t conn = c->left_conn;
+    struct qdaemon *d = &q->daemons[daemon];
 
-    c->left_conn = 0;
-    if (conn != 0 && d->engine != NULL) {
+    if (d->engine != NULL) {
         qdaemon_begin(q, d);
         engine_on_conn_closed(d->engine, conn);
         qdaemon_end(q, d);
     }
 }
 
-/* It goes on through another daemon. Its connection is gone by then, or is closed once
- * it has gone on. */
+void qclient_left(struct quorum *q, const struct qevent *e)
+{
+    close_at(q, e->daemon, e->life);
+}
+
+/* The client was answered where it is now, by a daemon whose effects are under way. */
+static void close_left(struct quorum *q, struct qclient *c)
+{
+    if (c->left_conn != 0) {
+        struct qevent *e = qevent_new(q, QEVENT_LEFT, q->now);
+
+        e->daemon = c->left_daemon;
+        e->life = c->left_conn;
+        c->left_conn = 0;
+    }
+}
+
+/* The client goes on through another daemon. Its connection is gone by then, or is
+ * closed once the other daemon has answered. */
 static bool move(struct quorum *q, struct qclient *c)
 {
     size_t to = dice_below(&q->dice, q->daemon_count);
@@ -227,14 +242,14 @@ static bool move(struct quorum *q, struct qclient *c)
     }
     quorum_trace(q, "%" PRIu64 " goes on at d%zu", conn, to);
     c->left_daemon = c->daemon;
-    c->left_conn = conn;
+    c->left_conn = q->slow ? conn : 0;
     c->daemon = to;
     c->conn = ++q->next_conn;
     c->call = ++q->next_call;
     c->state = QCLIENT_MOVES;
     req.from = (struct call_ref){ c->conn, c->call };
     if (!q->slow) {
-        close_left(q, c);
+        close_at(q, c->left_daemon, conn);
     }
     qdaemon_begin(q, d);
     may_take(q, d, c);

@@ -92,6 +92,9 @@ static void happen(struct quorum *q, struct qevent *e)
     case QEVENT_SERVER:
         server_is_back(q, &q->servers[e->server]);
         break;
+    case QEVENT_LEFT:
+        qclient_left(q, e);
+        break;
     default:
         qlink_event(q, e); /* and frees it, or keeps it */
         return;
