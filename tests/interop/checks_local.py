@@ -26,9 +26,9 @@ def lent_names_change_sides_when_there_is_something_to_do_between(world):
 
 
 def lent_names_take_turns_with_spin_locks(world):
-    """Nobody hears that they wait, and a lent name is not free between two grants: they get
-    little, the less the faster the machine is, as they ask only every so many milliseconds;
-    but they get on."""
+    """Nobody hears that a SpinLock waits, and a lent name is not free between two grants. So
+    SpinLocks get little, and the less the faster the machine is, as they ask only every so
+    many milliseconds; but they get on."""
     with world.latchd_with("asking-local", ["--recheck", "10ms"]) as asking, \
          Wakes(world.redis, "lent-spins"):
         contend(world, Goal("lent-spins", world.count(4_000, 20_000), pause_us=2000),
