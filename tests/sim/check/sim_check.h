@@ -400,15 +400,21 @@ void check_null_is_due(struct sim *s, const struct sim_conn *c);
  * twice. */
 bool check_tokens_may_repeat(const struct sim *s);
 
+/* --- sim_keepers.c ------------------------------------------------------- */
+
+/* An op granted or attached that hold: its daemon may be the keeper from now on. */
+void check_keeper(struct sim *s, const struct flight *f, struct span in,
+                  const struct op_result *res, const struct claim *cl);
+/* Another daemon is the keeper by now. */
+bool record_moved(struct sim *s, const struct record *r);
+/* The same, and that daemon has said that the hold is lost or released. */
+bool record_ended_by_keeper(struct sim *s, const struct record *r);
+
 /* --- sim_beliefs.c ------------------------------------------------------- */
 
 /* What a living daemon believes; NULL: nothing. */
 struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name *n,
                           uint64_t token);
-/* Another daemon is the keeper by now. */
-bool record_moved(struct sim *s, const struct record *r);
-/* The same, and that daemon has said that the hold is lost or released. */
-bool record_ended_by_keeper(struct sim *s, const struct record *r);
 /* Redis confirmed loans once more. */
 void check_loans_renewed(struct sim *s, const struct flight *f);
 /* A client was granted from that loan. */
