@@ -20,7 +20,7 @@ def lent_names_take_turns_with_redisson(world):
 
 
 def lent_names_change_sides_when_there_is_something_to_do_between(world):
-    contend(world, Goal("lent-turns", world.count(1_500, 50_000), pause_us=8000),
+    contend(world, Goal("lent-turns", world.count(4_000, 50_000), pause_us=8000),
             ["plain"] * 5 + ["fenced"] * 3, [world.latchd, world.second] * 4, share=0.02,
             ours=Neighbour)
 

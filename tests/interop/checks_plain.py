@@ -9,6 +9,12 @@ from expect import (EARLY_MS, SLACK_MS, check, refused, subscribed, told)
 from peers import Call
 
 
+def a_jvm_that_just_started_is_not_locked_out(world):
+    """A cold JVM interprets, and compiles beside, so its share says little."""
+    contend(world, Goal("cold", world.count(1_000, 1_000), pause_us=8000),
+            ["plain"] * 5 + ["fenced"] * 3, [world.latchd, world.second] * 4, share=0)
+
+
 def they_take_turns(world):
     """With something to do between, so that it changes sides often."""
     contend(world, Goal("turns", world.count(2_000, 110_000), pause_us=8000),
@@ -217,6 +223,7 @@ def each_can_throw_the_other_out(world):
 
 
 CHECKS = [
+    a_jvm_that_just_started_is_not_locked_out,
     they_take_turns,
     the_greedy_leave_something_to_the_other_side,
     two_greedy_latchds_exclude_redisson_too,
