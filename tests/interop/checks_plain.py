@@ -12,7 +12,7 @@ from peers import Call
 def a_jvm_that_just_started_is_not_locked_out(world):
     """A cold JVM interprets, and compiles beside, so its share says little."""
     contend(world, Goal("cold", world.count(1_000, 1_000), pause_us=8000),
-            ["plain"] * 5 + ["fenced"] * 3, [world.latchd, world.second] * 4, share=0)
+            ["plain"] * 5 + ["fenced"] * 3, [world.latchd, world.second] * 4, share=0.001)
 
 
 def they_take_turns(world):

@@ -260,8 +260,8 @@ static enum quorum_verdict join_release(const struct quorum_votes *p,
     if (t.answered < p->need) {
         return tally_lack(p, &t, ret);
     }
-    /* What only a minority had was lost. But a node may have been asked so late that
-     * the next holder was there already, since this release freed the others. */
+    /* A hold that only a minority has was lost. But a node may be asked so late that it
+     * has the next holder already, since this release freed the others. */
     if (t.of[OP_NOTHELD] >= p->need && t.of[OP_ENDED] == 0 &&
         (t.of[OP_OK] == 0 || !p->op->release.was_held)) {
         return tally_done(ret, votes_first(p, OP_NOTHELD));
