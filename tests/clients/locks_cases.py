@@ -36,23 +36,32 @@ class LockAgent(Agent):
         self.expect(key, wanted)
 
     def is_connected(self):
-        """After a connection was lost some have to fail once to see it."""
+        """After a connection was lost some have to fail once to see it, and some give a new one
+        half a second for its first answer."""
         key = self.tell("acquire", f"probe-{time.monotonic_ns()}", LONG_MS, 0)
-        return self.hear(key) == ["acquired"]
+        if self.hear(key) != ["acquired"]:
+            return False
+        self.hear(self.tell("release", key=key))
+        return True
+
+    def ready(self):
+        until(self.is_connected, "it takes locks", HEARS_S)
+        return self
 
 
 class Stage(Rack):
     """A Redis, a latchd before it, and two programs with one library."""
 
-    def __init__(self, program, folder, library, kit):
+    def __init__(self, program, folder, library, kit, *, is_served=True):
         super().__init__(folder)
-        self.library, self.command = library, library.command(kit)
+        self.library, self.command, self.is_served = library, library.command(kit), is_served
         self.redis = self.keep(Redis(self.folder)).ready()
         self.daemon = self.keep(Daemon(program, self.folder, self.redis.url)).ready()
         self.one, self.two = self.agent(), self.agent()
 
     def agent(self):
-        return self.keep(LockAgent(self.folder, self.command, self.daemon.port))
+        agent = self.keep(LockAgent(self.folder, self.command, self.daemon.port))
+        return agent.ready() if self.is_served else agent
 
     def lock(self, name, *words):
         return self.daemon.ask("LOCK", self.library.prefix + name, *words)
@@ -226,7 +235,7 @@ def outlives_latchd(stage, name):
 
 def moves_one_process_at_a_time(stage, name):
     """One goes straight to the Redis behind latchd, as all did before the move."""
-    straight = stage.keep(LockAgent(stage.folder, stage.command, stage.redis.port))
+    straight = stage.keep(LockAgent(stage.folder, stage.command, stage.redis.port)).ready()
     key = straight.acquire(name)
     stage.one.acquire(name, wanted="refused")
     stage.is_refused(name)
@@ -257,7 +266,7 @@ class Masters(Stage):
                                        " ".join(["quorum", *(m.url for m in masters)]))).ready()
         until(lambda: is_granted(self.daemon), "latchd grants")
         places = [",".join(str(m.port) for m in masters), self.daemon.port]
-        self.one, self.two = (self.keep(LockAgent(self.folder, self.command, place))
+        self.one, self.two = (self.keep(LockAgent(self.folder, self.command, place)).ready()
                               for place in (reversed(places) if turned else places))
 
 

@@ -57,7 +57,7 @@ def move_from_masters(report, program, library, kit):
 
 def refuse_library(program, library, kit):
     with tempfile.TemporaryDirectory(prefix="latchd-locks-") as folder, \
-            locks_cases.Stage(program, folder, library, kit) as stage:
+            locks_cases.Stage(program, folder, library, kit, is_served=False) as stage:
         locks_cases.gets_an_error_at_once(stage)
 
 
@@ -81,7 +81,7 @@ def fail_over(report, program, tried):
         held = []
         for library, kit in tried:
             agent = rack.keep(locks_cases.LockAgent(rack.folder, library.command(kit),
-                                                    daemon.port))
+                                                    daemon.port)).ready()
             held.append((library, agent, f"failover-{len(held)}"))
         keys = [agent.acquire(name) for _, agent, name in held]
         sentinels.master.kill()
