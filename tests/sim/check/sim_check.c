@@ -158,13 +158,18 @@ bool check_is_vague(const struct sim *s, const struct record *r)
     return false;
 }
 
+/* Whether its RENEW, which is under way, may leave the hold a shorter lease. */
+static bool is_cutting(const struct sim *s, const struct sim_conn *c,
+                       const struct record *r)
+{
+    return c->open && c->asking && c->ask.kind == ASK_RENEW && c->ask.lease_ms > 0 &&
+           means(s, r, c);
+}
+
 bool check_is_cut(const struct sim *s, const struct record *r)
 {
     for (size_t i = 0; i < s->clients.count; i++) {
-        const struct sim_conn *c = &s->clients.conns[i];
-
-        if (c->open && c->asking && c->ask.kind == ASK_RENEW && c->ask.lease_ms > 0 &&
-            means(s, r, c)) {
+        if (is_cutting(s, &s->clients.conns[i], r)) {
             return true;
         }
     }
@@ -208,6 +213,38 @@ static bool is_named(const struct sim *s, const struct sim_conn *c,
     return c->ask.id.len > 0 || (c->ask.token != 0 && (r->value.len == 0 || known));
 }
 
+/* Until when the hold lasts whatever becomes of the RENEWs that are under way. Redis
+ * may run the one with the shortest lease long before the others. */
+static uint64_t uncut_until(const struct sim *s, const struct record *r)
+{
+    uint64_t until = UINT64_MAX;
+
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (is_cutting(s, c, r)) {
+            uint64_t end = c->asked_ms + c->ask.lease_ms / 2;
+
+            until = end < until ? end : until;
+        }
+    }
+    return until;
+}
+
+/* Nobody who has asked expects more of the hold than its RENEWs leave. */
+static void lower_expectations(struct sim *s, const struct record *r)
+{
+    uint64_t until = uncut_until(s, r);
+
+    for (size_t i = 0; i < s->clients.count; i++) {
+        struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->expect_held && c->asking && until < c->expect_until && means(s, r, c)) {
+            c->expect_until = until;
+        }
+    }
+}
+
 void check_asked(struct sim *s, struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
@@ -231,9 +268,7 @@ void check_asked(struct sim *s, struct sim_conn *c)
         } else if (ask->kind == ASK_RENEW && means(s, r, c)) {
             c->expect_held =
                 is_named(s, c, r) && !r->over && sure(s, r, &c->expect_until);
-            if (ask->lease_ms > 0 && s->now + ask->lease_ms / 2 < c->expect_until) {
-                c->expect_until = s->now + ask->lease_ms / 2; /* its own doing */
-            }
+            lower_expectations(s, r);
             r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
             if (r->renewed_ms == s->now && r->renewed_at != c->daemon) {
                 r->tied_ms = s->now;

@@ -149,6 +149,35 @@ START_TEST(a_renewal_before_a_shorter_one_is_not_vouched_for)
 }
 END_TEST
 
+/* Redis hangs for longer than the lease that one client wants to leave. It may run that
+ * RENEW and the next one far apart, so that the hold is over, for both of them. */
+START_TEST(a_renewal_behind_a_shorter_one_ends_with_it)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+    uint64_t token;
+
+    sim_say(s, c, "LOCK job WAIT 0 ATLEAST 9000");
+    sim_run(s, RTT);
+    token = sim_token(s, c);
+    sim_say(s, b, "RENEW job TOKEN %" PRIu64, token);
+    sim_run(s, 1);
+    sim_say(s, a, "RENEW job LEASE 400 TOKEN %" PRIu64, token);
+    fault_pause(s, 500);
+    sim_run(s, 3);
+    ck_assert_int_gt(atoi(sim_heard(s, b)), 9000);
+    sim_say(s, b, "RENEW job LEASE 3000 TOKEN %" PRIu64, token);
+    sim_run(s, 450);
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_run(s, 100);
+    heard(s, a, "-NOTHELD");
+    heard(s, b, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("entries");
@@ -162,5 +191,6 @@ Suite *test_suite(void)
     tcase_add_test(t,
                    an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others);
     tcase_add_test(t, a_renewal_before_a_shorter_one_is_not_vouched_for);
+    tcase_add_test(t, a_renewal_behind_a_shorter_one_ends_with_it);
     return suite;
 }
