@@ -3,19 +3,12 @@
 #include "cmd/handlers.h"
 #include "util/parse.h"
 
+#include <endian.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_row(const void *key, const void *row)
-{
-    const char *name = ((const struct command *)row)->name;
-    int first = *(const unsigned char *)key - (unsigned char)name[0];
-
-    return first != 0 ? first : strcmp(key, name); /* mostly the first letter tells */
-}
-
-/* Appends in lower case. False: longer than any name. */
+/* Appends in lower case to a key of NULs. False: longer than any name. */
 static bool add_lower(char *key, size_t *len, struct span text)
 {
     if (*len + text.len >= COMMAND_NAME_MAX) {
@@ -29,18 +22,51 @@ static bool add_lower(char *key, size_t *len, struct span text)
         }
         key[(*len)++] = (char)(ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch);
     }
-    key[*len] = '\0';
     return true;
 }
 
+/* The first bytes of a name, as a number that sorts as they do. */
+static uint64_t read_head(const char *name)
+{
+    uint64_t head;
+
+    memcpy(&head, name, sizeof(head));
+    return be64toh(head);
+}
+
+/* Whether a row has the name of a key with the same head. */
+static bool has_tail(const struct command *row, const char *key)
+{
+    enum { HEAD = sizeof(uint64_t) };
+
+    return memcmp(row->name + HEAD, key + HEAD, COMMAND_NAME_MAX - HEAD) == 0;
+}
+
+/* Every request is looked up, so the search compares heads, up to the last row that has
+ * this one or a smaller one. */
 static const struct command *find_command(const char *key)
 {
-    return bsearch(key, COMMANDS, COMMAND_COUNT, sizeof(COMMANDS[0]), compare_row);
+    uint64_t head = read_head(key);
+    size_t at = 0;
+
+    for (size_t count = COMMAND_COUNT, half; count > 1; count -= half) {
+        half = count / 2;
+        at += read_head(COMMANDS[at + half].name) <= head ? half : 0;
+    }
+    for (; read_head(COMMANDS[at].name) == head; at--) {
+        if (has_tail(&COMMANDS[at], key)) {
+            return &COMMANDS[at];
+        }
+        if (at == 0) {
+            break;
+        }
+    }
+    return NULL;
 }
 
 const struct command *command_find(struct span name)
 {
-    char key[COMMAND_NAME_MAX];
+    char key[COMMAND_NAME_MAX] = { 0 };
     size_t len = 0;
 
     return add_lower(key, &len, name) ? find_command(key) : NULL;
@@ -48,7 +74,7 @@ const struct command *command_find(struct span name)
 
 const struct command *command_find_sub(const struct command *container, struct span sub)
 {
-    char key[COMMAND_NAME_MAX];
+    char key[COMMAND_NAME_MAX] = { 0 };
     size_t len = 0;
 
     if (!add_lower(key, &len, span_str(container->name)) ||

@@ -57,8 +57,12 @@ enum command_keys {
     KEYS_SCRIPT,  /* the second says how many follow; there may be none */
 };
 
+enum {
+    COMMAND_NAME_MAX = 32, /* longest name of the table, with its NUL */
+};
+
 struct command {
-    const char *name; /* lower case */
+    char name[COMMAND_NAME_MAX]; /* lower case, then NULs */
     command_fn *run;
     int arity; /* with the name; negative: at least */
     enum command_keys keys;
@@ -69,10 +73,6 @@ struct command {
     const char *usage;
     const char *summary;
     const char *complexity; /* NULL: O(1) */
-};
-
-enum {
-    COMMAND_NAME_MAX = 32, /* longest name of the table, with its NUL */
 };
 
 extern const struct command COMMANDS[];

@@ -7,6 +7,17 @@
 
 enum { PIPELINE_ROOM = 4 }; /* steps of a new pipeline */
 
+/* What later commands about the name are compared with: see struct step. */
+static uint64_t hash_changed_name(const struct command *command,
+                                  const struct span *argv, size_t argc)
+{
+    if (command == NULL || command->keys != KEYS_ONE || argc < 2 ||
+        (command->flags & CMD_WRITE) == 0 || command_is_lock(command)) {
+        return 0;
+    }
+    return hash_bytes(argv[1].ptr, argv[1].len);
+}
+
 /* --- beside short commands -------------------------------------------- */
 
 /* Whether no argument is the word of a mode. An option's value that looks like one
@@ -24,15 +35,19 @@ static bool is_plain(const struct candidate *r)
 }
 
 /* Whether each command ahead is an UNLOCK of another name, or a gathered LOCK. */
-static bool all_is_short(const struct pipeline *p, size_t at, uint64_t hash,
+static bool all_is_short(const struct pipeline *p, size_t at, const struct candidate *r,
                          size_t *ret_gathered)
 {
+    uint64_t hash;
+
     /* A run of LOCKs, as they mostly come, is not looked through for each of them. */
     if (at == p->count && p->in_state[STEP_GATHERED] == at - p->first) {
         *ret_gathered = at - p->first;
         return true;
     }
     *ret_gathered = 0;
+    /* A LOCK has none, as it seldom gets here. */
+    hash = r->hash != 0 ? r->hash : hash_bytes(r->argv[1].ptr, r->argv[1].len);
     for (size_t i = p->first; i < at; i++) {
         const struct step *s = &p->steps[i];
 
@@ -55,7 +70,7 @@ bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p, size_t 
 
     if ((!locks && (r->command == NULL || r->command->run != cmd_unlock)) ||
         r->argc < 2 || at - p->first >= PIPELINE_MAX ||
-        !all_is_short(p, at, r->hash, &gathered)) {
+        !all_is_short(p, at, r, &gathered)) {
         return false;
     }
     /* An UNLOCK in flight may be about to make room. */
@@ -198,10 +213,7 @@ bool pipeline_begin(struct command_ctx *ctx)
     if (client->pipeline == NULL) {
         adopt_waiting(client);
     }
-    if (command != NULL && command->keys == KEYS_ONE && ctx->argc > 1 &&
-        (command->flags & CMD_WRITE) != 0) {
-        r.hash = hash_bytes(ctx->argv[1].ptr, ctx->argv[1].len);
-    }
+    r.hash = hash_changed_name(command, ctx->argv, ctx->argc);
     if (pipeline_fits_beside(ctx->cmd, client->pipeline, client->pipeline->count, &r)) {
         run_beside(ctx, &r);
         return true;
@@ -228,7 +240,7 @@ static bool joins_pipeline(struct command_ctx *ctx)
         conn_has_more(ctx->conn)) {
         ctx->step =
             add_step(ctx->client, ctx->command,
-                     hash_bytes(ctx->argv[1].ptr, ctx->argv[1].len), ctx->muted);
+                     hash_changed_name(ctx->command, ctx->argv, ctx->argc), ctx->muted);
     }
     return ctx->step != NULL;
 }

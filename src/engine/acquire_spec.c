@@ -143,12 +143,12 @@ struct span put_serial(const struct engine *eng, uint64_t number, char *out,
                        size_t room)
 {
     char *digits = digits_before(out + room, number);
-    size_t len = strlen(eng->instance);
+    size_t len = (size_t)(out + room - digits);
 
-    memcpy(out, eng->instance, len);
-    out[len] = ':';
-    memmove(out + len + 1, digits, (size_t)(out + room - digits));
-    return span_of(out, len + 1 + (size_t)(out + room - digits));
+    memcpy(out, eng->instance, OP_INSTANCE_LEN);
+    out[OP_INSTANCE_LEN] = ':';
+    memmove(out + OP_INSTANCE_LEN + 1, digits, len);
+    return span_of(out, OP_INSTANCE_LEN + 1 + len);
 }
 
 struct span make_serial(struct engine *eng, char *out, size_t room)

@@ -115,7 +115,7 @@ static void free_sessions(struct engine *eng)
             waiter_remove(eng, container_of(it, struct waiter, in_session));
         }
         table_remove(&eng->sessions, &s->conn);
-        pool_free(&eng->pool, s);
+        pool_free_sized(&eng->pool, s, sizeof(*s));
     }
 }
 

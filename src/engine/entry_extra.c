@@ -23,7 +23,7 @@ void entry_extra_free(struct engine *eng, struct entry *e)
 {
     if (e->extra != &ENTRY_NO_EXTRA) {
         timer_stop(eng, &e->extra->timer);
-        pool_free(&eng->pool, e->extra);
+        pool_free_sized(&eng->pool, e->extra, sizeof(*e->extra));
         entry_extra_none(e);
     }
 }

@@ -87,7 +87,7 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
     free(w->renewing);
     free(w->loans);
     free(w->parts);
-    pool_free(&eng->pool, w);
+    pool_free_sized(&eng->pool, w, sizeof(*w));
 }
 
 struct asked inflight_asked(const struct inflight_op *w)

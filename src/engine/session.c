@@ -47,7 +47,7 @@ void session_free(struct engine *eng, struct session *s)
 {
     session_forget_lost(s);
     table_remove(&eng->sessions, &s->conn);
-    pool_free(&eng->pool, s);
+    pool_free_sized(&eng->pool, s, sizeof(*s));
 }
 
 void session_idle(struct engine *eng, struct session *s)

@@ -58,7 +58,7 @@ static void drop_output(struct conn *c)
 {
     if (c->out != NULL) {
         pool_free(&c->net->pool, c->out->data);
-        pool_free(&c->net->pool, c->out);
+        pool_free_sized(&c->net->pool, c->out, sizeof(*c->out));
         c->out = NULL;
     }
 }

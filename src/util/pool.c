@@ -2,6 +2,7 @@
 
 #include "util/alloc.h"
 
+#include <assert.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,24 +45,32 @@ void *pool_alloc(struct pool *p, size_t size)
     return memset(pool_take(p, size), 0, size);
 }
 
-void pool_free(struct pool *p, void *ptr)
+static void keep_block(struct pool *p, void *ptr, size_t n)
 {
     struct pool_block *block = ptr;
-    struct pool_size *at;
-    size_t n;
+    struct pool_size *at = &p->sizes[n];
 
-    if (ptr == NULL) {
-        return;
-    }
-    n = ALLOC_KEEPS ? size_of(ptr) : POOL_SIZES;
-    at = &p->sizes[n];
-    if (n >= POOL_SIZES || (at->count + 1) * n > POOL_KEEP_BYTES / POOL_STEP) {
+    if (!ALLOC_KEEPS || n >= POOL_SIZES ||
+        (at->count + 1) * n > POOL_KEEP_BYTES / POOL_STEP) {
         free(ptr);
         return;
     }
     block->next = at->first;
     at->first = block;
     at->count++;
+}
+
+void pool_free(struct pool *p, void *ptr)
+{
+    if (ptr != NULL) {
+        keep_block(p, ptr, ALLOC_KEEPS ? size_of(ptr) : 0);
+    }
+}
+
+void pool_free_sized(struct pool *p, void *ptr, size_t size)
+{
+    assert(!ALLOC_KEEPS || size_of(ptr) >= size_for(size));
+    keep_block(p, ptr, size_for(size));
 }
 
 void pool_fini(struct pool *p)

@@ -36,6 +36,9 @@ void *pool_alloc(struct pool *p, size_t size)
 /* Returns a block that came from the pool, or from realloc() of such a block. Accepts
  * NULL. */
 void pool_free(struct pool *p, void *ptr);
+/* The same, faster, for a block of the pool, not NULL, that was taken with this size.
+ */
+void pool_free_sized(struct pool *p, void *ptr, size_t size);
 /* Frees the blocks that are kept. */
 void pool_fini(struct pool *p);
 

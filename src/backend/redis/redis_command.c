@@ -80,14 +80,13 @@ void command_uint(struct buf *out, uint64_t value)
     command_word(out, span_of(at, (size_t)(end - at)));
 }
 
-void command_key(struct buf *out, const char *prefix, struct span name,
+void command_key(struct buf *out, struct span prefix, struct span name,
                  struct span suffix)
 {
     bool tagged = name.len != 0 && memchr(name.ptr, '{', name.len) != NULL;
-    struct span first = span_str(prefix);
-    char *at = begin_word(out, first.len + name.len + (tagged ? 0 : 2) + suffix.len);
+    char *at = begin_word(out, prefix.len + name.len + (tagged ? 0 : 2) + suffix.len);
 
-    at = put_part(at, first);
+    at = put_part(at, prefix);
     if (tagged) {
         at = put_part(at, name);
     } else {

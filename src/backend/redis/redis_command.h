@@ -18,7 +18,7 @@ void command_join(struct buf *out, const struct span *parts, size_t count);
 
 /* Redisson's rule for the keys beside a lock: prefix, then the name, in braces unless
  * it has one, then the suffix. */
-void command_key(struct buf *out, const char *prefix, struct span name,
+void command_key(struct buf *out, struct span prefix, struct span name,
                  struct span suffix);
 
 /* A whole command of constant words. */

@@ -309,7 +309,7 @@ void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
     if (!l->has_written) {
         command_begin(out, 5);
         command_word(out, SPAN("SET"));
-        command_key(out, "latchd:acked:", name, SPAN_NONE);
+        command_key(out, SPAN("latchd:acked:"), name, SPAN_NONE);
         command_word(out, SPAN("1"));
         command_word(out, SPAN("PX"));
         command_word(out, SPAN("1"));

@@ -36,18 +36,18 @@ static void begin_script(struct script_source *from, enum lua_id script, size_t 
 static void end_keys(struct script_source *from)
 {
     if (from->op->grouped) {
-        command_key(from->out, "latchd:moving:", from->name, SPAN_NONE);
+        command_key(from->out, SPAN("latchd:moving:"), from->name, SPAN_NONE);
     }
 }
 
 /* `<prefix>{N}:<what>` */
-static void put_key_of(struct script_source *from, const char *prefix, struct span what)
+static void put_key_of(struct script_source *from, struct span prefix, struct span what)
 {
     bool tagged = memchr(from->name.ptr, '{', from->name.len) != NULL;
     struct span parts[] = {
-        span_str(prefix), tagged ? SPAN_NONE : SPAN("{"),
-        from->name,       tagged ? SPAN_NONE : SPAN("}"),
-        SPAN(":"),        what,
+        prefix,     tagged ? SPAN_NONE : SPAN("{"),
+        from->name, tagged ? SPAN_NONE : SPAN("}"),
+        SPAN(":"),  what,
     };
 
     command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
@@ -62,60 +62,60 @@ static void put_lock(struct script_source *from)
 
 static void put_fence_key(struct script_source *from)
 {
-    command_key(from->out, "latchd:fence:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("latchd:fence:"), from->name, SPAN_NONE);
 }
 
 static void put_entries_key(struct script_source *from)
 {
-    command_key(from->out, "latchd:entries:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("latchd:entries:"), from->name, SPAN_NONE);
 }
 
 static void put_writer_key(struct script_source *from)
 {
-    command_key(from->out, "latchd:writer:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("latchd:writer:"), from->name, SPAN_NONE);
 }
 
 /* Of a semaphore: Redisson's zset, and what latchd keeps beside it. */
 static void put_ends(struct script_source *from)
 {
-    put_key_of(from, "", SPAN("timeout"));
+    put_key_of(from, SPAN_NONE, SPAN("timeout"));
 }
 
 static void put_holds_key(struct script_source *from)
 {
-    command_key(from->out, "latchd:holds:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("latchd:holds:"), from->name, SPAN_NONE);
 }
 
 /* Beside Redisson's counter of a latch: its mark, and who has counted. */
 static void put_latch_key(struct script_source *from)
 {
-    command_key(from->out, "latchd:latch:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("latchd:latch:"), from->name, SPAN_NONE);
 }
 
 static void put_counted_key(struct script_source *from)
 {
-    command_key(from->out, "latchd:counted:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("latchd:counted:"), from->name, SPAN_NONE);
 }
 
 static void put_queue(struct script_source *from)
 {
-    command_key(from->out, "redisson_lock_queue:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("redisson_lock_queue:"), from->name, SPAN_NONE);
 }
 
 static void put_scores(struct script_source *from)
 {
-    command_key(from->out, "redisson_lock_timeout:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("redisson_lock_timeout:"), from->name, SPAN_NONE);
 }
 
 static void put_marks(struct script_source *from)
 {
-    command_key(from->out, "latchd:fair:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("latchd:fair:"), from->name, SPAN_NONE);
 }
 
 /* At which Redisson's RFencedLock counts its tokens. */
 static void put_counter(struct script_source *from)
 {
-    command_key(from->out, "redisson_lock_token:", from->name, SPAN_NONE);
+    command_key(from->out, SPAN("redisson_lock_token:"), from->name, SPAN_NONE);
 }
 
 static void put_entries_key_or_claim_keeper(struct script_source *from)
@@ -123,7 +123,7 @@ static void put_entries_key_or_claim_keeper(struct script_source *from)
     if (is_named(from)) {
         put_entries_key(from);
     } else if (is_owned(from)) {
-        put_key_of(from, KEEPER, from->claim->field);
+        put_key_of(from, SPAN(KEEPER), from->claim->field);
     } else {
         put_lock(from);
     }
@@ -132,7 +132,7 @@ static void put_entries_key_or_claim_keeper(struct script_source *from)
 static void put_tombstone_key(struct script_source *from)
 {
     if (is_owned(from)) {
-        put_key_of(from, ENDED,
+        put_key_of(from, SPAN(ENDED),
                    is_named(from) ? from->claim->entry : from->claim->field);
     } else {
         put_lock(from);
@@ -145,7 +145,7 @@ static void put_helper_key(struct script_source *from)
     if (from->renewed->kind == OWNER_NAMED) {
         put_entries_key(from);
     } else {
-        put_key_of(from, KEEPER, from->field);
+        put_key_of(from, SPAN(KEEPER), from->field);
     }
 }
 
@@ -153,22 +153,22 @@ static void put_helper_key(struct script_source *from)
 
 static void put_hold_of(struct script_source *from)
 {
-    command_key(from->out, "", from->name, SPAN(":"));
+    command_key(from->out, SPAN_NONE, from->name, SPAN(":"));
 }
 
 static void put_keeper_of(struct script_source *from)
 {
-    command_key(from->out, KEEPER, from->name, SPAN(":"));
+    command_key(from->out, SPAN(KEEPER), from->name, SPAN(":"));
 }
 
 static void put_tombstone_of(struct script_source *from)
 {
-    command_key(from->out, ENDED, from->name, SPAN(":"));
+    command_key(from->out, SPAN(ENDED), from->name, SPAN(":"));
 }
 
 static void put_reader_of(struct script_source *from)
 {
-    command_key(from->out, "latchd:reader:", from->name, SPAN(":"));
+    command_key(from->out, SPAN("latchd:reader:"), from->name, SPAN(":"));
 }
 
 /* Redisson puts braces around every name here, also one that has a brace. */
@@ -182,8 +182,7 @@ static void put_latch_channel(struct script_source *from)
 
 static void put_channel(struct script_source *from)
 {
-    command_key(from->out, channel_prefix(from->op->lock_class).ptr, from->name,
-                SPAN_NONE);
+    command_key(from->out, channel_prefix(from->op->lock_class), from->name, SPAN_NONE);
 }
 
 #endif

@@ -77,7 +77,7 @@ static void remove_attach(struct engine *eng, struct attach *a)
         at = &(*at)->next;
     }
     *at = far->next;
-    pool_free(&eng->pool, far);
+    pool_free_sized(&eng->pool, far, sizeof(*far));
 }
 
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s)
@@ -308,5 +308,5 @@ void entry_free(struct engine *eng, struct entry *e)
     }
     *at = e->next;
     spec_unref(eng, e->spec);
-    pool_free(&eng->pool, e);
+    pool_free_sized(&eng->pool, e, sizeof(*e));
 }

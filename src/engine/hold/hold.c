@@ -153,7 +153,7 @@ static void hold_free(struct engine *eng, struct hold *h)
     eng->hold_count--;
     last_answer_hold_gone(eng, lock);
     lock_touch(eng, lock);
-    pool_free(&eng->pool, h);
+    pool_free_sized(&eng->pool, h, offsetof(struct hold, field) + h->field_len);
 }
 
 void hold_forget(struct engine *eng, struct hold *h, bool over)

@@ -73,7 +73,7 @@ void loan_drop(struct engine *eng, struct lock *lock)
     }
     lock->activity->loan = NULL;
     eng->stats.lent--;
-    pool_free(&eng->pool, loan);
+    pool_free_sized(&eng->pool, loan, sizeof(*loan));
     lock_touch(eng, lock);
 }
 

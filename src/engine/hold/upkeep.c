@@ -39,7 +39,7 @@ void hold_free_upkeep(struct engine *eng, struct hold *h)
 {
     if (!has_none(h)) {
         list_del(&h->upkeep->in_queue);
-        pool_free(&eng->pool, h->upkeep);
+        pool_free_sized(&eng->pool, h->upkeep, sizeof(*h->upkeep));
         hold_upkeep_none(h);
     }
 }

@@ -158,7 +158,7 @@ void latch_watch_free(struct engine *eng, struct lock *lock)
     }
     name_watch_fini(eng, &w->watch);
     lock->activity->latch_watch = NULL;
-    pool_free(&eng->pool, w);
+    pool_free_sized(&eng->pool, w, sizeof(*w));
 }
 
 void latch_watch_on_message(struct engine *eng, struct lock *lock, struct span payload)

@@ -208,7 +208,7 @@ void leader_watch_free(struct engine *eng, struct lock *lock)
     forget_leader(eng, &w->leader);
     forget_leader(eng, &w->told);
     lock->activity->leader_watch = NULL;
-    pool_free(&eng->pool, w);
+    pool_free_sized(&eng->pool, w, sizeof(*w));
 }
 
 void leader_watch_note(struct engine *eng, struct lock *lock)

@@ -60,7 +60,7 @@ void lock_activity_free(struct engine *eng, struct lock *lock)
         timer_stop(eng, &lock->activity->wake);
         last_answer_fini(&lock->activity->last_answer);
         pool_free(&eng->pool, lock->activity->marks);
-        pool_free(&eng->pool, lock->activity);
+        pool_free_sized(&eng->pool, lock->activity, sizeof(*lock->activity));
         lock_activity_none(lock);
     }
 }

@@ -21,7 +21,7 @@ struct lock_sharing *lock_open_sharing(struct engine *eng, struct lock *lock)
 void lock_sharing_free(struct engine *eng, struct lock *lock)
 {
     if (lock->sharing != &LOCK_UNSHARED) {
-        pool_free(&eng->pool, lock->sharing);
+        pool_free_sized(&eng->pool, lock->sharing, sizeof(*lock->sharing));
         lock_sharing_none(lock);
     }
 }

@@ -77,7 +77,7 @@ void lock_free(struct engine *eng, struct lock *lock)
     lock_activity_free(eng, lock);
     lock_sharing_free(eng, lock);
     table_remove(&eng->names, &lock->in_names);
-    pool_free(&eng->pool, lock);
+    pool_free_sized(&eng->pool, lock, offsetof(struct lock, name) + lock->name_len);
 }
 
 static bool is_watched(const struct lock *lock)

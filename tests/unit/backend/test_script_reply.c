@@ -288,8 +288,8 @@ START_TEST(commands_are_written_word_by_word)
     command_word(&out, SPAN("SET"));
     command_uint(&out, UINT64_MAX);
     command_uint(&out, 0);
-    command_key(&out, "p:", SPAN("n"), SPAN(":s"));
-    command_key(&out, "p:", SPAN("a{b"), SPAN_NONE);
+    command_key(&out, SPAN("p:"), SPAN("n"), SPAN(":s"));
+    command_key(&out, SPAN("p:"), SPAN("a{b"), SPAN_NONE);
     buf_add(&out, "", 1);
     ck_assert_str_eq(buf_ptr(&out), "*5\r\n$3\r\nSET\r\n$20\r\n18446744073709551615\r\n"
                                     "$1\r\n0\r\n$7\r\np:{n}:s\r\n$5\r\np:a{b\r\n");

@@ -1,4 +1,5 @@
 #include "support/runner.h"
+#include "util/alloc.h"
 #include "util/pool.h"
 
 #include <string.h>
@@ -31,6 +32,23 @@ START_TEST(a_block_has_room_for_what_was_asked)
         for (size_t size = 1; size < 700; size++) {
             pool_free(&pool, blocks[size]);
         }
+    }
+    pool_fini(&pool);
+}
+
+START_TEST(a_block_of_a_known_size_is_the_next_one_of_that_size)
+{
+    for (size_t size = 1; size < 700; size++) {
+        char *a = pool_take(&pool, size);
+        void *b;
+
+        memset(a, 'x', size);
+        pool_free_sized(&pool, a, size);
+        b = pool_take(&pool, size);
+        if (ALLOC_KEEPS && size <= POOL_BLOCK_MAX - POOL_STEP) {
+            ck_assert_ptr_eq(a, b);
+        }
+        pool_free_sized(&pool, b, size);
     }
     pool_fini(&pool);
 }
