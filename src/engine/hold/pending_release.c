@@ -165,21 +165,30 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
     return true;
 }
 
-bool pending_release_undoes(const struct pending_release *d,
-                            const struct acquire_spec *spec)
+/* Whether the release ends the entry that a claim with this spec gets. */
+static bool is_of(const struct pending_release *d, const struct acquire_spec *spec)
 {
-    return d->cause == RELEASE_UNDO && span_eq(d->target.field, spec_field(spec)) &&
+    return span_eq(d->target.field, spec_field(spec)) &&
            span_eq(d->target.entry, spec_entry(spec));
 }
 
-bool lock_undoes(const struct lock *lock, const struct acquire_spec *spec)
+bool pending_release_undoes(const struct pending_release *d,
+                            const struct acquire_spec *spec)
+{
+    return d->cause == RELEASE_UNDO && is_of(d, spec);
+}
+
+bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
+                     const struct acquire_spec *spec)
 {
     struct list *it;
 
     LIST_FOREACH(it, &lock->activity->releases)
     {
-        if (pending_release_undoes(container_of(it, struct pending_release, in_lock),
-                                   spec)) {
+        const struct pending_release *other =
+            container_of(it, struct pending_release, in_lock);
+
+        if (other != d && release_is_if_keeper(other) && is_of(other, spec)) {
             return true;
         }
     }

@@ -149,11 +149,13 @@ void pending_release_requeue(struct lock *lock, struct pending_release *d, bool 
  * of that spec goes on. */
 bool pending_release_undo(struct engine *eng, struct lock *lock,
                           const struct acquire_spec *spec);
-/* Whether that release, or one of the lock's, undoes what `spec` may have been granted.
- */
+/* Whether that release undoes what `spec` may have been granted. */
 bool pending_release_undoes(const struct pending_release *d,
                             const struct acquire_spec *spec);
-bool lock_undoes(const struct lock *lock, const struct acquire_spec *spec);
+/* Whether another release of the lock than that one, for no client, ends what a claim
+ * with `spec` gets: it undoes that, or ends what its request was granted before. */
+bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
+                     const struct acquire_spec *spec);
 /* Drops an undo of that spec that has not been sent yet, as its request goes on.
  * Returns whether there was one. */
 bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,

@@ -58,12 +58,14 @@ static bool ends_request(const struct pending_release *d,
 }
 
 /* Redis may have granted it already. Then the script would take that for the hand-over
- * of the same release, sent before, and say that what is long gone was released. */
+ * of the same release, sent before, and say that what is long gone was released. Or a
+ * release that comes later is to end what its request had before, and would end this.
+ */
 static bool may_hold(const struct lock *lock, const struct waiter *w,
                      const struct pending_release *d)
 {
-    return !pending_release_undoes(d, w->spec) &&
-           (w->maybe_granted || lock_undoes(lock, w->spec));
+    return (w->maybe_granted && !pending_release_undoes(d, w->spec)) ||
+           lock_ends_later(lock, d, w->spec);
 }
 
 /* The waiter that the client wants to be next, while it waits. */

@@ -361,6 +361,36 @@ START_TEST(a_reader_with_an_id_is_found_again_not_doubled_H7)
 }
 END_TEST
 
+/* The grant that nobody heard of is over while Redis cannot be reached, and its ID
+ * begins anew; the release of another reader comes before that of the grant. */
+START_TEST(an_id_that_begins_anew_is_granted_once_its_old_grant_has_ended_H43)
+{
+    struct sim *s = new_rw(1);
+    size_t b = sim_connect(s, 0);
+    size_t a;
+
+    s->orderly = false; /* what Redis lost is withheld for a while */
+    scenario_mark(s);
+    a = holds(s, 0, "LOCK job READ");
+    sim_say(s, b, "LOCK job READ WAIT 60000 KEEP 1000 ID " R1);
+    sim_run(s, 1);
+    sim_close(s, b);
+    sim_run(s, 10);
+    sim_say(s, a, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    fault_failover(s, 2000);
+    sim_run(s, 1200);
+    b = sim_connect(s, 0);
+    sim_say(s, b, "LOCK job READ WAIT 60000 ID " R1);
+    sim_run(s, 40000);
+    heard(s, a, "0");
+    heard(s, b, "token");
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    unlocks(s, b);
+    heard(s, b, "0");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("readers");
@@ -384,5 +414,7 @@ Suite *test_suite(void)
     tcase_add_test(t, who_reads_is_refused_to_write_at_once);
     tcase_add_test(t, a_name_in_use_by_the_other_family_is_refused_untouched);
     tcase_add_test(t, a_reader_with_an_id_is_found_again_not_doubled_H7);
+    tcase_add_test(t,
+                   an_id_that_begins_anew_is_granted_once_its_old_grant_has_ended_H43);
     return suite;
 }
