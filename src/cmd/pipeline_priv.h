@@ -34,8 +34,8 @@ struct step {
     bool renewed;       /* its reply is the lease that is left */
     const struct command *command; /* NULL until it is looked up */
     uint64_t began_us;
-    uint64_t hash; /* of the name whose holds it changes; 0: it changes none, or takes a
-                      lock, for which its subject stands */
+    uint64_t hash; /* of the one name whose holds it changes; 0: there is no such, or it
+                      takes a lock, for which its subject stands */
     struct subject subject;
     struct library_call *library;      /* ASKED: of a lock library's command, or NULL */
     uint64_t number;                   /* ASKED: its call number in the engine */

@@ -48,13 +48,14 @@ void *pool_alloc(struct pool *p, size_t size)
 static void keep_block(struct pool *p, void *ptr, size_t n)
 {
     struct pool_block *block = ptr;
-    struct pool_size *at = &p->sizes[n];
+    struct pool_size *at = p->sizes;
 
     if (!ALLOC_KEEPS || n >= POOL_SIZES ||
-        (at->count + 1) * n > POOL_KEEP_BYTES / POOL_STEP) {
+        (at[n].count + 1) * n > POOL_KEEP_BYTES / POOL_STEP) {
         free(ptr);
         return;
     }
+    at += n;
     block->next = at->first;
     at->first = block;
     at->count++;

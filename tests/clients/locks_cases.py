@@ -35,17 +35,26 @@ class LockAgent(Agent):
         self.tell("release", key=key)
         self.expect(key, wanted)
 
-    def is_connected(self):
-        """After a connection was lost some have to fail once to see it, and some give a new one
-        half a second for its first answer."""
+    def probe(self):
+        """What it says when it takes a lock that is free, which it then releases."""
         key = self.tell("acquire", f"probe-{time.monotonic_ns()}", LONG_MS, 0)
-        if self.hear(key) != ["acquired"]:
-            return False
-        self.hear(self.tell("release", key=key))
-        return True
+        said = self.hear(key)
+        if said == ["acquired"]:
+            self.release(key)
+        return said
+
+    def is_connected(self):
+        """After a connection was lost some have to fail once to see it."""
+        return self.probe() == ["acquired"]
 
     def ready(self):
-        until(self.is_connected, "it takes locks", HEARS_S)
+        """Some give a new connection half a second for its first answer, and say after that
+        that the lock is not to be had. An error is one."""
+        def takes():
+            said = self.probe()
+            assert said in (["acquired"], ["refused"]), f"{said}: {self.said()}"
+            return said == ["acquired"]
+        until(takes, "it takes locks", HEARS_S)
         return self
 
 

@@ -165,17 +165,20 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
     return true;
 }
 
-/* Whether the release ends the entry that a claim with this spec gets. */
-static bool is_of(const struct pending_release *d, const struct acquire_spec *spec)
-{
-    return span_eq(d->target.field, spec_field(spec)) &&
-           span_eq(d->target.entry, spec_entry(spec));
-}
-
 bool pending_release_undoes(const struct pending_release *d,
                             const struct acquire_spec *spec)
 {
-    return d->cause == RELEASE_UNDO && is_of(d, spec);
+    return d->cause == RELEASE_UNDO && span_eq(d->target.field, spec_field(spec)) &&
+           span_eq(d->target.entry, spec_entry(spec));
+}
+
+/* Whether the release ends what a claim with this spec gets. A field ends as a whole,
+ * and its entry may not be known here. */
+static bool ends_claim(const struct pending_release *d, const struct acquire_spec *spec)
+{
+    return span_eq(d->target.field, spec_field(spec)) &&
+           (d->target.kind == TARGET_FIELD ||
+            span_eq(d->target.entry, spec_entry(spec)));
 }
 
 bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
@@ -188,7 +191,7 @@ bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
         const struct pending_release *other =
             container_of(it, struct pending_release, in_lock);
 
-        if (other != d && release_is_if_keeper(other) && is_of(other, spec)) {
+        if (other != d && release_is_if_keeper(other) && ends_claim(other, spec)) {
             return true;
         }
     }

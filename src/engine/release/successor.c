@@ -58,9 +58,9 @@ static bool ends_request(const struct pending_release *d,
 }
 
 /* Redis may have granted it already. Then the script would take that for the hand-over
- * of the same release, sent before, and say that what is long gone was released. Or a
- * release that comes later is to end what its request had before, and would end this.
- */
+ * of the same release, sent before, and say that what is long gone was released. Also,
+ * what its request had before may be about to end: a later release would then end what
+ * the hand-over gives. */
 static bool may_hold(const struct lock *lock, const struct waiter *w,
                      const struct pending_release *d)
 {

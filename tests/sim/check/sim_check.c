@@ -231,20 +231,6 @@ static uint64_t uncut_until(const struct sim *s, const struct record *r)
     return until;
 }
 
-/* Nobody who has asked expects more of the hold than its RENEWs leave. */
-static void lower_expectations(struct sim *s, const struct record *r)
-{
-    uint64_t until = uncut_until(s, r);
-
-    for (size_t i = 0; i < s->clients.count; i++) {
-        struct sim_conn *c = &s->clients.conns[i];
-
-        if (c->expect_held && c->asking && until < c->expect_until && means(s, r, c)) {
-            c->expect_until = until;
-        }
-    }
-}
-
 void check_asked(struct sim *s, struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
@@ -268,7 +254,9 @@ void check_asked(struct sim *s, struct sim_conn *c)
         } else if (ask->kind == ASK_RENEW && means(s, r, c)) {
             c->expect_held =
                 is_named(s, c, r) && !r->over && sure(s, r, &c->expect_until);
-            lower_expectations(s, r);
+            if (uncut_until(s, r) < c->expect_until) {
+                c->expect_until = uncut_until(s, r);
+            }
             r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
             if (r->renewed_ms == s->now && r->renewed_at != c->daemon) {
                 r->tied_ms = s->now;
