@@ -110,6 +110,11 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
                     (kind == KIND_READ && spec->kind == OWNER_ID);
     hold_confirm(eng, h, asked);
     e = hold_add_entry(eng, h, spec);
+    if (!list_empty(&lock->activity->releases)) {
+        /* A connection that had come to it by RENEW may have left since this was asked.
+         */
+        (void)pending_release_withdraw(eng, lock, hold_field(h), spec_entry(spec));
+    }
     e->since = r->attached ? asked.at : e->since;
     e->asked = asked.at - asked.ago_ms;
     e->taken_over = e->taken_over || r->attached;

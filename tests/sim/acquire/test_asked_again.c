@@ -207,6 +207,33 @@ START_TEST(a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere)
 }
 END_TEST
 
+/* The request is granted through d1. A RENEW attaches it to d0, whose waiter of that
+ * request asks meanwhile, and the connection of the RENEW closes before the answer. */
+START_TEST(a_request_that_its_waiter_finds_is_not_ended_for_who_left_H44)
+{
+    struct engine_config config = scenario_config();
+    size_t x, holder, found;
+
+    config.grace_ms = 0;
+    s = scenario_with(2, &config);
+    holder = scenario_says(s, 1, "LOCK job");
+    found = scenario_says(s, 0, "LOCK job WAIT 60000 ID " R1);
+    (void)scenario_says(s, 1, "LOCK job WAIT 60000 ID " R1);
+    x = sim_connect(s, 0);
+    sim_say(s, holder, "UNLOCK job");
+    sim_run(s, 10);
+    s->profile.rtt_ms = 20;
+    sim_say(s, x, "RENEW job ID " R1);
+    redis_publish(&s->redis, scenario_job(s));
+    sim_run(s, 45);
+    sim_close(s, x);
+    sim_run(s, 200);
+    heard(s, found, "token");
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("asked again");
@@ -221,5 +248,6 @@ Suite *test_suite(void)
     tcase_add_test(
         tc, a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost_all);
     tcase_add_test(tc, a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere);
+    tcase_add_test(tc, a_request_that_its_waiter_finds_is_not_ended_for_who_left_H44);
     return suite;
 }
