@@ -214,6 +214,7 @@ START_TEST(a_request_that_its_waiter_finds_is_not_ended_for_who_left_H44)
     struct engine_config config = scenario_config();
     size_t x, holder, found;
 
+    scenario_end(s);
     config.grace_ms = 0;
     s = scenario_with(2, &config);
     holder = scenario_says(s, 1, "LOCK job");
