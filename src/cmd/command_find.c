@@ -5,7 +5,6 @@
 
 #include <endian.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Appends in lower case to a key of NULs. False: longer than any name. */

@@ -7,7 +7,7 @@
 
 enum { PIPELINE_ROOM = 4 }; /* steps of a new pipeline */
 
-/* What later commands about the name are compared with: see struct step. */
+/* The hash that later commands about the name are compared with: see struct step. */
 static uint64_t hash_changed_name(const struct command *command,
                                   const struct span *argv, size_t argc)
 {
@@ -46,7 +46,7 @@ static bool all_is_short(const struct pipeline *p, size_t at, const struct candi
         return true;
     }
     *ret_gathered = 0;
-    /* A LOCK has none, as it seldom gets here. */
+    /* No hash was made for a LOCK, as a LOCK seldom gets here. */
     hash = r->hash != 0 ? r->hash : hash_bytes(r->argv[1].ptr, r->argv[1].len);
     for (size_t i = p->first; i < at; i++) {
         const struct step *s = &p->steps[i];

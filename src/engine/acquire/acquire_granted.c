@@ -111,8 +111,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
     hold_confirm(eng, h, asked);
     e = hold_add_entry(eng, h, spec);
     if (!list_empty(&lock->activity->releases)) {
-        /* A connection that had come to it by RENEW may have left since this was asked.
-         */
+        /* A connection that came to the hold by RENEW may have left meanwhile. */
         (void)pending_release_withdraw(eng, lock, hold_field(h), spec_entry(spec));
     }
     e->since = r->attached ? asked.at : e->since;

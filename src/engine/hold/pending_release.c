@@ -172,32 +172,6 @@ bool pending_release_undoes(const struct pending_release *d,
            span_eq(d->target.entry, spec_entry(spec));
 }
 
-/* Whether the release ends what a claim with this spec gets. A field ends as a whole,
- * and its entry may not be known here. */
-static bool ends_claim(const struct pending_release *d, const struct acquire_spec *spec)
-{
-    return span_eq(d->target.field, spec_field(spec)) &&
-           (d->target.kind == TARGET_FIELD ||
-            span_eq(d->target.entry, spec_entry(spec)));
-}
-
-bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
-                     const struct acquire_spec *spec)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &lock->activity->releases)
-    {
-        const struct pending_release *other =
-            container_of(it, struct pending_release, in_lock);
-
-        if (other != d && release_is_if_keeper(other) && ends_claim(other, spec)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
                                  const struct acquire_spec *spec)
 {
@@ -223,6 +197,26 @@ static bool release_covers(const struct pending_release *d, struct span field,
     return d->target.kind == (named ? TARGET_ENTRY : TARGET_FIELD) &&
            span_eq(d->target.field, field) &&
            (!named || span_eq(d->target.entry, entry));
+}
+
+bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
+                     const struct acquire_spec *spec)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->releases)
+    {
+        const struct pending_release *other =
+            container_of(it, struct pending_release, in_lock);
+
+        if (other != d &&
+            (pending_release_undoes(other, spec) ||
+             (release_is_if_keeper(other) &&
+              release_covers(other, spec_field(spec), spec_entry(spec))))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span field,
