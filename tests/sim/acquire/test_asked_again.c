@@ -36,9 +36,7 @@ START_TEST(a_retained_place_takes_nothing_from_where_its_client_is)
     heard(s, b, "token");
     sim_run(s, 60000);
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
-    sim_say(s, b, "UNLOCK job");
-    sim_run(s, 10);
-    heard(s, b, "0");
+    answered(s, b, "0", "UNLOCK job");
     scenario_end(s);
 }
 END_TEST
@@ -63,9 +61,7 @@ START_TEST(a_dead_connection_takes_nothing_from_where_its_client_is_H33)
     sim_close(s, a);
     sim_run(s, 60000);
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
-    sim_say(s, b, "UNLOCK job");
-    sim_run(s, 10);
-    heard(s, b, "0");
+    answered(s, b, "0", "UNLOCK job");
     scenario_end(s);
 }
 END_TEST
@@ -89,9 +85,7 @@ START_TEST(what_a_dead_connection_is_granted_goes_to_where_its_client_is)
     sim_close(s, b);
     sim_run(s, 60000);
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
-    sim_say(s, a, "UNLOCK job");
-    sim_run(s, 10);
-    heard(s, a, "0");
+    answered(s, a, "0", "UNLOCK job");
     scenario_end(s);
 }
 END_TEST
@@ -103,9 +97,7 @@ static void keep_a_place_of_what_d0_grants(const char *lock, const char *renew)
     size_t x = scenario_says(s, 1, "LOCK job ID x");
 
     (void)scenario_says(s, 1, "LOCK job WAIT 60000");
-    sim_say(s, b, "%s WAIT 0 KEEP 30000", lock);
-    sim_run(s, 10);
-    heard(s, b, "nil");
+    answered(s, b, "nil", "%s WAIT 0 KEEP 30000", lock);
     sim_say(s, a, "%s", lock);
     sim_run(s, 10);
     sim_close(s, x);
@@ -137,9 +129,7 @@ START_TEST(a_kept_place_ends_with_the_unlock_of_its_request)
                                            "UNLOCK job ID " R1 };
 
     keep_a_place_of_what_d0_grants(LOCKS[_i / 2], _i % 2 == 0 ? NULL : RENEWS[_i / 2]);
-    sim_say(s, b, "%s", UNLOCKS[_i / 2]);
-    sim_run(s, 10);
-    heard(s, b, "0");
+    answered(s, b, "0", "%s", UNLOCKS[_i / 2]);
     ck_assert_uint_eq(places_kept_at_d1(), 0);
     fault_flush(s);
     sim_run(s, 15000); /* whoever is granted the name after that loses it */
@@ -158,18 +148,14 @@ START_TEST(a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost
     size_t c;
 
     keep_a_place_of_what_d0_grants("LOCK job OWNER o ID " R1, NULL);
-    sim_say(s, a, "UNLOCK job OWNER o ID " R1);
-    sim_run(s, 10);
-    heard(s, a, "0");
+    answered(s, a, "0", "UNLOCK job OWNER o ID " R1);
     ck_assert_uint_eq(places_kept_at_d1(), 1);
     fault_flush(s);
     sim_run(s, 15000);
     ck_assert_str_eq(scenario_holder(s), "o");
     c = scenario_says(s, 0, "LOCK job OWNER o ID " R2);
     heard(s, c, "token");
-    sim_say(s, c, "UNLOCK job OWNER o ID " R2);
-    sim_run(s, 10);
-    heard(s, c, "1"); /* an entry that no client has */
+    answered(s, c, "1", "UNLOCK job OWNER o ID " R2); /* an entry that no client has */
     sim_run(s, 35000);
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
@@ -197,12 +183,8 @@ START_TEST(a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere)
     sim_run(s, 600);
     heard(s, b, "token");
     sim_run(s, 20000); /* d1 renews */
-    sim_say(s, b, "UNLOCK job ID " R1);
-    sim_run(s, 10);
-    heard(s, b, "-NOTHELD");
-    sim_say(s, x, "UNLOCK job");
-    sim_run(s, 10);
-    heard(s, x, "0");
+    answered(s, b, "-NOTHELD", "UNLOCK job ID " R1);
+    answered(s, x, "0", "UNLOCK job");
     scenario_end(s);
 }
 END_TEST

@@ -34,9 +34,7 @@ START_TEST(a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock)
     sim_say(s, c, "LOCK job %s KEEP 0 %s ID 11111111-aaaa-bbbb", mode, owner);
     sim_close(s, c);
     c = sim_connect(s, 0);
-    sim_say(s, c, "RENEW job %s ID 11111111-aaaa-bbbb", owner);
-    sim_run(s, 10);
-    heard(s, c, "29998");
+    answered(s, c, "29998", "RENEW job %s ID 11111111-aaaa-bbbb", owner);
     sim_run(s, 60000);
     ck_assert_str_ne(scenario_holder(s), "");
     scenario_end(s);
@@ -50,9 +48,7 @@ START_TEST(a_client_that_comes_back_by_RENEW_before_the_release_ran_keeps_the_lo
     size_t c = sim_connect(s, 0);
     uint64_t token;
 
-    sim_say(s, c, "LOCK job GRACE 0 ID 11111111-aaaa-bbbb");
-    sim_run(s, 10);
-    heard(s, c, "token");
+    answered(s, c, "token", "LOCK job GRACE 0 ID 11111111-aaaa-bbbb");
     token = sim_token(s, c);
     sim_close(s, c);
     link_lose_scripts(s, &s->daemons[0]);

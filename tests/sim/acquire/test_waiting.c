@@ -248,15 +248,11 @@ START_TEST(a_poll_that_comes_back_within_keep_is_granted_what_was_kept_H26)
 
     sim_say(s, holder, "LOCK job");
     sim_run(s, 10);
-    sim_say(s, a, "LOCK job WAIT 0 KEEP 1000 ID " R1);
-    sim_run(s, 10);
-    heard(s, a, "nil");
+    answered(s, a, "nil", "LOCK job WAIT 0 KEEP 1000 ID " R1);
     ck_assert(scenario_unlocks(s, &holder, 1));
     sim_run(s, 500);
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
-    sim_say(s, a, "LOCK job WAIT 0 KEEP 1000 ID " R1);
-    sim_run(s, 10);
-    heard(s, a, "token");
+    answered(s, a, "token", "LOCK job WAIT 0 KEEP 1000 ID " R1);
     ck_assert_int_gt(scenario_ttl(s), 29000);
     scenario_end(s);
 }
@@ -366,9 +362,7 @@ START_TEST(who_comes_back_for_a_kept_grant_is_answered_in_time)
 
     sim_say(s, holder, "LOCK job");
     sim_run(s, 10);
-    sim_say(s, polls, "LOCK job WAIT 0 KEEP 20000 ID " R1);
-    sim_run(s, 10);
-    heard(s, polls, "nil");
+    answered(s, polls, "nil", "LOCK job WAIT 0 KEEP 20000 ID " R1);
     s->profile.rtt_ms = 500;
     sim_say(s, holder, "UNLOCK job");
     sim_run(s, 100);

@@ -33,9 +33,7 @@ static size_t holds(struct sim *s, size_t daemon, const char *words)
 {
     size_t c = sim_connect(s, daemon);
 
-    sim_say(s, c, "%s", words);
-    sim_run(s, 10);
-    heard(s, c, "token");
+    answered(s, c, "token", "%s", words);
     return c;
 }
 

@@ -322,9 +322,7 @@ START_TEST(a_cancelled_wait_leaves_the_queue_at_once)
     size_t by = sim_connect(s, 0);
 
     ck_assert_uint_eq(scenario_job(s)->queue_count, 2);
-    sim_say(s, by, "CANCEL job ID " R1);
-    sim_run(s, 10);
-    heard(s, by, "1");
+    answered(s, by, "1", "CANCEL job ID " R1);
     heard(s, a, "nil");
     ck_assert_uint_eq(scenario_job(s)->queue_count, 1);
     sim_say(s, by, "CANCEL job OWNER o");

@@ -17,9 +17,7 @@ START_TEST(a_late_copy_of_an_acquire_takes_nothing_H2)
     sim_say(s, c, "LOCK job WAIT 60000 LEASE 86400000");
     sim_run(s, 20000);
     heard(s, c, "token");
-    sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
-    sim_run(s, 10);
-    heard(s, c, "0");
+    answered(s, c, "0", "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
     sim_run(s, 20000);
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
@@ -56,14 +54,10 @@ START_TEST(an_owner_with_entries_at_two_daemons_holds_until_both_are_left_H3)
     sim_run(s, 10);
     ck_assert_uint_eq(sim_token(s, b), token);
     ck_assert_int_eq(scenario_job(s)->fields[0].count, 2);
-    sim_say(s, a, "UNLOCK job OWNER o");
-    sim_run(s, 10);
-    heard(s, a, "1");
+    answered(s, a, "1", "UNLOCK job OWNER o");
     sim_run(s, 40000);
     ck_assert_str_eq(scenario_holder(s), "o");
-    sim_say(s, b, "UNLOCK job OWNER o");
-    sim_run(s, 10);
-    heard(s, b, "0");
+    answered(s, b, "0", "UNLOCK job OWNER o");
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
@@ -77,9 +71,8 @@ START_TEST(a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4)
 
     sim_say(s, a, "LOCK job GRACE 0");
     sim_run(s, 10);
-    sim_say(s, b, "RENEW job TOKEN %" PRIu64, sim_token(s, a));
-    sim_run(s, 10);
-    heard(s, b, "29998"); /* less the way to Redis and back */
+    answered(s, b, "29998", "RENEW job TOKEN %" PRIu64,
+             sim_token(s, a)); /* less the way to Redis and back */
     sim_close(s, a);
     sim_run(s, 60000);
     ck_assert_str_ne(scenario_holder(s), "");
@@ -118,9 +111,7 @@ START_TEST(the_undo_of_a_grant_that_came_too_late_spares_who_has_it_elsewhere_H4
     sim_say(s, a, "LOCK job KEEP 0 ID " R1);
     sim_run(s, 1); /* it has run at Redis */
     sim_close(s, a);
-    sim_say(s, b, "LOCK job ID " R1);
-    sim_run(s, 10);
-    heard(s, b, "token");
+    answered(s, b, "token", "LOCK job ID " R1);
     sim_run(s, 60000);
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
     scenario_end(s);
@@ -136,12 +127,8 @@ START_TEST(an_unlock_by_id_sent_twice_takes_one_entry_H5)
     sim_run(s, 10);
     sim_say(s, c, "LOCK job OWNER o ID " R2);
     sim_run(s, 10);
-    sim_say(s, c, "UNLOCK job ID " R1);
-    sim_run(s, 10);
-    heard(s, c, "1");
-    sim_say(s, c, "UNLOCK job ID " R1);
-    sim_run(s, 10);
-    heard(s, c, "1");
+    answered(s, c, "1", "UNLOCK job ID " R1);
+    answered(s, c, "1", "UNLOCK job ID " R1);
     ck_assert_int_eq(scenario_job(s)->fields[0].count, 1);
     scenario_end(s);
 }
@@ -179,12 +166,8 @@ START_TEST(an_owner_and_an_id_of_the_same_text_are_two_H6)
     size_t a = sim_connect(s, 0);
     size_t b = sim_connect(s, 1);
 
-    sim_say(s, a, "LOCK job OWNER " R1);
-    sim_run(s, 10);
-    heard(s, a, "token");
-    sim_say(s, b, "LOCK job WAIT 0 KEEP 0 ID " R1);
-    sim_run(s, 10);
-    heard(s, b, "nil");
+    answered(s, a, "token", "LOCK job OWNER " R1);
+    answered(s, b, "nil", "LOCK job WAIT 0 KEEP 0 ID " R1);
     scenario_end(s);
 }
 END_TEST
@@ -197,12 +180,8 @@ START_TEST(a_lock_sent_again_after_its_unlock_takes_nothing_H6)
 
     sim_say(s, a, "LOCK job ID " R1);
     sim_run(s, 10);
-    sim_say(s, a, "UNLOCK job ID " R1);
-    sim_run(s, 10);
-    heard(s, a, "0");
-    sim_say(s, late, "LOCK job ID " R1);
-    sim_run(s, 10);
-    heard(s, late, "-NOTHELD");
+    answered(s, a, "0", "UNLOCK job ID " R1);
+    answered(s, late, "-NOTHELD", "LOCK job ID " R1);
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
@@ -241,9 +220,7 @@ START_TEST(a_daemon_that_stood_still_for_longer_than_a_lease_vouches_for_nothing
     fault_stall(s, 0, 40000);
     sim_run(s, 40000);
     ck_assert_uint_eq(s->check.lost, 1);
-    sim_say(s, b, "LOCK job WAIT 0 ID " R1);
-    sim_run(s, 10);
-    heard(s, b, "-NOTHELD");
+    answered(s, b, "-NOTHELD", "LOCK job WAIT 0 ID " R1);
     scenario_end(s);
 }
 END_TEST
@@ -313,12 +290,8 @@ START_TEST(a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15)
 
     sim_say(s, c, "LOCK job LEASE 200");
     sim_run(s, 1000);
-    sim_say(s, c, "LOCK job");
-    sim_run(s, 10);
-    heard(s, c, "token");
-    sim_say(s, c, "UNLOCK job");
-    sim_run(s, 10);
-    heard(s, c, "-ERR");
+    answered(s, c, "token", "LOCK job");
+    answered(s, c, "-ERR", "UNLOCK job");
     ck_assert_str_ne(scenario_holder(s), "");
     scenario_end(s);
 }
@@ -338,9 +311,7 @@ START_TEST(tokens_grow_when_data_and_time_are_lost_H17)
     fault_flush(s);
     fault_clock(s, -3600000);
     sim_run(s, 300);
-    sim_say(s, c, "LOCK job");
-    sim_run(s, 10);
-    heard(s, c, "token");
+    answered(s, c, "token", "LOCK job");
     ck_assert_uint_gt(sim_token(s, c), token);
     scenario_end(s);
 }
@@ -360,9 +331,7 @@ START_TEST(tokens_grow_through_another_daemon_when_the_clock_is_set_back_H17)
     sim_run(s, 10);
     fault_clock(s, -3600000);
     sim_run(s, 300);
-    sim_say(s, b, "LOCK job");
-    sim_run(s, 10);
-    heard(s, b, "token");
+    answered(s, b, "token", "LOCK job");
     ck_assert_uint_gt(sim_token(s, b), token);
     scenario_end(s);
 }

@@ -173,9 +173,7 @@ START_TEST(a_daemon_that_stops_returns_its_idle_loans)
     gives_back(a);
     stops(&s->daemons[0]);
     sim_kill_daemon(s, 0);
-    sim_say(s, other, "LOCK job");
-    sim_run(s, SCENARIO_RTT_MS);
-    heard(s, other, "token");
+    answered(s, other, "token", "LOCK job");
     scenario_end(s);
 }
 END_TEST
@@ -234,9 +232,7 @@ START_TEST(a_reader_after_a_local_unlock_gets_the_lock)
 {
     borrow();
     gives_back(a);
-    sim_say(s, b, "LOCK job READ");
-    sim_run(s, 10);
-    heard(s, b, "token");
+    answered(s, b, "token", "LOCK job READ");
     scenario_end(s);
 }
 END_TEST

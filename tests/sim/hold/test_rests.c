@@ -24,24 +24,13 @@ static void setup(void)
 static void take(const char *more)
 {
     since = s->now;
-    sim_say(s, a, "LOCK job WAIT 0 ATLEAST %d%s", ATLEAST_MS, more);
-    sim_run(s, SCENARIO_RTT_MS);
-    heard(s, a, "token");
+    answered(s, a, "token", "LOCK job WAIT 0 ATLEAST %d%s", ATLEAST_MS, more);
     token = sim_token(s, a);
-}
-
-static void say(size_t c, const char *what, const char *answer)
-{
-    sim_say(s, c, "%s", what);
-    sim_run(s, SCENARIO_RTT_MS);
-    heard(s, c, answer);
 }
 
 static void say_token(size_t c, const char *verb, const char *answer)
 {
-    sim_say(s, c, "%s job TOKEN %" PRIu64, verb, token);
-    sim_run(s, SCENARIO_RTT_MS);
-    heard(s, c, answer);
+    answered(s, c, answer, "%s job TOKEN %" PRIu64, verb, token);
 }
 
 static bool rests(void)
@@ -77,12 +66,12 @@ START_TEST(the_name_rests_after_an_unlock_until_its_time)
     say_token(a, "UNLOCK", "0");
     ck_assert(rests());
     ck_assert_uint_eq(resting(0), 1);
-    say(a, "LOCK job WAIT 0", "nil");
-    say(b, "LOCK job WAIT 0", "nil");
+    answered(s, a, "nil", "LOCK job WAIT 0");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     run_until_before(200);
-    say(a, "LOCK job WAIT 0", "nil");
+    answered(s, a, "nil", "LOCK job WAIT 0");
     sim_run(s, 200);
-    say(b, "LOCK job WAIT 0", "token");
+    answered(s, b, "token", "LOCK job WAIT 0");
     ck_assert_uint_eq(resting(0), 0);
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
@@ -140,7 +129,7 @@ START_TEST(a_close_without_grace_leaves_it_when_the_lease_is_over)
     sim_run(s, 45000);
     ck_assert(rests());
     ck_assert_uint_eq(resting(0), 1);
-    say(b, "LOCK job WAIT 0", "nil");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -151,7 +140,7 @@ START_TEST(a_fixed_lease_that_is_over_leaves_it)
     sim_run(s, 2000);
     ck_assert(rests());
     say_token(a, "RENEW", "-NOTHELD");
-    say(b, "LOCK job WAIT 0", "nil");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -165,7 +154,7 @@ START_TEST(a_short_lease_does_not_cut_it)
     ck_assert_int_le(s->clients.conns[a].answer.value, 1000);
     sim_kill_daemon(s, 0);
     sim_run(s, 2000);
-    say(b, "LOCK job WAIT 0", "nil");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -175,9 +164,9 @@ START_TEST(a_daemon_that_dies_leaves_the_hold_until_then)
     take("");
     sim_kill_daemon(s, 0);
     run_until_before(200);
-    say(b, "LOCK job WAIT 0", "nil");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     sim_run(s, 200);
-    say(b, "LOCK job WAIT 0", "token");
+    answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -188,7 +177,7 @@ START_TEST(a_grant_that_nobody_read_leaves_none)
     sim_say(s, a, "LOCK job WAIT 0 ATLEAST 60000");
     sim_run(s, 2 * SCENARIO_RTT_MS);
     s->profile.undelivered = 0;
-    say(b, "LOCK job WAIT 0", "token");
+    answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -211,9 +200,9 @@ START_TEST(a_kept_grant_that_nobody_came_for_leaves_none)
     sim_say(s, a, "LOCK job WAIT 0 ATLEAST 60000 ID 0123456789abcdef KEEP 1000");
     sim_run(s, 500);
     s->profile.undelivered = 0;
-    say(b, "LOCK job WAIT 0", "nil");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     sim_run(s, 1000);
-    say(b, "LOCK job WAIT 0", "token");
+    answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -221,7 +210,8 @@ END_TEST
 START_TEST(a_refused_lock_keeps_no_place)
 {
     take("");
-    say(b, "LOCK job WAIT 0 ATLEAST 60000 ID 0123456789abcdef KEEP 10000", "nil");
+    answered(s, b, "nil",
+             "LOCK job WAIT 0 ATLEAST 60000 ID 0123456789abcdef KEEP 10000");
     ck_assert_uint_eq(s->daemons[1].engine == NULL, 0);
     say_token(a, "FORCEUNLOCK", "1");
     sim_run(s, 100);
@@ -235,19 +225,17 @@ START_TEST(the_same_id_again_does_not_make_it_longer)
     const char *lock = "LOCK job WAIT 0 ATLEAST 60000 ID 0123456789abcdef";
 
     since = s->now;
-    say(a, lock, "token");
+    answered(s, a, "token", "%s", lock);
     sim_run(s, 20000);
-    say(a, lock, "token");
-    say(b, lock, "token");
-    sim_say(s, b, "UNLOCK job ID 0123456789abcdef");
-    sim_run(s, SCENARIO_RTT_MS);
-    heard(s, b, "0");
+    answered(s, a, "token", "%s", lock);
+    answered(s, b, "token", "%s", lock);
+    answered(s, b, "0", "UNLOCK job ID 0123456789abcdef");
     ck_assert(rests());
     ck_assert_int_le(scenario_ttl(s), 40000);
-    say(b, lock, "-NOTHELD");
+    answered(s, b, "-NOTHELD", "%s", lock);
     run_until_before(0);
     sim_run(s, SCENARIO_RTT_MS);
-    say(b, "LOCK job WAIT 0", "token");
+    answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -255,7 +243,7 @@ END_TEST
 START_TEST(force_ends_the_hold_without_a_rest)
 {
     take("");
-    say(b, "FORCEUNLOCK job ANY", "1");
+    answered(s, b, "1", "FORCEUNLOCK job ANY");
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
@@ -267,7 +255,7 @@ START_TEST(force_ends_a_rest_through_any_daemon)
     say_token(a, "UNLOCK", "0");
     say_token(b, "FORCEUNLOCK", "1");
     ck_assert_str_eq(scenario_holder(s), "");
-    say(b, "LOCK job WAIT 0", "token");
+    answered(s, b, "token", "LOCK job WAIT 0");
     sim_run(s, 30000);
     ck_assert_uint_eq(resting(0), 0);
     ck_assert_uint_eq(s->check.lost, 0);
@@ -285,7 +273,7 @@ START_TEST(force_ends_a_hold_without_a_rest_also_as_its_lease_ends)
     sim_run(s, 2000);
     heard(s, _i == 0 ? a : b, "1");
     ck_assert(!rests());
-    say(b, "LOCK job WAIT 0", "token");
+    answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -313,7 +301,7 @@ START_TEST(a_rest_is_put_back_where_redis_lost_it)
     scenario_lose(s);
     sim_run(s, 2000);
     ck_assert(rests());
-    say(a, "LOCK job WAIT 0", "nil");
+    answered(s, a, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -397,7 +385,7 @@ START_TEST(an_unlock_of_an_uncertain_hold_that_redis_loses_leaves_the_rest)
     scenario_lose(s);
     sim_run(s, 2000);
     ck_assert(rests());
-    say(b, "LOCK job WAIT 0", "nil");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST
@@ -411,7 +399,7 @@ START_TEST(a_daemon_without_redis_keeps_the_rest_of_what_it_gives_up)
     check_lost(s, false);
     sim_run(s, 42000);
     ck_assert(rests());
-    say(a, "LOCK job WAIT 0", "nil");
+    answered(s, a, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
 END_TEST

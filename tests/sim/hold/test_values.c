@@ -37,12 +37,8 @@ END_TEST
 START_TEST(only_its_value_ends_it)
 {
     take(a, "v");
-    sim_say(s, a, "UNLOCK job VALUE w");
-    sim_run(s, 10);
-    heard(s, a, "-NOTHELD");
-    sim_say(s, a, "UNLOCK job VALUE v");
-    sim_run(s, 10);
-    heard(s, a, "0");
+    answered(s, a, "-NOTHELD", "UNLOCK job VALUE w");
+    answered(s, a, "0", "UNLOCK job VALUE v");
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
@@ -51,9 +47,7 @@ END_TEST
 START_TEST(it_excludes_lock_and_lock_excludes_it)
 {
     take(a, "v");
-    sim_say(s, b, "LOCK job WAIT 0");
-    sim_run(s, 10);
-    heard(s, b, "nil");
+    answered(s, b, "nil", "LOCK job WAIT 0");
     sim_say(s, a, "UNLOCK job VALUE v");
     sim_say(s, b, "LOCK job WAIT 5000");
     sim_run(s, 20);
@@ -67,9 +61,7 @@ END_TEST
 START_TEST(another_daemon_ends_it_by_its_value)
 {
     take(a, "v");
-    sim_say(s, b, "UNLOCK job VALUE v");
-    sim_run(s, 10);
-    heard(s, b, "0");
+    answered(s, b, "0", "UNLOCK job VALUE v");
     take(other, "v");
     heard(s, other, "token");
     ck_assert_uint_eq(s->check.lost, 0);
@@ -96,17 +88,11 @@ START_TEST(its_token_is_of_no_use_at_another_daemon_that_was_not_told_its_value)
 
     take(a, "v");
     token = sim_token(s, a);
-    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, token);
-    sim_run(s, 10);
-    heard(s, b, "-NOTHELD");
-    sim_say(s, b, "RENEW job TOKEN %" PRIu64 " LEASE 9000", token);
-    sim_run(s, 10);
-    heard(s, b, "-NOTHELD");
+    answered(s, b, "-NOTHELD", "UNLOCK job TOKEN %" PRIu64, token);
+    answered(s, b, "-NOTHELD", "RENEW job TOKEN %" PRIu64 " LEASE 9000", token);
     sim_say(s, b, "RENEW job VALUE v LEASE 9000");
     sim_run(s, 10);
-    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, token);
-    sim_run(s, 10);
-    heard(s, b, "0");
+    answered(s, b, "0", "UNLOCK job TOKEN %" PRIu64, token);
     take(a, "v");
     sim_say(s, b, "FORCEUNLOCK job TOKEN %" PRIu64, sim_token(s, a));
     sim_run(s, 10);
@@ -201,9 +187,7 @@ END_TEST
 
 static void take_endless(size_t c)
 {
-    sim_say(s, c, "LOCK job WAIT 0 ENDLESS VALUE v");
-    sim_run(s, 10);
-    heard(s, c, "token");
+    answered(s, c, "token", "LOCK job WAIT 0 ENDLESS VALUE v");
 }
 
 START_TEST(without_an_end_it_outlives_its_client_until_it_is_released)
@@ -213,9 +197,7 @@ START_TEST(without_an_end_it_outlives_its_client_until_it_is_released)
     sim_close(s, a);
     sim_run(s, 500000);
     ck_assert_int_gt(scenario_ttl(s), 80000);
-    sim_say(s, b, "UNLOCK job VALUE v");
-    sim_run(s, 10);
-    heard(s, b, "0");
+    answered(s, b, "0", "UNLOCK job VALUE v");
     ck_assert_str_eq(scenario_holder(s), "");
     sim_run(s, 50000);
     ck_assert_str_eq(scenario_holder(s), "");

@@ -145,15 +145,11 @@ START_TEST(waiting_readers_are_woken_when_a_writer_goes_on_as_a_reader_W3)
     size_t w = holds(s, 0, "LOCK job WRITE OWNER o");
     size_t r0, r1, again;
 
-    sim_say(s, w, "LOCK job READ OWNER o");
-    sim_run(s, 10);
-    heard(s, w, "token");
+    answered(s, w, "token", "LOCK job READ OWNER o");
     r0 = scenario_says(s, 0, "LOCK job READ");
     r1 = scenario_says(s, 1, "LOCK job READ");
     heard(s, r0, "...");
-    sim_say(s, w, "UNLOCK job WRITE OWNER o");
-    sim_run(s, 10);
-    heard(s, w, "0");
+    answered(s, w, "0", "UNLOCK job WRITE OWNER o");
     heard(s, r0, "token");
     heard(s, r1, "token");
     again = scenario_says(s, 0, "LOCK job WRITE WAIT 0");
@@ -303,9 +299,7 @@ START_TEST(who_reads_is_refused_to_write_at_once)
     size_t c = holds(s, 0, "LOCK job READ OWNER o");
     size_t d;
 
-    sim_say(s, c, "LOCK job WRITE OWNER o");
-    sim_run(s, 10);
-    heard(s, c, "-DEADLOCK");
+    answered(s, c, "-DEADLOCK", "LOCK job WRITE OWNER o");
     d = scenario_says(s, 1, "LOCK job WRITE OWNER o");
     heard(s, d, "-DEADLOCK");
     scenario_end(s);
@@ -353,9 +347,7 @@ START_TEST(a_reader_with_an_id_is_found_again_not_doubled_H7)
     unlocks(s, b);
     w = scenario_says(s, 0, "LOCK job WRITE");
     heard(s, w, "...");
-    sim_say(s, c, "UNLOCK job ID " R1);
-    sim_run(s, 10);
-    heard(s, c, "0");
+    answered(s, c, "0", "UNLOCK job ID " R1);
     heard(s, w, "token");
     scenario_end(s);
 }

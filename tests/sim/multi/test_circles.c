@@ -18,9 +18,7 @@ START_TEST(the_wait_that_closes_a_circle_is_refused)
     sim_say(s, three, "LOCK a OWNER three WAIT 5000"); /* ends by itself */
     sim_run(s, 5010);
     heard(s, three, "nil");
-    sim_say(s, three, "LOCK a OWNER three");
-    sim_run(s, 10);
-    heard(s, three, "-DEADLOCK");
+    answered(s, three, "-DEADLOCK", "LOCK a OWNER three");
     sim_say(s, three, "UNLOCK c OWNER three");
     sim_run(s, 10);
     heard(s, two, "token");
@@ -34,17 +32,13 @@ START_TEST(readers_wait_in_circles_too)
     size_t one = holds(s, 0, "LOCK a READ OWNER one");
     size_t two = holds(s, 0, "LOCK b READ OWNER two");
 
-    sim_say(s, one, "LOCK b WRITE OWNER one");
-    sim_run(s, 10);
-    heard(s, one, "...");
+    answered(s, one, "...", "LOCK b WRITE OWNER one");
     sim_say(s, two, "LOCK a READ OWNER two"); /* beside the other reader */
     sim_run(s, 10);
     heard(s, two, "token");
     sim_say(s, two, "UNLOCK a READ OWNER two");
     sim_run(s, 10);
-    sim_say(s, two, "LOCK a WRITE OWNER two");
-    sim_run(s, 10);
-    heard(s, two, "-DEADLOCK");
+    answered(s, two, "-DEADLOCK", "LOCK a WRITE OWNER two");
     scenario_end(s);
 }
 END_TEST

@@ -230,9 +230,7 @@ START_TEST(what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock)
     sim_run(s, 20);
     heard(s, c, "-NOTHELD"); /* b is over */
     ck_assert(!is_free(s, "a"));
-    sim_say(s, c, "UNLOCK a ID " R1);
-    sim_run(s, 10);
-    heard(s, c, "0");
+    answered(s, c, "0", "UNLOCK a ID " R1);
     scenario_end(s);
 }
 END_TEST
@@ -248,13 +246,9 @@ START_TEST(a_failed_mlock_leaves_its_connection_with_nothing)
     sim_say(s, sim_connect(s, 0), "UNLOCK b ID " R1);
     sim_run(s, 300);
     heard(s, c, "-NOTHELD"); /* b is over */
-    sim_say(s, c, "UNLOCK a");
-    sim_run(s, 10);
-    heard(s, c, "-ERR");
+    answered(s, c, "-ERR", "UNLOCK a");
     ck_assert(!is_free(s, "a"));
-    sim_say(s, a, "UNLOCK a");
-    sim_run(s, 10);
-    heard(s, a, "0");
+    answered(s, a, "0", "UNLOCK a");
     scenario_end(s);
 }
 END_TEST
@@ -270,9 +264,7 @@ START_TEST(what_a_failed_mlocks_connection_renewed_itself_is_its_own)
     sim_run(s, 300);
     heard(s, c, "-NOTHELD");
     sim_close(s, a);
-    sim_say(s, c, "UNLOCK a");
-    sim_run(s, 10);
-    heard(s, c, "0");
+    answered(s, c, "0", "UNLOCK a");
     scenario_end(s);
 }
 END_TEST

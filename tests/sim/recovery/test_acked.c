@@ -23,9 +23,7 @@ static struct sim *isolate_holder(bool unheeded, size_t *retold, size_t *retnew)
     s->profile.unheeded = unheeded;
     *retold = sim_connect(s, 0);
     *retnew = sim_connect(s, 1);
-    sim_say(s, *retold, "LOCK job");
-    sim_run(s, 10);
-    heard(s, *retold, "token");
+    answered(s, *retold, "token", "LOCK job");
     fault_isolate(s, 0);
     sim_say(s, *retnew, "LOCK job WAIT 60000");
     sim_run(s, 40000);
@@ -41,9 +39,8 @@ START_TEST(an_isolated_master_cannot_keep_a_holder_believing_H11)
     heard(s, new, "token");
     ck_assert_uint_eq(s->check.uncertain, 1);
     ck_assert_uint_eq(s->check.lost, 1);
-    sim_say(s, old, "UNLOCK job TOKEN %" PRIu64, sim_token(s, old));
-    sim_run(s, 10);
-    heard(s, old, "0"); /* the old master knows it still */
+    answered(s, old, "0", "UNLOCK job TOKEN %" PRIu64,
+             sim_token(s, old)); /* the old master knows it still */
     sim_close(s, old);
     s->daemons[0].isolated = false;
     scenario_end(s);
@@ -69,9 +66,7 @@ START_TEST(an_isolated_master_grants_nothing)
 
     fault_isolate(s, 0);
     sim_say(s, a, "LOCK job WAIT 5000");
-    sim_say(s, b, "LOCK job");
-    sim_run(s, 10);
-    heard(s, b, "token");
+    answered(s, b, "token", "LOCK job");
     sim_run(s, 10000);
     heard(s, a, "-NOREPLICAS");
     ck_assert_uint_eq(s->isolated->names[0].field_count, 0); /* and leaves nothing */
@@ -127,9 +122,7 @@ START_TEST(a_hold_outlives_an_absence_shorter_than_its_lease)
     sim_run(s, 60000);
     ck_assert_uint_eq(s->check.uncertain, 1);
     ck_assert_uint_eq(s->check.lost, 0);
-    sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
-    sim_run(s, 10);
-    heard(s, c, "0");
+    answered(s, c, "0", "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
     scenario_end(s);
 }
 END_TEST
@@ -207,9 +200,7 @@ START_TEST(a_hold_that_is_found_again_without_replicas_is_not_undone)
     struct sim *s = new_acked(2);
     size_t c = sim_connect(s, 0);
 
-    sim_say(s, c, "LOCK job ID client-of-latchd-1");
-    sim_run(s, 10);
-    heard(s, c, "token");
+    answered(s, c, "token", "LOCK job ID client-of-latchd-1");
     sim_close(s, c);
     sim_run(s, 10);
     s->replicas_gone_until = s->now + 3000;
@@ -219,9 +210,7 @@ START_TEST(a_hold_that_is_found_again_without_replicas_is_not_undone)
     heard(s, c, "-NOREPLICAS");
     ck_assert_str_ne(scenario_holder(s), "");
     sim_run(s, 2000);
-    sim_say(s, c, "LOCK job ID client-of-latchd-1 WAIT 0");
-    sim_run(s, 10);
-    heard(s, c, "token");
+    answered(s, c, "token", "LOCK job ID client-of-latchd-1 WAIT 0");
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }

@@ -50,12 +50,8 @@ START_TEST(released_again_elsewhere_it_is_free_for_a_third)
 
     dies_before_the_move("LOCK job", "UNLOCK job");
     token = sim_token(s, a);
-    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, token);
-    sim_run(s, 10);
-    heard(s, b, "0");
-    sim_say(s, third, "LOCK job WAIT 0");
-    sim_run(s, 10);
-    heard(s, third, "token");
+    answered(s, b, "0", "UNLOCK job TOKEN %" PRIu64, token);
+    answered(s, third, "token", "LOCK job WAIT 0");
     next_still_believes();
 }
 END_TEST
@@ -66,9 +62,7 @@ START_TEST(renewed_elsewhere_it_is_who_released_it_that_holds)
 
     dies_before_the_move("LOCK job", "UNLOCK job");
     token = sim_token(s, a);
-    sim_say(s, b, "RENEW job TOKEN %" PRIu64, token);
-    sim_run(s, 10);
-    heard(s, b, "29998"); /* ms */
+    answered(s, b, "29998", "RENEW job TOKEN %" PRIu64, token); /* ms */
     next_still_believes();
 }
 END_TEST
@@ -76,9 +70,7 @@ END_TEST
 START_TEST(entered_again_elsewhere_it_is_its_owner_that_holds)
 {
     dies_before_the_move("LOCK job OWNER o", "UNLOCK job OWNER o");
-    sim_say(s, b, "LOCK job OWNER o");
-    sim_run(s, 10);
-    heard(s, b, "token");
+    answered(s, b, "token", "LOCK job OWNER o");
     next_still_believes();
 }
 END_TEST
