@@ -157,12 +157,17 @@ static bool was_brought(const struct sim *s, const struct redis_name *n, uint64_
 
 /* Of an owner's hold, latchd puts back the data only while the entry that brought them
  * is held; and where a lost grant's token was given again, to another entry of the same
- * owner, both are one hold, with the data of either. */
+ * owner, both are one hold, with the data of either. Where the token of one leader may
+ * have been given to the next, the answer about the first may come when the second
+ * leads. */
 static bool may_have_other_data(const struct sim *s, const struct redis_name *n,
                                 uint64_t token, struct span owner, struct span data)
 {
-    return !tokens_only_grow(s) && span_starts(owner, SPAN("owner-")) &&
-           (data.len == 0 || was_brought(s, n, token, data));
+    bool brought = was_brought(s, n, token, data);
+
+    return (brought && check_tokens_may_repeat(s)) ||
+           (!tokens_only_grow(s) && span_starts(owner, SPAN("owner-")) &&
+            (data.len == 0 || brought));
 }
 
 static void check_data(struct sim *s, const struct redis_name *n, uint64_t token,

@@ -123,3 +123,30 @@ START_TEST(a_leader_that_redis_has_lost_leads_on)
     scenario_end(s);
 }
 END_TEST
+
+/* Redis's clock was set back, and its fence key is lost: a daemon that does not know
+ * the newest token gives it once more. */
+START_TEST(an_answer_tells_of_the_leader_before_where_a_token_is_given_twice)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0), b = sim_connect(s, 1), follower = sim_connect(s, 0);
+
+    answered(s, b, "token", "LOCK job");
+    answered(s, b, "0", "UNLOCK job");
+    fault_clock(s, -60000);
+    sim_run(s, LOOK_MS);
+    answered(s, a, "token", "LOCK job DATA first");
+    sim_say(s, follower, "LEADER job");
+    sim_run(s, 1); /* Redis is asked */
+    fault_stall(s, 0, LOOK_MS);
+    sim_run(s, 1);
+    fault_flush(s);
+    answered(s, b, "token", "LOCK job DATA second");
+    ck_assert_uint_eq(sim_token(s, a), sim_token(s, b));
+    heard(s, follower, "...");
+    sim_run(s, LOOK_MS);
+    is_told(s, follower, sim_token(s, a));
+    ck_assert_str_eq(s->clients.conns[follower].answer.text.s, "first");
+    scenario_end(s);
+}
+END_TEST
