@@ -191,7 +191,6 @@ START_TEST(scripts_of_lock_libraries_do_what_the_operation_does)
     ck_assert(tried);
     lock_script_free(script);
 }
-END_TEST
 
 /* Tries a script that was put together at random; whether it is an operation. */
 static bool try_random(uint64_t seed)
@@ -231,7 +230,6 @@ START_TEST(whatever_is_accepted_does_what_the_operation_does)
     (void)printf("# %d of %d scripts are lock operations\n", tried, RANDOM_SCRIPTS);
     ck_assert_int_ge(tried, RANDOM_TRIED_MIN);
 }
-END_TEST
 
 Suite *test_suite(void)
 {

@@ -18,6 +18,8 @@ static void setup(void)
     b = sim_connect(s, 1);
 }
 
+TEST_GROUP(.setup = setup);
+
 /* The place that it left is kept for a while, and asks for the lock as well. */
 START_TEST(a_retained_place_takes_nothing_from_where_its_client_is)
 {
@@ -39,7 +41,6 @@ START_TEST(a_retained_place_takes_nothing_from_where_its_client_is)
     answered(s, b, "0", "UNLOCK job");
     scenario_end(s);
 }
-END_TEST
 
 /* A client whose connection is dead, as its daemon does not know yet, goes on through
  * another daemon; that the dead one's wait asks again later does not count. */
@@ -64,7 +65,6 @@ START_TEST(a_dead_connection_takes_nothing_from_where_its_client_is_H33)
     answered(s, b, "0", "UNLOCK job");
     scenario_end(s);
 }
-END_TEST
 
 /* The other way round: the daemon that grants has the older connection. */
 START_TEST(what_a_dead_connection_is_granted_goes_to_where_its_client_is)
@@ -88,7 +88,6 @@ START_TEST(what_a_dead_connection_is_granted_goes_to_where_its_client_is)
     answered(s, a, "0", "UNLOCK job");
     scenario_end(s);
 }
-END_TEST
 
 /* The request waits at d1, behind others, and is granted through d0, which d1 does not
  * hear of. Its client comes back to d1. */
@@ -120,7 +119,7 @@ static uint64_t places_kept_at_d1(void)
 }
 
 /* Only a tombstone would tell Redis that the request is over, and Redis loses that. */
-START_TEST(a_kept_place_ends_with_the_unlock_of_its_request)
+START_TEST(a_kept_place_ends_with_the_unlock_of_its_request, 4)
 {
     static const char *const LOCKS[] = { "LOCK job OWNER o ID " R1, "LOCK job ID " R1 };
     static const char *const RENEWS[] = { "RENEW job OWNER o ID " R1,
@@ -140,7 +139,6 @@ START_TEST(a_kept_place_ends_with_the_unlock_of_its_request)
     heard(s, b, "0");
     scenario_end(s);
 }
-END_TEST
 
 /* Of an UNLOCK through d0, d1 knows only what Redis tells. */
 START_TEST(a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost_all)
@@ -160,7 +158,6 @@ START_TEST(a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* A client asks through both daemons at once; d1 stands still before it answers. The
  * hold ends with the newer connection, which is gone before it is told. */
@@ -187,7 +184,6 @@ START_TEST(a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere)
     answered(s, x, "0", "UNLOCK job");
     scenario_end(s);
 }
-END_TEST
 
 /* The request is granted through d1. A RENEW attaches it to d0, whose waiter of that
  * request asks meanwhile, and the connection of the RENEW closes before the answer. */
@@ -214,23 +210,4 @@ START_TEST(a_request_that_its_waiter_finds_is_not_ended_for_who_left_H44)
     heard(s, found, "token");
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("asked again");
-    TCase *tc = tcase_create("asked again");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, a_retained_place_takes_nothing_from_where_its_client_is);
-    tcase_add_test(tc, a_dead_connection_takes_nothing_from_where_its_client_is_H33);
-    tcase_add_test(tc, what_a_dead_connection_is_granted_goes_to_where_its_client_is);
-    tcase_add_loop_test(tc, a_kept_place_ends_with_the_unlock_of_its_request, 0, 4);
-    tcase_add_test(
-        tc, a_place_at_another_daemon_may_be_granted_for_keep_once_redis_has_lost_all);
-    tcase_add_test(tc, a_daemon_that_stood_still_tells_of_a_hold_that_ended_elsewhere);
-    tcase_add_test(tc, a_request_that_its_waiter_finds_is_not_ended_for_who_left_H44);
-    return suite;
 }

@@ -21,10 +21,9 @@ START_TEST(a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock)
         scenario_end(s);
     }
 }
-END_TEST
 
 /* By its ID alone: as its LOCK was not answered, it does not know whether it holds. */
-START_TEST(a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock)
+START_TEST(a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock, 3)
 {
     struct sim *s = scenario_new(1);
     const char *mode = _i == 1 ? "WRITE" : "";
@@ -39,10 +38,9 @@ START_TEST(a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock)
     ck_assert_str_ne(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* The release of what it left was sent, and did not arrive. */
-START_TEST(a_client_that_comes_back_by_RENEW_before_the_release_ran_keeps_the_lock)
+START_TEST(a_client_that_comes_back_by_RENEW_before_the_release_ran_keeps_the_lock, 2)
 {
     struct sim *s = scenario_new(2);
     size_t c = sim_connect(s, 0);
@@ -69,7 +67,6 @@ START_TEST(a_client_that_comes_back_by_RENEW_before_the_release_ran_keeps_the_lo
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(nor_does_it_leave_a_lock_if_it_does_not_stay)
 {
@@ -85,7 +82,6 @@ START_TEST(nor_does_it_leave_a_lock_if_it_does_not_stay)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock)
 {
@@ -102,7 +98,6 @@ START_TEST(a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_token_that_could_not_be_delivered_is_taken_back)
 {
@@ -115,7 +110,6 @@ START_TEST(a_token_that_could_not_be_delivered_is_taken_back)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_waiter_that_leaves_during_the_handover_is_passed_by)
 {
@@ -137,7 +131,6 @@ START_TEST(a_waiter_that_leaves_during_the_handover_is_passed_by)
     heard(s, b, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_wait_that_ends_while_the_script_is_under_way_leaves_no_lock)
 {
@@ -152,7 +145,6 @@ START_TEST(a_wait_that_ends_while_the_script_is_under_way_leaves_no_lock)
     }
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_wait_that_ends_while_an_entry_is_left_is_null_at_once)
 {
@@ -173,7 +165,6 @@ START_TEST(a_wait_that_ends_while_an_entry_is_left_is_null_at_once)
     heard(s, c, "nil");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(waits_are_exact_while_redis_is_down_for_longer_than_a_lease)
 {
@@ -200,7 +191,6 @@ START_TEST(waits_are_exact_while_redis_is_down_for_longer_than_a_lease)
     heard(s, b, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(after_flushall_the_old_holder_hears_of_it_before_the_next_is_granted)
 {
@@ -217,30 +207,4 @@ START_TEST(after_flushall_the_old_holder_hears_of_it_before_the_next_is_granted)
     heard(s, b, "token");
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("leaving");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t,
-                   a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock);
-    tcase_add_loop_test(
-        t, a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock, 0, 3);
-    tcase_add_loop_test(
-        t, a_client_that_comes_back_by_RENEW_before_the_release_ran_keeps_the_lock, 0,
-        2);
-    tcase_add_test(t, nor_does_it_leave_a_lock_if_it_does_not_stay);
-    tcase_add_test(t, a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock);
-    tcase_add_test(t, a_token_that_could_not_be_delivered_is_taken_back);
-    tcase_add_test(t, a_waiter_that_leaves_during_the_handover_is_passed_by);
-    tcase_add_test(t, a_wait_that_ends_while_the_script_is_under_way_leaves_no_lock);
-    tcase_add_test(t, a_wait_that_ends_while_an_entry_is_left_is_null_at_once);
-    tcase_add_test(t, waits_are_exact_while_redis_is_down_for_longer_than_a_lease);
-    tcase_add_test(
-        t, after_flushall_the_old_holder_hears_of_it_before_the_next_is_granted);
-    return suite;
 }

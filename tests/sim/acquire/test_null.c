@@ -29,7 +29,6 @@ START_TEST(an_answer_from_longer_ago_than_a_recheck_makes_nothing_null)
     heard(s, once, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* The hold may be over in Redis, which does not say so. */
 START_TEST(a_release_that_is_not_answered_in_time_makes_nothing_null)
@@ -53,16 +52,4 @@ START_TEST(a_release_that_is_not_answered_in_time_makes_nothing_null)
     heard(s, first, "-BACKEND");
     heard(s, second, "-BACKEND");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("null");
-    TCase *t = tcase_create("null");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, an_answer_from_longer_ago_than_a_recheck_makes_nothing_null);
-    tcase_add_test(t, a_release_that_is_not_answered_in_time_makes_nothing_null);
-    return suite;
 }

@@ -37,7 +37,6 @@ START_TEST(a_hundred_waiters_are_served_in_order_with_one_script_each)
     ck_assert_uint_le((s->redis.scripts - scripts) * 10, (uint64_t)CROWD * 11);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(redisson_gets_its_turn_after_the_limit_of_handovers_H23)
 {
@@ -62,7 +61,6 @@ START_TEST(redisson_gets_its_turn_after_the_limit_of_handovers_H23)
     ck_assert_int_le(handovers, 5);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(the_head_stands_back_while_redisson_is_on_its_way_H23)
 {
@@ -87,7 +85,6 @@ START_TEST(the_head_stands_back_while_redisson_is_on_its_way_H23)
     ck_assert(scenario_foreign_holds(s));
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_spinlock_gets_its_chance_once_a_second_H23)
 {
@@ -113,7 +110,6 @@ START_TEST(a_spinlock_gets_its_chance_once_a_second_H23)
     ck_assert(free_once);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_message_wakes_the_head_at_once)
 {
@@ -128,7 +124,6 @@ START_TEST(a_message_wakes_the_head_at_once)
     heard(s, c, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_release_without_a_message_is_found_by_the_recheck_H24)
 {
@@ -145,7 +140,6 @@ START_TEST(a_release_without_a_message_is_found_by_the_recheck_H24)
     heard(s, c, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_lease_that_runs_out_wakes_the_head_H24)
 {
@@ -158,7 +152,6 @@ START_TEST(a_lease_that_runs_out_wakes_the_head_H24)
     heard(s, c, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(the_next_head_asks_when_the_head_died_with_the_message_H24)
 {
@@ -176,7 +169,6 @@ START_TEST(the_next_head_asks_when_the_head_died_with_the_message_H24)
     heard(s, b, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(messages_missed_while_the_link_was_gone_are_made_up_for_H24)
 {
@@ -193,7 +185,6 @@ START_TEST(messages_missed_while_the_link_was_gone_are_made_up_for_H24)
     heard(s, c, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_owner_reenters_through_another_daemon_past_those_who_wait_H25)
 {
@@ -212,7 +203,6 @@ START_TEST(an_owner_reenters_through_another_daemon_past_those_who_wait_H25)
     ck_assert_uint_eq(sim_token(s, b), sim_token(s, a));
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_request_keeps_its_place_over_a_new_connection_H26)
 {
@@ -238,7 +228,6 @@ START_TEST(a_request_keeps_its_place_over_a_new_connection_H26)
     heard(s, b, "...");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_poll_that_comes_back_within_keep_is_granted_what_was_kept_H26)
 {
@@ -256,7 +245,6 @@ START_TEST(a_poll_that_comes_back_within_keep_is_granted_what_was_kept_H26)
     ck_assert_int_gt(scenario_ttl(s), 29000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_kept_grant_of_a_dead_client_goes_to_the_next_H29)
 {
@@ -279,7 +267,6 @@ START_TEST(a_kept_grant_of_a_dead_client_goes_to_the_next_H29)
     heard(s, b, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Redisson's forceUnlock(); whoever of its own waits comes in before ours. */
 START_TEST(who_waits_hears_that_the_lock_was_taken_from_its_holder)
@@ -304,7 +291,6 @@ START_TEST(who_waits_hears_that_the_lock_was_taken_from_its_holder)
     heard(s, waits, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Each message may mean it, but a hold is not looked at for each. */
 START_TEST(many_messages_are_few_looks)
@@ -329,7 +315,6 @@ START_TEST(many_messages_are_few_looks)
     ck_assert_uint_le(s->redis.scripts - scripts, 5);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(messages_do_not_put_off_that_a_renewal_is_overdue)
 {
@@ -351,7 +336,6 @@ START_TEST(messages_do_not_put_off_that_a_renewal_is_overdue)
     sim_run(s, 2000);
     scenario_end(s);
 }
-END_TEST
 
 /* Granted for KEEP, it needs the whole lease, of a Redis that stands still by then. */
 START_TEST(who_comes_back_for_a_kept_grant_is_answered_in_time)
@@ -375,31 +359,4 @@ START_TEST(who_comes_back_for_a_kept_grant_is_answered_in_time)
     heard(s, polls, "-BACKEND");
     s->profile.rtt_ms = 1;
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("waiting");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, a_hundred_waiters_are_served_in_order_with_one_script_each);
-    tcase_add_test(t, redisson_gets_its_turn_after_the_limit_of_handovers_H23);
-    tcase_add_test(t, the_head_stands_back_while_redisson_is_on_its_way_H23);
-    tcase_add_test(t, a_spinlock_gets_its_chance_once_a_second_H23);
-    tcase_add_test(t, a_message_wakes_the_head_at_once);
-    tcase_add_test(t, a_release_without_a_message_is_found_by_the_recheck_H24);
-    tcase_add_test(t, a_lease_that_runs_out_wakes_the_head_H24);
-    tcase_add_test(t, the_next_head_asks_when_the_head_died_with_the_message_H24);
-    tcase_add_test(t, messages_missed_while_the_link_was_gone_are_made_up_for_H24);
-    tcase_add_test(t, an_owner_reenters_through_another_daemon_past_those_who_wait_H25);
-    tcase_add_test(t, a_request_keeps_its_place_over_a_new_connection_H26);
-    tcase_add_test(t, a_poll_that_comes_back_within_keep_is_granted_what_was_kept_H26);
-    tcase_add_test(t, a_kept_grant_of_a_dead_client_goes_to_the_next_H29);
-    tcase_add_test(t, who_waits_hears_that_the_lock_was_taken_from_its_holder);
-    tcase_add_test(t, many_messages_are_few_looks);
-    tcase_add_test(t, messages_do_not_put_off_that_a_renewal_is_overdue);
-    tcase_add_test(t, who_comes_back_for_a_kept_grant_is_answered_in_time);
-    return suite;
 }

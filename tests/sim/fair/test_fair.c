@@ -54,7 +54,6 @@ START_TEST(fair_waiters_of_one_daemon_are_served_in_order_of_arrival)
     scenario_served_in_order(s, conns, CROWD, 10);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(fair_waiters_of_two_daemons_are_served_in_order_of_joining)
 {
@@ -70,7 +69,6 @@ START_TEST(fair_waiters_of_two_daemons_are_served_in_order_of_joining)
     scenario_served_in_order(s, conns, CROWD, 20);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(only_the_window_stands_in_redis_and_order_holds_behind_it)
 {
@@ -90,7 +88,6 @@ START_TEST(only_the_window_stands_in_redis_and_order_holds_behind_it)
     scenario_served_in_order(s, conns, CROWD, 20);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_live_waiter_keeps_its_place_however_long_it_takes_H20_F2)
 {
@@ -108,7 +105,6 @@ START_TEST(a_live_waiter_keeps_its_place_however_long_it_takes_H20_F2)
     scenario_served_in_order(s, conns, 2, 20);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(redissons_long_wait_ahead_throws_nobody_out_when_it_is_granted_H20)
 {
@@ -130,7 +126,6 @@ START_TEST(redissons_long_wait_ahead_throws_nobody_out_when_it_is_granted_H20)
     ck_assert_uint_eq(s->check.thrown_out, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* Nothing says since when it waits, so what its grant will take off seems less. */
 START_TEST(who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time)
@@ -151,7 +146,6 @@ START_TEST(who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time)
     scenario_served_in_order(s, conns, 3, 5100); /* a recheck */
     scenario_end(s);
 }
-END_TEST
 
 /* The score is over, but the daemon was heard of a moment ago. */
 START_TEST(no_latchd_throws_out_a_waiter_whose_time_a_redisson_took_with_it_H20)
@@ -172,7 +166,6 @@ START_TEST(no_latchd_throws_out_a_waiter_whose_time_a_redisson_took_with_it_H20)
     scenario_served_in_order(s, conns, 2, 20);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_redisson_waiter_behind_many_of_ours_is_not_put_off_for_hours_H20)
 {
@@ -193,7 +186,6 @@ START_TEST(a_redisson_waiter_behind_many_of_ours_is_not_put_off_for_hours_H20)
     }
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(who_leaves_when_it_was_told_of_a_free_lock_tells_the_next_H21)
 {
@@ -213,7 +205,6 @@ START_TEST(who_leaves_when_it_was_told_of_a_free_lock_tells_the_next_H21)
     heard(s, b, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_plain_release_sees_redissons_fair_waiters_H22)
 {
@@ -231,7 +222,6 @@ START_TEST(a_plain_release_sees_redissons_fair_waiters_H22)
     scenario_served_in_order(s, others, 5, 6000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_plain_lock_that_finds_a_fair_queue_joins_it)
 {
@@ -250,7 +240,6 @@ START_TEST(a_plain_lock_that_finds_a_fair_queue_joins_it)
     scenario_served_in_order(s, conns, 3, 20);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_dead_redisson_head_costs_time_but_no_spinning_F1)
 {
@@ -275,7 +264,6 @@ START_TEST(a_dead_redisson_head_costs_time_but_no_spinning_F1)
     heard(s, c, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_redisson_clock_that_is_off_does_not_put_us_off_F3)
 {
@@ -296,7 +284,6 @@ START_TEST(a_redisson_clock_that_is_off_does_not_put_us_off_F3)
                              60000); /* Redisson may have been before them */
     scenario_end(s);
 }
-END_TEST
 
 static void lose_scores(struct redis_name *n)
 {
@@ -337,7 +324,6 @@ START_TEST(a_lost_list_or_zset_is_repaired_F4)
     served_although(lose_list);
     served_although(lose_both);
 }
-END_TEST
 
 START_TEST(a_redisson_place_without_a_score_gets_one_and_ends_F4)
 {
@@ -356,7 +342,6 @@ START_TEST(a_redisson_place_without_a_score_gets_one_and_ends_F4)
     heard(s, c, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(nothing_is_left_of_a_queue_whose_waiters_are_gone_F5)
 {
@@ -377,7 +362,6 @@ START_TEST(nothing_is_left_of_a_queue_whose_waiters_are_gone_F5)
     sim_run(s, 20);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(unlock_of_a_fair_lock_that_is_over_says_so_F6)
 {
@@ -390,35 +374,4 @@ START_TEST(unlock_of_a_fair_lock_that_is_over_says_so_F6)
     sim_run(s, 10);
     heard(s, c, "-NOTHELD");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("fair");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, fair_waiters_of_one_daemon_are_served_in_order_of_arrival);
-    tcase_add_test(t, fair_waiters_of_two_daemons_are_served_in_order_of_joining);
-    tcase_add_test(t, only_the_window_stands_in_redis_and_order_holds_behind_it);
-    tcase_add_test(t, a_live_waiter_keeps_its_place_however_long_it_takes_H20_F2);
-    tcase_add_test(t,
-                   redissons_long_wait_ahead_throws_nobody_out_when_it_is_granted_H20);
-    tcase_add_test(t,
-                   who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time);
-    tcase_add_test(
-        t, no_latchd_throws_out_a_waiter_whose_time_a_redisson_took_with_it_H20);
-    tcase_add_test(t,
-                   a_redisson_waiter_behind_many_of_ours_is_not_put_off_for_hours_H20);
-    tcase_add_test(t, who_leaves_when_it_was_told_of_a_free_lock_tells_the_next_H21);
-    tcase_add_test(t, a_plain_release_sees_redissons_fair_waiters_H22);
-    tcase_add_test(t, a_plain_lock_that_finds_a_fair_queue_joins_it);
-    tcase_add_test(t, a_dead_redisson_head_costs_time_but_no_spinning_F1);
-    tcase_add_test(t, a_redisson_clock_that_is_off_does_not_put_us_off_F3);
-    tcase_add_test(t, a_lost_list_or_zset_is_repaired_F4);
-    tcase_add_test(t, a_redisson_place_without_a_score_gets_one_and_ends_F4);
-    tcase_add_test(t, nothing_is_left_of_a_queue_whose_waiters_are_gone_F5);
-    tcase_add_test(t, unlock_of_a_fair_lock_that_is_over_says_so_F6);
-    return suite;
 }

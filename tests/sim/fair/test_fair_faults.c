@@ -43,7 +43,6 @@ START_TEST(a_killed_daemons_thousand_waiters_are_gone_in_time)
     sim_start_daemon(s, 1, &s->daemons[1].config);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer_H34)
 {
@@ -63,7 +62,6 @@ START_TEST(a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer_H34
     sim_start_daemon(s, 1, &s->daemons[1].config);
     scenario_end(s);
 }
-END_TEST
 
 /* As it holds already it never stood in the queue, and has no place there to go back
  * to.
@@ -89,7 +87,6 @@ START_TEST(who_enters_again_too_late_passes_nobody)
     heard(s, other, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(redisson_gets_its_turn_behind_a_dead_daemons_waiters)
 {
@@ -112,7 +109,6 @@ START_TEST(redisson_gets_its_turn_behind_a_dead_daemons_waiters)
     sim_start_daemon(s, 1, &s->daemons[1].config);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(after_flushall_the_queue_stands_again_in_order)
 {
@@ -128,7 +124,6 @@ START_TEST(after_flushall_the_queue_stands_again_in_order)
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
 }
-END_TEST
 
 /* A replica that lacks the leaving takes over: whose daemon lives does not stand in the
  * way, though nobody of it waits there any more. */
@@ -155,7 +150,6 @@ START_TEST(a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head)
     heard(s, live, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Of two daemons: whichever puts its own back first, each finds its place. */
 static void keeps_the_order_of_two(size_t late)
@@ -185,7 +179,6 @@ START_TEST(the_waiters_of_two_daemons_have_their_order_again)
     keeps_the_order_of_two(0);
     keeps_the_order_of_two(1);
 }
-END_TEST
 
 START_TEST(a_redis_that_comes_back_empty_keeps_the_order)
 {
@@ -203,7 +196,6 @@ START_TEST(a_redis_that_comes_back_empty_keeps_the_order)
     scenario_served_in_order(s, conns, CROWD, 12000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_redis_that_lost_the_last_waiters_takes_them_back_behind_the_others)
 {
@@ -226,7 +218,6 @@ START_TEST(a_redis_that_lost_the_last_waiters_takes_them_back_behind_the_others)
     scenario_served_in_order(s, conns, CROWD, 6000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_lost_message_costs_no_more_than_the_recheck)
 {
@@ -242,7 +233,6 @@ START_TEST(a_lost_message_costs_no_more_than_the_recheck)
     scenario_served_in_order(s, conns, 3, 5100);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_queue_outlives_a_long_outage_of_the_link)
 {
@@ -276,7 +266,6 @@ START_TEST(a_queue_outlives_a_long_outage_of_the_link)
     }
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_retried_fair_lock_keeps_its_place_H26)
 {
@@ -296,7 +285,6 @@ START_TEST(a_retried_fair_lock_keeps_its_place_H26)
     heard(s, conns[1], "...");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_kept_place_ends_with_keep_and_leaves_the_queue)
 {
@@ -311,7 +299,6 @@ START_TEST(a_kept_place_ends_with_keep_and_leaves_the_queue)
     unlocks(s, first);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_cancelled_wait_leaves_the_queue_at_once)
 {
@@ -332,7 +319,6 @@ START_TEST(a_cancelled_wait_leaves_the_queue_at_once)
     unlocks(s, first);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_owner_re_enters_past_those_who_wait_H25)
 {
@@ -344,32 +330,4 @@ START_TEST(an_owner_re_enters_past_those_who_wait_H25)
     ck_assert_uint_eq(sim_token(s, again), sim_token(s, first));
     heard(s, waits, "...");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("fair faults");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, a_killed_daemons_thousand_waiters_are_gone_in_time);
-    tcase_add_test(
-        t, a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer_H34);
-    tcase_add_test(t, who_enters_again_too_late_passes_nobody);
-    tcase_add_test(t, redisson_gets_its_turn_behind_a_dead_daemons_waiters);
-    tcase_add_test(t, after_flushall_the_queue_stands_again_in_order);
-    tcase_add_test(
-        t, a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head);
-    tcase_add_test(t, the_waiters_of_two_daemons_have_their_order_again);
-    tcase_add_test(t, a_redis_that_comes_back_empty_keeps_the_order);
-    tcase_add_test(
-        t, a_redis_that_lost_the_last_waiters_takes_them_back_behind_the_others);
-    tcase_add_test(t, a_lost_message_costs_no_more_than_the_recheck);
-    tcase_add_test(t, a_queue_outlives_a_long_outage_of_the_link);
-    tcase_add_test(t, a_retried_fair_lock_keeps_its_place_H26);
-    tcase_add_test(t, a_kept_place_ends_with_keep_and_leaves_the_queue);
-    tcase_add_test(t, a_cancelled_wait_leaves_the_queue_at_once);
-    tcase_add_test(t, an_owner_re_enters_past_those_who_wait_H25);
-    return suite;
 }

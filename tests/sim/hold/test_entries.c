@@ -47,7 +47,6 @@ START_TEST(a_clock_that_jumps_ahead_of_an_unlock_ends_all_entries)
     heard(s, c, "-NOTHELD");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_clock_that_jumps_ahead_of_an_unlock_ends_the_hold_before_it)
 {
@@ -61,7 +60,6 @@ START_TEST(a_clock_that_jumps_ahead_of_an_unlock_ends_the_hold_before_it)
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_unlock_whose_answer_is_lost_says_how_many_entries_are_left)
 {
@@ -80,7 +78,6 @@ START_TEST(an_unlock_whose_answer_is_lost_says_how_many_entries_are_left)
     heard(s, c, "0");
     scenario_end(s);
 }
-END_TEST
 
 /* It leaves no mark, as its ID may come again. */
 START_TEST(an_entry_that_ends_with_its_connection_takes_no_other_along)
@@ -99,7 +96,6 @@ START_TEST(an_entry_that_ends_with_its_connection_takes_no_other_along)
     heard(s, c, "0");
     scenario_end(s);
 }
-END_TEST
 
 /* Whether they are there is looked at. */
 START_TEST(an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others)
@@ -119,7 +115,6 @@ START_TEST(an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others)
     heard(s, c, "-NOTHELD");
     scenario_end(s);
 }
-END_TEST
 
 /* Of a hold that was not known here: what the shorter one left is less. */
 START_TEST(a_renewal_before_a_shorter_one_is_not_vouched_for)
@@ -147,7 +142,6 @@ START_TEST(a_renewal_before_a_shorter_one_is_not_vouched_for)
     heard(s, b, "-NOTHELD");
     scenario_end(s);
 }
-END_TEST
 
 /* Redis hangs for longer than the lease that one client wants to leave. It may run that
  * RENEW and the next one far apart, so that the hold is over, for both of them. */
@@ -175,22 +169,4 @@ START_TEST(a_renewal_behind_a_shorter_one_ends_with_it)
     heard(s, a, "-NOTHELD");
     heard(s, b, "-NOTHELD");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("entries");
-    TCase *t = tcase_create("owners");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, a_clock_that_jumps_ahead_of_an_unlock_ends_all_entries);
-    tcase_add_test(t, a_clock_that_jumps_ahead_of_an_unlock_ends_the_hold_before_it);
-    tcase_add_test(t, an_unlock_whose_answer_is_lost_says_how_many_entries_are_left);
-    tcase_add_test(t, an_entry_that_ends_with_its_connection_takes_no_other_along);
-    tcase_add_test(t,
-                   an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others);
-    tcase_add_test(t, a_renewal_before_a_shorter_one_is_not_vouched_for);
-    tcase_add_test(t, a_renewal_behind_a_shorter_one_ends_with_it);
-    return suite;
 }

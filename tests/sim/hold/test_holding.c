@@ -22,7 +22,6 @@ START_TEST(a_late_copy_of_an_acquire_takes_nothing_H2)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_acquire_whose_answer_is_lost_is_found_again_not_doubled_H2)
 {
@@ -38,7 +37,6 @@ START_TEST(an_acquire_whose_answer_is_lost_is_found_again_not_doubled_H2)
     ck_assert_int_eq(scenario_job(s)->fields[0].count, 1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_owner_with_entries_at_two_daemons_holds_until_both_are_left_H3)
 {
@@ -61,7 +59,6 @@ START_TEST(an_owner_with_entries_at_two_daemons_holds_until_both_are_left_H3)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4)
 {
@@ -80,7 +77,6 @@ START_TEST(a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_request_granted_elsewhere_is_not_taken_back_by_the_first_daemon_H4)
 {
@@ -100,7 +96,6 @@ START_TEST(a_request_granted_elsewhere_is_not_taken_back_by_the_first_daemon_H4)
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(the_undo_of_a_grant_that_came_too_late_spares_who_has_it_elsewhere_H4)
 {
@@ -116,7 +111,6 @@ START_TEST(the_undo_of_a_grant_that_came_too_late_spares_who_has_it_elsewhere_H4
     ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_unlock_by_id_sent_twice_takes_one_entry_H5)
 {
@@ -132,7 +126,6 @@ START_TEST(an_unlock_by_id_sent_twice_takes_one_entry_H5)
     ck_assert_int_eq(scenario_job(s)->fields[0].count, 1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_forceunlock_sent_twice_spares_the_next_holder_H5)
 {
@@ -158,7 +151,6 @@ START_TEST(a_forceunlock_sent_twice_spares_the_next_holder_H5)
     ck_assert_str_ne(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_owner_and_an_id_of_the_same_text_are_two_H6)
 {
@@ -170,7 +162,6 @@ START_TEST(an_owner_and_an_id_of_the_same_text_are_two_H6)
     answered(s, b, "nil", "LOCK job WAIT 0 KEEP 0 ID " R1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_lock_sent_again_after_its_unlock_takes_nothing_H6)
 {
@@ -185,7 +176,6 @@ START_TEST(a_lock_sent_again_after_its_unlock_takes_nothing_H6)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_owner_on_two_connections_keeps_its_lease_when_one_closes_H8)
 {
@@ -207,7 +197,6 @@ START_TEST(an_owner_on_two_connections_keeps_its_lease_when_one_closes_H8)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_that_stood_still_for_longer_than_a_lease_vouches_for_nothing_H9)
 {
@@ -223,7 +212,6 @@ START_TEST(a_daemon_that_stood_still_for_longer_than_a_lease_vouches_for_nothing
     answered(s, b, "-NOTHELD", "LOCK job WAIT 0 ID " R1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_that_stood_still_is_uncertain_until_redis_confirms_H9)
 {
@@ -240,7 +228,6 @@ START_TEST(a_daemon_that_stood_still_is_uncertain_until_redis_confirms_H9)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10)
 {
@@ -256,7 +243,6 @@ START_TEST(an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10)
     ck_assert_int_gt(scenario_ttl(s), 1000);
     scenario_end(s);
 }
-END_TEST
 
 /* The hand-over was asked for while its place was kept, with KEEP as the lease. */
 START_TEST(a_grant_for_keep_that_comes_too_late_for_the_lease_is_none_H10)
@@ -281,7 +267,6 @@ START_TEST(a_grant_for_keep_that_comes_too_late_for_the_lease_is_none_H10)
     ck_assert_str_eq(scenario_holder(s), "o");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15)
 {
@@ -295,7 +280,6 @@ START_TEST(a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15)
     ck_assert_str_ne(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(tokens_grow_when_data_and_time_are_lost_H17)
 {
@@ -315,7 +299,6 @@ START_TEST(tokens_grow_when_data_and_time_are_lost_H17)
     ck_assert_uint_gt(sim_token(s, c), token);
     scenario_end(s);
 }
-END_TEST
 
 /* The other daemon has seen no token of that name: the fence key alone tells. */
 START_TEST(tokens_grow_through_another_daemon_when_the_clock_is_set_back_H17)
@@ -335,7 +318,6 @@ START_TEST(tokens_grow_through_another_daemon_when_the_clock_is_set_back_H17)
     ck_assert_uint_gt(sim_token(s, b), token);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_hold_released_through_another_daemon_is_not_lost_H30)
 {
@@ -352,7 +334,6 @@ START_TEST(a_hold_released_through_another_daemon_is_not_lost_H30)
     ck_assert_uint_eq(s->check.uncertain, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_that_stops_leaves_grace_0_holds_with_a_full_lease_H31)
 {
@@ -373,40 +354,4 @@ START_TEST(a_daemon_that_stops_leaves_grace_0_holds_with_a_full_lease_H31)
     ck_assert_int_gt(scenario_ttl(s), 29000);
     ck_assert(!s->failed);
     sim_free(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("holding");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, a_late_copy_of_an_acquire_takes_nothing_H2);
-    tcase_add_test(t, an_acquire_whose_answer_is_lost_is_found_again_not_doubled_H2);
-    tcase_add_test(t,
-                   an_owner_with_entries_at_two_daemons_holds_until_both_are_left_H3);
-    tcase_add_test(
-        t, a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4);
-    tcase_add_test(
-        t, a_request_granted_elsewhere_is_not_taken_back_by_the_first_daemon_H4);
-    tcase_add_test(
-        t, the_undo_of_a_grant_that_came_too_late_spares_who_has_it_elsewhere_H4);
-    tcase_add_test(t, an_unlock_by_id_sent_twice_takes_one_entry_H5);
-    tcase_add_test(t, a_forceunlock_sent_twice_spares_the_next_holder_H5);
-    tcase_add_test(t, an_owner_and_an_id_of_the_same_text_are_two_H6);
-    tcase_add_test(t, a_lock_sent_again_after_its_unlock_takes_nothing_H6);
-    tcase_add_test(t, an_owner_on_two_connections_keeps_its_lease_when_one_closes_H8);
-    tcase_add_test(
-        t, a_daemon_that_stood_still_for_longer_than_a_lease_vouches_for_nothing_H9);
-    tcase_add_test(t, a_daemon_that_stood_still_is_uncertain_until_redis_confirms_H9);
-    tcase_add_test(t, an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10);
-    tcase_add_test(t, a_grant_for_keep_that_comes_too_late_for_the_lease_is_none_H10);
-    tcase_add_test(t, a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15);
-    tcase_add_test(t, tokens_grow_when_data_and_time_are_lost_H17);
-    tcase_add_test(t,
-                   tokens_grow_through_another_daemon_when_the_clock_is_set_back_H17);
-    tcase_add_test(t, a_hold_released_through_another_daemon_is_not_lost_H30);
-    tcase_add_test(t, a_daemon_that_stops_leaves_grace_0_holds_with_a_full_lease_H31);
-    return suite;
 }

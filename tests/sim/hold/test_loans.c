@@ -57,6 +57,8 @@ static bool stands_under(uint64_t token)
     return strcmp(scenario_holder(s), field.s) == 0;
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(a_hold_from_memory_stands_under_the_loan_until_it_is_settled)
 {
     uint64_t token;
@@ -73,7 +75,6 @@ START_TEST(a_hold_from_memory_stands_under_the_loan_until_it_is_settled)
     ck_assert_int_gt(scenario_ttl(s), 29000);
     scenario_end(s);
 }
-END_TEST
 
 /* The other daemon knows nothing of the tokens that were given here; a loan begins with
  * tokens of the last window. */
@@ -103,7 +104,6 @@ START_TEST(tokens_go_on_when_redis_lost_everything_H35)
     ck_assert_uint_gt(s->check.loan_count, loans);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_waiter_of_another_daemon_has_its_turn_within_a_window)
 {
@@ -123,7 +123,6 @@ START_TEST(a_waiter_of_another_daemon_has_its_turn_within_a_window)
     gives_back(other);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(after_a_crash_nobody_has_the_name_before_the_lease_is_over)
 {
@@ -142,7 +141,6 @@ START_TEST(after_a_crash_nobody_has_the_name_before_the_lease_is_over)
     ck_assert_uint_gt(sim_token(s, other), token);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_settled_hold_survives_a_crash_of_its_daemon)
 {
@@ -156,7 +154,6 @@ START_TEST(a_settled_hold_survives_a_crash_of_its_daemon)
     ck_assert_int_gt(atoi(sim_heard(s, other)), 29000);
     scenario_end(s);
 }
-END_TEST
 
 static void stops(struct sim_daemon *d)
 {
@@ -176,7 +173,6 @@ START_TEST(a_daemon_that_stops_returns_its_idle_loans)
     answered(s, other, "token", "LOCK job");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_that_stops_settles_who_holds_from_a_loan)
 {
@@ -195,7 +191,6 @@ START_TEST(a_daemon_that_stops_settles_who_holds_from_a_loan)
     ck_assert_int_gt(atoi(sim_heard(s, other)), 29000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_hold_from_memory_is_put_back_after_a_failover_that_lost_the_loan_H37)
 {
@@ -214,7 +209,6 @@ START_TEST(a_hold_from_memory_is_put_back_after_a_failover_that_lost_the_loan_H3
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_holder_that_was_deleted_from_outside_is_told_within_a_window)
 {
@@ -226,7 +220,6 @@ START_TEST(a_holder_that_was_deleted_from_outside_is_told_within_a_window)
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_reader_after_a_local_unlock_gets_the_lock)
 {
@@ -234,26 +227,4 @@ START_TEST(a_reader_after_a_local_unlock_gets_the_lock)
     gives_back(a);
     answered(s, b, "token", "LOCK job READ");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("loans");
-    TCase *tc = tcase_create("scenarios");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, a_hold_from_memory_stands_under_the_loan_until_it_is_settled);
-    tcase_add_test(tc, tokens_go_on_when_redis_lost_everything_H35);
-    tcase_add_test(tc, a_waiter_of_another_daemon_has_its_turn_within_a_window);
-    tcase_add_test(tc, after_a_crash_nobody_has_the_name_before_the_lease_is_over);
-    tcase_add_test(tc, a_settled_hold_survives_a_crash_of_its_daemon);
-    tcase_add_test(tc, a_daemon_that_stops_returns_its_idle_loans);
-    tcase_add_test(tc, a_daemon_that_stops_settles_who_holds_from_a_loan);
-    tcase_add_test(
-        tc, a_hold_from_memory_is_put_back_after_a_failover_that_lost_the_loan_H37);
-    tcase_add_test(tc, a_holder_that_was_deleted_from_outside_is_told_within_a_window);
-    tcase_add_test(tc, a_reader_after_a_local_unlock_gets_the_lock);
-    return suite;
 }

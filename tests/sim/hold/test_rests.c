@@ -60,6 +60,8 @@ static uint64_t uncertain(size_t daemon)
     return st.uncertain;
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(the_name_rests_after_an_unlock_until_its_time)
 {
     take("");
@@ -76,7 +78,6 @@ START_TEST(the_name_rests_after_an_unlock_until_its_time)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(waiters_get_it_when_the_rest_is_over)
 {
@@ -94,7 +95,6 @@ START_TEST(waiters_get_it_when_the_rest_is_over)
     ck_assert(sim_token(s, here) != 0 || sim_token(s, b) != 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_unlock_through_another_daemon_leaves_the_rest_and_is_no_loss)
 {
@@ -109,7 +109,6 @@ START_TEST(an_unlock_through_another_daemon_leaves_the_rest_and_is_no_loss)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_close_with_grace_0_leaves_it)
 {
@@ -120,7 +119,6 @@ START_TEST(a_close_with_grace_0_leaves_it)
     ck_assert_int_gt(scenario_ttl(s), ATLEAST_MS - 1000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_close_without_grace_leaves_it_when_the_lease_is_over)
 {
@@ -132,7 +130,6 @@ START_TEST(a_close_without_grace_leaves_it_when_the_lease_is_over)
     answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_fixed_lease_that_is_over_leaves_it)
 {
@@ -143,7 +140,6 @@ START_TEST(a_fixed_lease_that_is_over_leaves_it)
     answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_short_lease_does_not_cut_it)
 {
@@ -157,7 +153,6 @@ START_TEST(a_short_lease_does_not_cut_it)
     answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_that_dies_leaves_the_hold_until_then)
 {
@@ -169,7 +164,6 @@ START_TEST(a_daemon_that_dies_leaves_the_hold_until_then)
     answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_grant_that_nobody_read_leaves_none)
 {
@@ -180,7 +174,6 @@ START_TEST(a_grant_that_nobody_read_leaves_none)
     answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_grant_that_was_read_elsewhere_leaves_one)
 {
@@ -192,7 +185,6 @@ START_TEST(a_grant_that_was_read_elsewhere_leaves_one)
     s->profile.undelivered = 0;
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_kept_grant_that_nobody_came_for_leaves_none)
 {
@@ -205,7 +197,6 @@ START_TEST(a_kept_grant_that_nobody_came_for_leaves_none)
     answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_refused_lock_keeps_no_place)
 {
@@ -218,7 +209,6 @@ START_TEST(a_refused_lock_keeps_no_place)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(the_same_id_again_does_not_make_it_longer)
 {
@@ -238,7 +228,6 @@ START_TEST(the_same_id_again_does_not_make_it_longer)
     answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(force_ends_the_hold_without_a_rest)
 {
@@ -247,7 +236,6 @@ START_TEST(force_ends_the_hold_without_a_rest)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(force_ends_a_rest_through_any_daemon)
 {
@@ -261,11 +249,10 @@ START_TEST(force_ends_a_rest_through_any_daemon)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* The daemon that granted the hold takes it for over by its lease, as it has not heard.
  */
-START_TEST(force_ends_a_hold_without_a_rest_also_as_its_lease_ends)
+START_TEST(force_ends_a_hold_without_a_rest_also_as_its_lease_ends, 2)
 {
     take(" LEASE 1000");
     sim_run(s, 930 - (s->now - since));
@@ -276,7 +263,6 @@ START_TEST(force_ends_a_hold_without_a_rest_also_as_its_lease_ends)
     answered(s, b, "token", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(redissons_locks_do_not_get_into_a_rest)
 {
@@ -291,7 +277,6 @@ START_TEST(redissons_locks_do_not_get_into_a_rest)
     ck_assert(redis_foreign_take(&s->redis, scenario_job(s), redisson, 1000));
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_rest_is_put_back_where_redis_lost_it)
 {
@@ -304,7 +289,6 @@ START_TEST(a_rest_is_put_back_where_redis_lost_it)
     answered(s, a, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_rest_is_put_back_in_place_of_its_hold)
 {
@@ -317,7 +301,6 @@ START_TEST(a_rest_is_put_back_in_place_of_its_hold)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* The daemon that granted it believes in the hold still, and puts it back, too. */
 START_TEST(a_rest_is_put_back_in_place_of_an_ids_hold_that_another_daemon_keeps)
@@ -331,7 +314,6 @@ START_TEST(a_rest_is_put_back_in_place_of_an_ids_hold_that_another_daemon_keeps)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* Redis goes back to before the hold's end, and its client comes back to it through
  * another daemon, before the one that has the rest knows. */
@@ -356,7 +338,6 @@ START_TEST(a_rest_is_not_put_back_in_place_of_a_hold_that_has_a_client_again)
     ck_assert(rests());
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_hold_that_is_put_back_has_its_rest)
 {
@@ -369,7 +350,6 @@ START_TEST(a_hold_that_is_put_back_has_its_rest)
     ck_assert_int_gt(scenario_ttl(s), ATLEAST_MS - 5000);
     scenario_end(s);
 }
-END_TEST
 
 /* The hold was uncertain when its UNLOCK was sent, so that its end may have another
  * cause; the name rests all the same. */
@@ -388,7 +368,6 @@ START_TEST(an_unlock_of_an_uncertain_hold_that_redis_loses_leaves_the_rest)
     answered(s, b, "nil", "LOCK job WAIT 0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_without_redis_keeps_the_rest_of_what_it_gives_up)
 {
@@ -401,42 +380,4 @@ START_TEST(a_daemon_without_redis_keeps_the_rest_of_what_it_gives_up)
     ck_assert(rests());
     answered(s, a, "nil", "LOCK job WAIT 0");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("rests");
-    TCase *tc = tcase_create("scenarios");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, the_name_rests_after_an_unlock_until_its_time);
-    tcase_add_test(tc, waiters_get_it_when_the_rest_is_over);
-    tcase_add_test(tc, an_unlock_through_another_daemon_leaves_the_rest_and_is_no_loss);
-    tcase_add_test(tc, a_close_with_grace_0_leaves_it);
-    tcase_add_test(tc, a_close_without_grace_leaves_it_when_the_lease_is_over);
-    tcase_add_test(tc, a_fixed_lease_that_is_over_leaves_it);
-    tcase_add_test(tc, a_short_lease_does_not_cut_it);
-    tcase_add_test(tc, a_daemon_that_dies_leaves_the_hold_until_then);
-    tcase_add_test(tc, a_grant_that_nobody_read_leaves_none);
-    tcase_add_test(tc, a_grant_that_was_read_elsewhere_leaves_one);
-    tcase_add_test(tc, a_kept_grant_that_nobody_came_for_leaves_none);
-    tcase_add_test(tc, a_refused_lock_keeps_no_place);
-    tcase_add_test(tc, the_same_id_again_does_not_make_it_longer);
-    tcase_add_test(tc, force_ends_the_hold_without_a_rest);
-    tcase_add_test(tc, force_ends_a_rest_through_any_daemon);
-    tcase_add_loop_test(tc, force_ends_a_hold_without_a_rest_also_as_its_lease_ends, 0,
-                        2);
-    tcase_add_test(tc, redissons_locks_do_not_get_into_a_rest);
-    tcase_add_test(tc, a_rest_is_put_back_where_redis_lost_it);
-    tcase_add_test(tc, a_rest_is_put_back_in_place_of_its_hold);
-    tcase_add_test(
-        tc, a_rest_is_put_back_in_place_of_an_ids_hold_that_another_daemon_keeps);
-    tcase_add_test(tc,
-                   a_rest_is_not_put_back_in_place_of_a_hold_that_has_a_client_again);
-    tcase_add_test(tc, a_hold_that_is_put_back_has_its_rest);
-    tcase_add_test(tc, an_unlock_of_an_uncertain_hold_that_redis_loses_leaves_the_rest);
-    tcase_add_test(tc, a_daemon_without_redis_keeps_the_rest_of_what_it_gives_up);
-    return suite;
 }

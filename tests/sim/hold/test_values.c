@@ -22,6 +22,8 @@ static void take(size_t c, const char *value)
     sim_run(s, 10);
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(the_same_value_again_is_null)
 {
     take(a, "v");
@@ -32,7 +34,6 @@ START_TEST(the_same_value_again_is_null)
     heard(s, b, "nil");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(only_its_value_ends_it)
 {
@@ -42,7 +43,6 @@ START_TEST(only_its_value_ends_it)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(it_excludes_lock_and_lock_excludes_it)
 {
@@ -56,7 +56,6 @@ START_TEST(it_excludes_lock_and_lock_excludes_it)
     heard(s, a, "nil");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(another_daemon_ends_it_by_its_value)
 {
@@ -67,7 +66,6 @@ START_TEST(another_daemon_ends_it_by_its_value)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(another_daemon_sets_its_lease_and_keeps_it)
 {
@@ -79,7 +77,6 @@ START_TEST(another_daemon_sets_its_lease_and_keeps_it)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* A token is no secret of one user to all daemons. */
 START_TEST(its_token_is_of_no_use_at_another_daemon_that_was_not_told_its_value)
@@ -99,7 +96,6 @@ START_TEST(its_token_is_of_no_use_at_another_daemon_that_was_not_told_its_value)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* The value is the same: only the release's own mark tells that it ran. */
 START_TEST(a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value)
@@ -118,7 +114,6 @@ START_TEST(a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value
     ck_assert_str_ne(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(who_waits_gets_it_from_a_release_by_value)
 {
@@ -130,7 +125,6 @@ START_TEST(who_waits_gets_it_from_a_release_by_value)
     heard(s, other, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(who_polls_stands_before_who_came_after_it_had_asked_first)
 {
@@ -150,7 +144,6 @@ START_TEST(who_polls_stands_before_who_came_after_it_had_asked_first)
     heard(s, other, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Nothing is kept for a poller while it is away, and its client may leave at any time.
  */
@@ -171,7 +164,6 @@ START_TEST(a_poller_that_is_gone_holds_nobody_up)
     heard(s, other, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(its_end_comes_by_itself_although_its_client_has_gone)
 {
@@ -183,7 +175,6 @@ START_TEST(its_end_comes_by_itself_although_its_client_has_gone)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 static void take_endless(size_t c)
 {
@@ -204,7 +195,6 @@ START_TEST(without_an_end_it_outlives_its_client_until_it_is_released)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(without_an_end_it_is_put_back_when_redis_lost_it)
 {
@@ -220,7 +210,6 @@ START_TEST(without_an_end_it_is_put_back_when_redis_lost_it)
     sim_run(s, 60000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(without_an_end_it_gets_one_when_its_daemon_has_died)
 {
@@ -233,7 +222,6 @@ START_TEST(without_an_end_it_gets_one_when_its_daemon_has_died)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* From then on the other daemon keeps it, and the first one forgets it. */
 START_TEST(without_an_end_it_gets_one_through_another_daemon)
@@ -248,7 +236,6 @@ START_TEST(without_an_end_it_gets_one_through_another_daemon)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* A third of the watchdog's lease is longer than all of this one. */
 START_TEST(a_lease_that_is_shorter_than_the_watchdogs_is_renewed_in_its_middle)
@@ -270,34 +257,4 @@ START_TEST(a_lease_that_is_shorter_than_the_watchdogs_is_renewed_in_its_middle)
     sim_say(s, a, "UNLOCK job VALUE v");
     sim_run(s, 10);
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("values");
-    TCase *tc = tcase_create("scenarios");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, the_same_value_again_is_null);
-    tcase_add_test(tc, only_its_value_ends_it);
-    tcase_add_test(tc, it_excludes_lock_and_lock_excludes_it);
-    tcase_add_test(tc, another_daemon_ends_it_by_its_value);
-    tcase_add_test(tc, another_daemon_sets_its_lease_and_keeps_it);
-    tcase_add_test(
-        tc, its_token_is_of_no_use_at_another_daemon_that_was_not_told_its_value);
-    tcase_add_test(
-        tc, a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value);
-    tcase_add_test(tc, who_waits_gets_it_from_a_release_by_value);
-    tcase_add_test(tc, who_polls_stands_before_who_came_after_it_had_asked_first);
-    tcase_add_test(tc, a_poller_that_is_gone_holds_nobody_up);
-    tcase_add_test(tc, its_end_comes_by_itself_although_its_client_has_gone);
-    tcase_add_test(tc, without_an_end_it_outlives_its_client_until_it_is_released);
-    tcase_add_test(tc, without_an_end_it_is_put_back_when_redis_lost_it);
-    tcase_add_test(tc, without_an_end_it_gets_one_when_its_daemon_has_died);
-    tcase_add_test(tc, without_an_end_it_gets_one_through_another_daemon);
-    tcase_add_test(tc,
-                   a_lease_that_is_shorter_than_the_watchdogs_is_renewed_in_its_middle);
-    return suite;
 }

@@ -42,7 +42,6 @@ START_TEST(followers_everywhere_are_told_within_some_round_trips)
     is_told(s, far, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_hand_over_to_the_named_waiter_is_told_elsewhere)
 {
@@ -60,7 +59,6 @@ START_TEST(a_hand_over_to_the_named_waiter_is_told_elsewhere)
     ck_assert_str_eq(s->clients.conns[far].answer.text.s, "third");
     scenario_end(s);
 }
-END_TEST
 
 /* Nobody tells of a lease that ends. */
 START_TEST(the_end_of_a_dead_daemons_hold_is_seen)
@@ -77,7 +75,6 @@ START_TEST(the_end_of_a_dead_daemons_hold_is_seen)
     is_told(s, far, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* The grant of the next leader is lost, and nobody is there to put it back. */
 START_TEST(who_was_followed_by_another_one_does_not_lead_again)
@@ -102,7 +99,6 @@ START_TEST(who_was_followed_by_another_one_does_not_lead_again)
     is_told(s, far, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* Its holder has it still: an outage is no vacancy, nor is a Redis that is empty. */
 START_TEST(a_leader_that_redis_has_lost_leads_on)
@@ -122,7 +118,6 @@ START_TEST(a_leader_that_redis_has_lost_leads_on)
     is_told(s, far, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* Redis's clock was set back, and its fence key is lost: a daemon that does not know
  * the newest token gives it once more. */
@@ -149,4 +144,3 @@ START_TEST(an_answer_tells_of_the_leader_before_where_a_token_is_given_twice)
     ck_assert_str_eq(s->clients.conns[follower].answer.text.s, "first");
     scenario_end(s);
 }
-END_TEST

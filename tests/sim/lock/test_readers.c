@@ -58,7 +58,6 @@ START_TEST(readers_share_and_a_writer_waits_for_the_last)
     ck_assert_uint_gt(sim_token(s, w), sim_token(s, b));
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(all_readers_are_woken_when_the_writer_leaves)
 {
@@ -77,7 +76,6 @@ START_TEST(all_readers_are_woken_when_the_writer_leaves)
     }
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(redissons_read_watchdog_does_not_cut_our_lease_H14_W2)
 {
@@ -100,7 +98,6 @@ START_TEST(redissons_read_watchdog_does_not_cut_our_lease_H14_W2)
     ck_assert(!w->waits);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(leaving_a_read_does_not_shorten_the_own_write_W1)
 {
@@ -122,7 +119,6 @@ START_TEST(leaving_a_read_does_not_shorten_the_own_write_W1)
     (void)b;
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_writer_keeps_its_watchdog_when_its_read_ends_W5_C2)
 {
@@ -137,7 +133,6 @@ START_TEST(a_writer_keeps_its_watchdog_when_its_read_ends_W5_C2)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(waiting_readers_are_woken_when_a_writer_goes_on_as_a_reader_W3)
 {
@@ -156,7 +151,6 @@ START_TEST(waiting_readers_are_woken_when_a_writer_goes_on_as_a_reader_W3)
     heard(s, again, "nil");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(our_readers_get_in_after_redissons_downgrade_without_its_lease_W3)
 {
@@ -174,7 +168,6 @@ START_TEST(our_readers_get_in_after_redissons_downgrade_without_its_lease_W3)
     sim_run(s, 60000);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_writer_does_not_starve_among_overlapping_readers_W4)
 {
@@ -195,7 +188,6 @@ START_TEST(a_writer_does_not_starve_among_overlapping_readers_W4)
     heard(s, late, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(readers_may_pass_once_the_writer_before_them_gave_up)
 {
@@ -211,7 +203,6 @@ START_TEST(readers_may_pass_once_the_writer_before_them_gave_up)
     (void)r;
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_dead_reader_does_not_keep_a_writer_out_W6)
 {
@@ -230,7 +221,6 @@ START_TEST(a_dead_reader_does_not_keep_a_writer_out_W6)
     sim_start_daemon(s, 1, &s->daemons[1].config);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_dead_redisson_reader_does_not_keep_a_writer_out_W6)
 {
@@ -246,7 +236,6 @@ START_TEST(a_dead_redisson_reader_does_not_keep_a_writer_out_W6)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(our_leaving_reader_does_not_end_redissons_read)
 {
@@ -265,7 +254,6 @@ START_TEST(our_leaving_reader_does_not_end_redissons_read)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Redisson does not tell it: its renewal finds the hash field, which another reader's
  * lease has kept. Any reader that leaves then takes it along, Redisson's as well. */
@@ -291,7 +279,6 @@ START_TEST(a_redisson_reader_that_renews_after_its_lease_is_none_any_more)
     unlocks(s, w);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(who_reads_is_refused_to_write_at_once)
 {
@@ -304,7 +291,6 @@ START_TEST(who_reads_is_refused_to_write_at_once)
     heard(s, d, "-DEADLOCK");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_name_in_use_by_the_other_family_is_refused_untouched)
 {
@@ -327,7 +313,6 @@ START_TEST(a_name_in_use_by_the_other_family_is_refused_untouched)
     unlocks(s, d);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_reader_with_an_id_is_found_again_not_doubled_H7)
 {
@@ -351,7 +336,6 @@ START_TEST(a_reader_with_an_id_is_found_again_not_doubled_H7)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* The grant that nobody heard of is over while Redis cannot be reached, and its ID
  * begins anew; the release of another reader comes before that of the grant. */
@@ -380,33 +364,4 @@ START_TEST(an_id_that_begins_anew_is_granted_once_its_old_grant_has_ended_H43)
     unlocks(s, b);
     heard(s, b, "0");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("readers");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, readers_share_and_a_writer_waits_for_the_last);
-    tcase_add_test(t, all_readers_are_woken_when_the_writer_leaves);
-    tcase_add_test(t, redissons_read_watchdog_does_not_cut_our_lease_H14_W2);
-    tcase_add_test(t, leaving_a_read_does_not_shorten_the_own_write_W1);
-    tcase_add_test(t, a_writer_keeps_its_watchdog_when_its_read_ends_W5_C2);
-    tcase_add_test(t, waiting_readers_are_woken_when_a_writer_goes_on_as_a_reader_W3);
-    tcase_add_test(t,
-                   our_readers_get_in_after_redissons_downgrade_without_its_lease_W3);
-    tcase_add_test(t, a_writer_does_not_starve_among_overlapping_readers_W4);
-    tcase_add_test(t, readers_may_pass_once_the_writer_before_them_gave_up);
-    tcase_add_test(t, a_dead_reader_does_not_keep_a_writer_out_W6);
-    tcase_add_test(t, a_dead_redisson_reader_does_not_keep_a_writer_out_W6);
-    tcase_add_test(t, our_leaving_reader_does_not_end_redissons_read);
-    tcase_add_test(t, a_redisson_reader_that_renews_after_its_lease_is_none_any_more);
-    tcase_add_test(t, who_reads_is_refused_to_write_at_once);
-    tcase_add_test(t, a_name_in_use_by_the_other_family_is_refused_untouched);
-    tcase_add_test(t, a_reader_with_an_id_is_found_again_not_doubled_H7);
-    tcase_add_test(t,
-                   an_id_that_begins_anew_is_granted_once_its_old_grant_has_ended_H43);
-    return suite;
 }

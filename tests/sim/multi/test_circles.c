@@ -24,7 +24,6 @@ START_TEST(the_wait_that_closes_a_circle_is_refused)
     heard(s, two, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(readers_wait_in_circles_too)
 {
@@ -40,16 +39,4 @@ START_TEST(readers_wait_in_circles_too)
     sim_run(s, 10);
     answered(s, two, "-DEADLOCK", "LOCK a WRITE OWNER two");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("circles");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
-    tcase_add_test(t, readers_wait_in_circles_too);
-    return suite;
 }

@@ -22,7 +22,6 @@ START_TEST(free_names_are_taken_in_one_script_and_tokens_come_in_the_order_given
     unlocks(s, c, "b", tokens[2]);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(nothing_is_held_after_null)
 {
@@ -42,7 +41,6 @@ START_TEST(nothing_is_held_after_null)
     (void)holder;
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(nothing_is_held_when_its_client_leaves_while_it_takes)
 {
@@ -60,7 +58,6 @@ START_TEST(nothing_is_held_when_its_client_leaves_while_it_takes)
         scenario_end(s);
     }
 }
-END_TEST
 
 START_TEST(mlocks_in_opposite_orders_do_not_block_each_other_H27_M6)
 {
@@ -90,7 +87,6 @@ START_TEST(mlocks_in_opposite_orders_do_not_block_each_other_H27_M6)
     ck_assert_uint_eq(served, 4);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27)
 {
@@ -110,7 +106,6 @@ START_TEST(an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27)
     sim_close(s, batch);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8)
 {
@@ -129,7 +124,6 @@ START_TEST(what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8)
     heard(s, batch, "tokens");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8)
 {
@@ -145,7 +139,6 @@ START_TEST(a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8)
     ck_assert_int_ge(redis_pttl(sim_redis_now(s), name(s, "b")), 1000);
     scenario_end(s);
 }
-END_TEST
 
 /* Enough of its lease is left: the answer does not wait for what is to come of that. */
 START_TEST(an_mlock_is_answered_while_a_renewal_is_on_its_way)
@@ -167,7 +160,6 @@ START_TEST(an_mlock_is_answered_while_a_renewal_is_on_its_way)
     ck_assert(is_free(s, "a") && is_free(s, "b"));
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(multilocks_last_expire_does_not_cut_our_lease_H14_M1)
 {
@@ -181,7 +173,6 @@ START_TEST(multilocks_last_expire_does_not_cut_our_lease_H14_M1)
     (void)c;
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(multilocks_last_expire_does_not_lose_our_places_M3)
 {
@@ -199,7 +190,6 @@ START_TEST(multilocks_last_expire_does_not_lose_our_places_M3)
     scenario_served_in_order(s, conns, 4, 20);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_mlock_sent_again_is_the_same_request)
 {
@@ -216,7 +206,6 @@ START_TEST(an_mlock_sent_again_is_the_same_request)
     ck_assert(is_free(s, "a") && is_free(s, "b"));
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock)
 {
@@ -233,7 +222,6 @@ START_TEST(what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock)
     answered(s, c, "0", "UNLOCK a ID " R1);
     scenario_end(s);
 }
-END_TEST
 
 /* Else a bare UNLOCK there would end what another connection holds. */
 START_TEST(a_failed_mlock_leaves_its_connection_with_nothing)
@@ -251,7 +239,6 @@ START_TEST(a_failed_mlock_leaves_its_connection_with_nothing)
     answered(s, a, "0", "UNLOCK a");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(what_a_failed_mlocks_connection_renewed_itself_is_its_own)
 {
@@ -266,30 +253,4 @@ START_TEST(what_a_failed_mlocks_connection_renewed_itself_is_its_own)
     sim_close(s, a);
     answered(s, c, "0", "UNLOCK a");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("many");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(
-        t, free_names_are_taken_in_one_script_and_tokens_come_in_the_order_given);
-    tcase_add_test(t, nothing_is_held_after_null);
-    tcase_add_test(t, nothing_is_held_when_its_client_leaves_while_it_takes);
-    tcase_add_test(t, mlocks_in_opposite_orders_do_not_block_each_other_H27_M6);
-    tcase_add_test(t, an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27);
-    tcase_add_test(t, what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8);
-    tcase_add_test(t, a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8);
-    tcase_add_test(t, an_mlock_is_answered_while_a_renewal_is_on_its_way);
-    tcase_add_test(t, multilocks_last_expire_does_not_cut_our_lease_H14_M1);
-    tcase_add_test(t, multilocks_last_expire_does_not_lose_our_places_M3);
-    tcase_add_test(t, an_mlock_sent_again_is_the_same_request);
-    tcase_add_test(t,
-                   what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock);
-    tcase_add_test(t, a_failed_mlock_leaves_its_connection_with_nothing);
-    tcase_add_test(t, what_a_failed_mlocks_connection_renewed_itself_is_its_own);
-    return suite;
 }

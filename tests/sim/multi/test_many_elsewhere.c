@@ -21,7 +21,6 @@ START_TEST(an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too)
     unlocks(s, other, "a", sim_token(s, other));
     scenario_end(s);
 }
-END_TEST
 
 /* The owner's other entry is renewed meanwhile, which says nothing of the one that was
  * given back. */
@@ -42,7 +41,6 @@ START_TEST(an_mlock_has_all_its_entries_although_its_owner_has_others)
     ck_assert(is_free(s, "b"));
     scenario_end(s);
 }
-END_TEST
 
 /* The MLOCK is sent again through another daemon, which has yet to ask for `b`. */
 START_TEST(an_mlock_one_of_whose_names_is_unlocked_meanwhile_is_over)
@@ -58,17 +56,4 @@ START_TEST(an_mlock_one_of_whose_names_is_unlocked_meanwhile_is_over)
     heard(s, third, "0");
     heard(s, again, "-NOTHELD");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("many_elsewhere");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too);
-    tcase_add_test(t, an_mlock_has_all_its_entries_although_its_owner_has_others);
-    tcase_add_test(t, an_mlock_one_of_whose_names_is_unlocked_meanwhile_is_over);
-    return suite;
 }

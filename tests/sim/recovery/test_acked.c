@@ -45,7 +45,6 @@ START_TEST(an_isolated_master_cannot_keep_a_holder_believing_H11)
     s->daemons[0].isolated = false;
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(without_the_rule_two_would_hold_H11)
 {
@@ -56,7 +55,6 @@ START_TEST(without_the_rule_two_would_hold_H11)
     ck_assert_ptr_nonnull(strstr(s->failure, "vouches for job"));
     sim_free(s);
 }
-END_TEST
 
 START_TEST(an_isolated_master_grants_nothing)
 {
@@ -73,7 +71,6 @@ START_TEST(an_isolated_master_grants_nothing)
     s->daemons[0].isolated = false;
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_wait_rides_out_the_absence_of_replicas)
 {
@@ -88,7 +85,6 @@ START_TEST(a_wait_rides_out_the_absence_of_replicas)
     heard(s, c, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_unlock_is_one_also_when_the_next_one_is_not_granted)
 {
@@ -109,7 +105,6 @@ START_TEST(an_unlock_is_one_also_when_the_next_one_is_not_granted)
     heard(s, b, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_hold_outlives_an_absence_shorter_than_its_lease)
 {
@@ -125,7 +120,6 @@ START_TEST(a_hold_outlives_an_absence_shorter_than_its_lease)
     answered(s, c, "0", "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(messages_do_not_hide_that_a_renewal_was_not_acknowledged)
 {
@@ -149,7 +143,6 @@ START_TEST(messages_do_not_hide_that_a_renewal_was_not_acknowledged)
         scenario_end(s);
     }
 }
-END_TEST
 
 START_TEST(an_mlock_without_replicas_leaves_nothing)
 {
@@ -168,7 +161,6 @@ START_TEST(an_mlock_without_replicas_leaves_nothing)
     heard(s, c, "tokens");
     scenario_end(s);
 }
-END_TEST
 
 /* As what follows is not in the replica, it has the grant, but not that it was given
  * back. */
@@ -192,7 +184,6 @@ START_TEST(a_grant_that_was_not_acknowledged_does_not_come_back)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* The client was told of the hold before, and relies on it until the lease is over. */
 START_TEST(a_hold_that_is_found_again_without_replicas_is_not_undone)
@@ -214,10 +205,9 @@ START_TEST(a_hold_that_is_found_again_without_replicas_is_not_undone)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* With an ID, each try finds what the one before was granted. */
-START_TEST(a_request_that_no_try_was_acknowledged_of_leaves_nothing)
+START_TEST(a_request_that_no_try_was_acknowledged_of_leaves_nothing, 2)
 {
     struct sim *s = new_acked(1);
     size_t c = sim_connect(s, 0);
@@ -232,7 +222,6 @@ START_TEST(a_request_that_no_try_was_acknowledged_of_leaves_nothing)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* Redis has lost what came after its backup. */
 static void go_back(struct sim *s)
@@ -272,7 +261,6 @@ START_TEST(a_grant_that_was_undone_is_not_given_out_when_it_comes_back)
     ck_assert_uint_gt(sim_token(s, a), between);
     scenario_end(s);
 }
-END_TEST
 
 /* Without a quarantine, so that only the acknowledgements are between two holders. */
 static struct sim *fail_over(bool acked, size_t *retold, size_t *retnew)
@@ -308,7 +296,6 @@ START_TEST(no_acknowledged_grant_is_lost_in_a_failover)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(without_acknowledgements_a_grant_may_be_lost_in_a_failover)
 {
@@ -318,29 +305,4 @@ START_TEST(without_acknowledgements_a_grant_may_be_lost_in_a_failover)
     heard(s, old, "token");
     heard(s, new, "token");
     sim_free(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("acked");
-    TCase *t = tcase_create("hazards");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, an_isolated_master_cannot_keep_a_holder_believing_H11);
-    tcase_add_test(t, without_the_rule_two_would_hold_H11);
-    tcase_add_test(t, an_isolated_master_grants_nothing);
-    tcase_add_test(t, a_wait_rides_out_the_absence_of_replicas);
-    tcase_add_test(t, an_unlock_is_one_also_when_the_next_one_is_not_granted);
-    tcase_add_test(t, a_hold_outlives_an_absence_shorter_than_its_lease);
-    tcase_add_test(t, messages_do_not_hide_that_a_renewal_was_not_acknowledged);
-    tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
-    tcase_add_test(t, a_grant_that_was_not_acknowledged_does_not_come_back);
-    tcase_add_test(t, a_hold_that_is_found_again_without_replicas_is_not_undone);
-    tcase_add_loop_test(t, a_request_that_no_try_was_acknowledged_of_leaves_nothing, 0,
-                        2);
-    tcase_add_test(t, a_grant_that_was_undone_is_not_given_out_when_it_comes_back);
-    tcase_add_test(t, no_acknowledged_grant_is_lost_in_a_failover);
-    tcase_add_test(t, without_acknowledgements_a_grant_may_be_lost_in_a_failover);
-    return suite;
 }

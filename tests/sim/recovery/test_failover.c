@@ -28,7 +28,6 @@ START_TEST(a_lost_grant_is_put_back_under_its_token)
     heard(s, c, "0");
     scenario_end(s);
 }
-END_TEST
 
 /* Who learns first of the failover does not take what the other one has not put back.
  */
@@ -53,7 +52,6 @@ START_TEST(another_daemons_lost_grant_is_not_granted_again)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_lost_handover_is_made_again)
 {
@@ -78,7 +76,6 @@ START_TEST(a_lost_handover_is_made_again)
     heard(s, b, "0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(service_goes_on_at_once_on_names_that_were_held)
 {
@@ -97,7 +94,6 @@ START_TEST(service_goes_on_at_once_on_names_that_were_held)
     heard(s, scenario_says(s, 0, "LOCK job"), "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(other_names_are_granted_when_the_quarantine_is_over)
 {
@@ -117,7 +113,6 @@ START_TEST(other_names_are_granted_when_the_quarantine_is_over)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
 {
@@ -137,7 +132,6 @@ START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
     ck_assert_uint_gt(sim_token(s, c), token);
     scenario_end(s);
 }
-END_TEST
 
 /* What an owner gave back does not come back with the master that never heard of it. */
 /* Who believes in a hold that was released through another daemon, and lost, knows no
@@ -169,7 +163,6 @@ START_TEST(a_name_that_was_released_elsewhere_is_withheld_as_well)
     heard(s, waits, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Data and time are lost, and a daemon that has not seen that token gives it again:
  * what says no more than the token means either hold. */
@@ -193,7 +186,6 @@ START_TEST(a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_aske
     ck_assert_uint_gt(sim_token(s, new), token);
     scenario_end(s);
 }
-END_TEST
 
 /* A release, and another daemon's grant after it, are lost: who held before stands
  * there again, with a lower token. It goes, whoever hears of it first. */
@@ -231,24 +223,4 @@ START_TEST(who_was_granted_last_is_put_back_and_who_held_before_goes)
         the_later_one_is_put_back("LOCK job WRITE", "LOCK job READ", late);
         the_later_one_is_put_back("LOCK job WRITE ID r1", "LOCK job WRITE", late);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("failover");
-    TCase *t = tcase_create("failover");
-
-    tcase_add_test(t, a_lost_grant_is_put_back_under_its_token);
-    tcase_add_test(t, another_daemons_lost_grant_is_not_granted_again);
-    tcase_add_test(t, a_lost_handover_is_made_again);
-    tcase_add_test(t, service_goes_on_at_once_on_names_that_were_held);
-    tcase_add_test(t, other_names_are_granted_when_the_quarantine_is_over);
-    tcase_add_test(t, h17_a_token_goes_on_although_the_new_clock_is_behind);
-    tcase_add_test(t, a_name_that_was_released_elsewhere_is_withheld_as_well);
-    tcase_add_test(
-        t, a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_asked);
-    tcase_add_test(t, who_was_granted_last_is_put_back_and_who_held_before_goes);
-    suite_add_tcase(s, t);
-    return s;
 }

@@ -24,7 +24,6 @@ START_TEST(an_owners_lost_release_is_made_again)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* Grace was over: that was no client's doing, and somebody else holds by now. */
 START_TEST(an_owner_whose_grace_was_over_is_not_let_in_beside_another)
@@ -51,7 +50,6 @@ START_TEST(an_owner_whose_grace_was_over_is_not_let_in_beside_another)
     heard(s, b, "0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(what_grace_ended_is_not_ended_again_if_it_was_granted_anew)
 {
@@ -74,7 +72,6 @@ START_TEST(what_grace_ended_is_not_ended_again_if_it_was_granted_anew)
     heard(s, again, "0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_request_that_was_unlocked_is_over_although_it_came_back)
 {
@@ -101,7 +98,6 @@ START_TEST(a_request_that_was_unlocked_is_over_although_it_came_back)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* Asked again before that: the first answer is too old, as Redis's clock has moved, and
  * the next comes after the failover. */
@@ -123,7 +119,6 @@ START_TEST(a_request_that_was_unlocked_meanwhile_is_over_although_it_came_back)
     heard(s, b, "-NOTHELD");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(an_owner_has_no_entry_more_after_a_failover)
 {
@@ -150,7 +145,6 @@ START_TEST(an_owner_has_no_entry_more_after_a_failover)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 /* Its release, and the grant after it, are lost. Another daemon, which knows of
  * neither, lets the owner in again only once the first one can have put its own back.
@@ -180,7 +174,6 @@ START_TEST(an_owner_is_not_let_in_elsewhere_beside_who_was_granted_since)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* Released through another daemon than the one that granted, which has not heard of it:
  * whichever of them learns first of the failover, the release counts. */
@@ -210,17 +203,15 @@ START_TEST(what_was_released_elsewhere_is_not_put_back)
 {
     released_elsewhere(0);
 }
-END_TEST
 
 START_TEST(what_was_put_back_although_it_was_released_ends)
 {
     released_elsewhere(1);
 }
-END_TEST
 
 /* Redis loses the hold while its release is under way. The release is sent again, and
  * the daemon of the client's other connection is late with putting the hold back. */
-START_TEST(what_is_released_while_redis_loses_it_is_not_put_back_elsewhere)
+START_TEST(what_is_released_while_redis_loses_it_is_not_put_back_elsewhere, 4)
 {
     static const char *const ASKS[] = { "LOCK job", "LOCK job READ", "LOCK job WRITE",
                                         "LOCK job WAIT 0 ATLEAST 60000" };
@@ -246,7 +237,6 @@ START_TEST(what_is_released_while_redis_loses_it_is_not_put_back_elsewhere)
     ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* The release of a reader through another daemon, and the writer after it, are lost:
  * the reader's daemon puts the reader back, and lets another one in before the writer's
@@ -278,7 +268,6 @@ START_TEST(a_reader_may_join_one_that_was_released_elsewhere)
     heard(s, r, "0");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_reader_that_was_released_ends_again)
 {
@@ -293,28 +282,4 @@ START_TEST(a_reader_that_was_released_ends_again)
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("failover releases");
-    TCase *t = tcase_create("failover releases");
-
-    tcase_add_test(t, an_owners_lost_release_is_made_again);
-    tcase_add_test(t, an_owner_whose_grace_was_over_is_not_let_in_beside_another);
-    tcase_add_test(t, what_grace_ended_is_not_ended_again_if_it_was_granted_anew);
-    tcase_add_test(t, a_request_that_was_unlocked_is_over_although_it_came_back);
-    tcase_add_test(t,
-                   a_request_that_was_unlocked_meanwhile_is_over_although_it_came_back);
-    tcase_add_test(t, an_owner_has_no_entry_more_after_a_failover);
-    tcase_add_test(t, an_owner_is_not_let_in_elsewhere_beside_who_was_granted_since);
-    tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
-    tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
-    tcase_add_loop_test(
-        t, what_is_released_while_redis_loses_it_is_not_put_back_elsewhere, 0, 4);
-    tcase_add_test(t, a_reader_may_join_one_that_was_released_elsewhere);
-    tcase_add_test(t, a_reader_that_was_released_ends_again);
-    suite_add_tcase(s, t);
-    return s;
 }

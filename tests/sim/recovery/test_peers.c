@@ -51,7 +51,6 @@ START_TEST(what_another_daemons_client_holds_is_put_back)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Nobody holds it, as far as anybody knows, so it is not null. */
 START_TEST(a_wait_that_ends_meanwhile_hears_of_the_backend)
@@ -74,7 +73,6 @@ START_TEST(a_wait_that_ends_meanwhile_hears_of_the_backend)
     ck_assert_uint_eq(stats_of(s, 0).quarantine_left_ms, 0);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(what_is_held_here_goes_on_at_once)
 {
@@ -92,7 +90,6 @@ START_TEST(what_is_held_here_goes_on_at_once)
     heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
-END_TEST
 
 /* The other daemon has an entry of the same owner, and comes back later. */
 START_TEST(an_owners_last_entry_here_may_not_be_its_last_one)
@@ -118,7 +115,6 @@ START_TEST(an_owners_last_entry_here_may_not_be_its_last_one)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_daemon_alone_waits_for_nobody)
 {
@@ -130,7 +126,6 @@ START_TEST(a_daemon_alone_waits_for_nobody)
     heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(who_comes_to_a_redis_that_runs_waits_for_nobody)
 {
@@ -145,7 +140,6 @@ START_TEST(who_comes_to_a_redis_that_runs_waits_for_nobody)
     ck_assert_uint_eq(stats_of(s, 1).quarantine_left_ms, 0);
     scenario_end(s);
 }
-END_TEST
 
 /* The others reconnect a moment after it came: it has to have asked. */
 START_TEST(who_comes_right_after_the_restart_asks_first)
@@ -169,7 +163,6 @@ START_TEST(who_comes_right_after_the_restart_asks_first)
     heard(s, w, "token");
     scenario_end(s);
 }
-END_TEST
 
 /* All have just begun: nothing can have been lost. */
 START_TEST(a_first_start_withholds_nothing)
@@ -189,7 +182,6 @@ START_TEST(a_first_start_withholds_nothing)
     heard(s, scenario_says(s, 1, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(who_has_died_is_waited_for_once)
 {
@@ -206,7 +198,6 @@ START_TEST(who_has_died_is_waited_for_once)
     heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(who_has_stopped_is_not_waited_for)
 {
@@ -223,7 +214,6 @@ START_TEST(who_has_stopped_is_not_waited_for)
     heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
-END_TEST
 
 /* Whoever has switched that off wants service back at once. */
 START_TEST(after_a_failover_only_its_quarantine_counts)
@@ -240,7 +230,6 @@ START_TEST(after_a_failover_only_its_quarantine_counts)
     heard(s, scenario_says(s, 1, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
-END_TEST
 
 /* The release after which a permit would be free again is another daemon's, which
  * stands still. */
@@ -265,26 +254,4 @@ START_TEST(permits_that_others_have_got_are_lost_and_hold_up_nobody)
     c = scenario_says(s, 1, "LOCK pool PERMITS 1 OF 1 WAIT 0");
     heard(s, c, "nil");
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("peers");
-    TCase *t = tcase_create("named");
-
-    tcase_add_test(t, what_another_daemons_client_holds_is_put_back);
-    tcase_add_test(t, a_wait_that_ends_meanwhile_hears_of_the_backend);
-    tcase_add_test(t, what_is_held_here_goes_on_at_once);
-    tcase_add_test(t, an_owners_last_entry_here_may_not_be_its_last_one);
-    tcase_add_test(t, a_daemon_alone_waits_for_nobody);
-    tcase_add_test(t, who_comes_to_a_redis_that_runs_waits_for_nobody);
-    tcase_add_test(t, who_comes_right_after_the_restart_asks_first);
-    tcase_add_test(t, a_first_start_withholds_nothing);
-    tcase_add_test(t, who_has_died_is_waited_for_once);
-    tcase_add_test(t, who_has_stopped_is_not_waited_for);
-    tcase_add_test(t, after_a_failover_only_its_quarantine_counts);
-    tcase_add_test(t, permits_that_others_have_got_are_lost_and_hold_up_nobody);
-    suite_add_tcase(s, t);
-    return s;
 }

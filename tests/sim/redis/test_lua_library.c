@@ -141,7 +141,6 @@ START_TEST(match_finds_what_luas_own_finds)
         expect_same(LUA_STRLIBNAME, "match", what);
     }
 }
-END_TEST
 
 static double pick_number(void)
 {
@@ -181,7 +180,6 @@ START_TEST(format_writes_what_luas_own_writes)
         expect_same(LUA_STRLIBNAME, "format", format);
     }
 }
-END_TEST
 
 START_TEST(tonumber_reads_what_luas_own_reads)
 {
@@ -207,7 +205,6 @@ START_TEST(tonumber_reads_what_luas_own_reads)
         expect_same(NULL, "tonumber", what);
     }
 }
-END_TEST
 
 START_TEST(digits_are_those_of_printf)
 {
@@ -226,4 +223,3 @@ START_TEST(digits_are_those_of_printf)
     ck_assert_uint_eq(lua_number_digits(9007199254740992.0, room), 0);
     ck_assert_uint_eq(lua_number_digits(0.0 / 0.0, room), 0);
 }
-END_TEST

@@ -67,6 +67,8 @@ static void holds(struct span owner, int64_t count, int64_t pttl)
     ck_assert_int_eq(redis_pttl(&redis, n), pttl);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(rlock_as_redisson_plays_it)
 {
     ck_assert(redis_foreign_take(&redis, n, A, LEASE));
@@ -82,7 +84,6 @@ START_TEST(rlock_as_redisson_plays_it)
     ck_assert_uint_eq(n->field_count, 0);
     heard_only("plain 0");
 }
-END_TEST
 
 /* --- fair ----------------------------------------------------------------- */
 
@@ -144,7 +145,6 @@ START_TEST(fair_as_redisson_plays_it)
     ck_assert_int_eq(fair_release(C), 1);
     ck_assert_uint_eq(heard_count, 0);
 }
-END_TEST
 
 START_TEST(a_live_head_is_thrown_out_when_its_score_is_past_F2)
 {
@@ -156,7 +156,6 @@ START_TEST(a_live_head_is_thrown_out_when_its_score_is_past_F2)
     ck_assert_uint_eq(n->queue_count, 0);
     ck_assert(fair_take(C).taken);
 }
-END_TEST
 
 /* --- read and write ------------------------------------------------------- */
 
@@ -201,7 +200,6 @@ START_TEST(readers_as_redisson_plays_them)
     ck_assert_int_eq(redis_foreign_unread(&redis, n, B), -1);
     heard_only("rw 0");
 }
-END_TEST
 
 START_TEST(a_writer_as_redisson_plays_it)
 {
@@ -225,7 +223,6 @@ START_TEST(a_writer_as_redisson_plays_it)
     ck_assert_uint_eq(n->field_count, 0);
     heard_only("rw 1");
 }
-END_TEST
 
 START_TEST(a_read_release_cuts_the_writers_lease_W1)
 {
@@ -235,21 +232,4 @@ START_TEST(a_read_release_cuts_the_writers_lease_W1)
     n = pass(200);
     ck_assert_int_eq(redis_foreign_unread(&redis, n, A), 0);
     ck_assert_int_eq(redis_pttl(&redis, n), 1800);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("redisson");
-    TCase *t = tcase_create("redisson");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, rlock_as_redisson_plays_it);
-    tcase_add_test(t, fair_as_redisson_plays_it);
-    tcase_add_test(t, a_live_head_is_thrown_out_when_its_score_is_past_F2);
-    tcase_add_test(t, readers_as_redisson_plays_them);
-    tcase_add_test(t, a_writer_as_redisson_plays_it);
-    tcase_add_test(t, a_read_release_cuts_the_writers_lease_W1);
-    suite_add_tcase(s, t);
-    return s;
 }

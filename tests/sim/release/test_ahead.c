@@ -44,6 +44,8 @@ static void next_still_believes(void)
     scenario_end(s);
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(released_again_elsewhere_it_is_free_for_a_third)
 {
     uint64_t token;
@@ -54,7 +56,6 @@ START_TEST(released_again_elsewhere_it_is_free_for_a_third)
     answered(s, third, "token", "LOCK job WAIT 0");
     next_still_believes();
 }
-END_TEST
 
 START_TEST(renewed_elsewhere_it_is_who_released_it_that_holds)
 {
@@ -65,25 +66,10 @@ START_TEST(renewed_elsewhere_it_is_who_released_it_that_holds)
     answered(s, b, "29998", "RENEW job TOKEN %" PRIu64, token); /* ms */
     next_still_believes();
 }
-END_TEST
 
 START_TEST(entered_again_elsewhere_it_is_its_owner_that_holds)
 {
     dies_before_the_move("LOCK job OWNER o", "UNLOCK job OWNER o");
     answered(s, b, "token", "LOCK job OWNER o");
     next_still_believes();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("ahead");
-    TCase *tc = tcase_create("scenarios");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, released_again_elsewhere_it_is_free_for_a_third);
-    tcase_add_test(tc, renewed_elsewhere_it_is_who_released_it_that_holds);
-    tcase_add_test(tc, entered_again_elsewhere_it_is_its_owner_that_holds);
-    return suite;
 }

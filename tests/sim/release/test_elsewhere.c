@@ -30,18 +30,63 @@ static void setup(void)
     setup_with(30000);
 }
 
-/* Other daemons ask for what they believe in long after it was released. */
-static void setup_seldom(void)
-{
-    setup_with(300000);
-}
-
 static void nobody_lost_it(void)
 {
     ck_assert_uint_eq(s->check.lost, 0);
     ck_assert_uint_eq(s->check.uncertain, 0);
     scenario_end(s);
 }
+
+static const struct {
+    const char *lock, *renew, *unlock;
+} UNMARKED[] = {
+    { "LOCK job", "RENEW job", "UNLOCK job" },
+    { "LOCK job OWNER o", "RENEW job OWNER o", "UNLOCK job OWNER o" },
+    { "LOCK job READ", "RENEW job", "UNLOCK job" },
+    { "LOCK job WRITE", "RENEW job", "UNLOCK job" },
+    { "LOCK job READ OWNER o", "RENEW job OWNER o", "UNLOCK job OWNER o" },
+};
+
+/* Each is tried twice: where daemons often ask after what they believe in, and where
+ * they ask long after it was released. */
+enum { UNMARKED_TRIES = 2 * TEST_ROWS(UNMARKED) };
+
+static void setup_unmarked(int i)
+{
+    setup_with(i < TEST_ROWS(UNMARKED) ? 30000 : 300000);
+}
+
+/* It was taken over by RENEW, and then released where it had been granted, in words
+ * that leave no mark otherwise. */
+START_TEST(its_new_keeper_hears_of_a_release_that_leaves_no_mark, UNMARKED_TRIES)
+{
+    int row = _i % TEST_ROWS(UNMARKED);
+
+    setup_unmarked(_i);
+    sim_say(s, a, "%s", UNMARKED[row].lock);
+    sim_run(s, 10);
+    sim_say(s, b, "%s TOKEN %" PRIu64, UNMARKED[row].renew, sim_token(s, a));
+    sim_run(s, 10);
+    answered(s, a, "0", "%s", UNMARKED[row].unlock);
+    sim_run(s, lease_ms / 3 + 1000); /* till the other one renews it */
+    nobody_lost_it();
+}
+
+START_TEST(its_old_keeper_hears_of_a_release_that_leaves_no_mark, UNMARKED_TRIES)
+{
+    int row = _i % TEST_ROWS(UNMARKED);
+
+    setup_unmarked(_i);
+    sim_say(s, a, "%s", UNMARKED[row].lock);
+    sim_run(s, 10);
+    sim_say(s, b, "%s TOKEN %" PRIu64, UNMARKED[row].renew, sim_token(s, a));
+    sim_run(s, 10);
+    answered(s, b, "0", "%s", UNMARKED[row].unlock);
+    sim_run(s, lease_ms / 3 + 1000);
+    nobody_lost_it();
+}
+
+TEST_GROUP(.setup = setup);
 
 START_TEST(its_daemon_grants_the_name_to_who_waited)
 {
@@ -56,7 +101,6 @@ START_TEST(its_daemon_grants_the_name_to_who_waited)
     heard(s, other, "token");
     nobody_lost_it();
 }
-END_TEST
 
 START_TEST(its_daemon_grants_the_name_to_who_tries_once)
 {
@@ -68,7 +112,6 @@ START_TEST(its_daemon_grants_the_name_to_who_tries_once)
     answered(s, other, "token", "LOCK job WAIT 0");
     nobody_lost_it();
 }
-END_TEST
 
 START_TEST(its_daemon_releases_another_entry_of_the_owner)
 {
@@ -79,7 +122,6 @@ START_TEST(its_daemon_releases_another_entry_of_the_owner)
     answered(s, other, "0", "UNLOCK job OWNER o ID " R2);
     nobody_lost_it();
 }
-END_TEST
 
 START_TEST(its_daemon_is_asked_to_renew_it)
 {
@@ -90,7 +132,6 @@ START_TEST(its_daemon_is_asked_to_renew_it)
     answered(s, a, "-NOTHELD", "RENEW job");
     nobody_lost_it();
 }
-END_TEST
 
 START_TEST(its_daemon_is_asked_to_free_it_by_force)
 {
@@ -101,7 +142,6 @@ START_TEST(its_daemon_is_asked_to_free_it_by_force)
     answered(s, other, "0", "FORCEUNLOCK job ANY");
     nobody_lost_it();
 }
-END_TEST
 
 START_TEST(its_daemon_had_the_request_from_another_that_released_it)
 {
@@ -114,7 +154,6 @@ START_TEST(its_daemon_had_the_request_from_another_that_released_it)
     answered(s, other, "token", "LOCK job WAIT 0");
     nobody_lost_it();
 }
-END_TEST
 
 START_TEST(a_request_that_ends_is_not_handed_over_to_itself)
 {
@@ -138,7 +177,6 @@ START_TEST(a_request_that_ends_is_not_handed_over_to_itself)
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(a_request_that_is_held_elsewhere_is_not_handed_over_to_itself)
 {
@@ -161,43 +199,6 @@ START_TEST(a_request_that_is_held_elsewhere_is_not_handed_over_to_itself)
     sim_run(s, 11000);
     nobody_lost_it();
 }
-END_TEST
-
-static const struct {
-    const char *lock, *renew, *unlock;
-} UNMARKED[] = {
-    { "LOCK job", "RENEW job", "UNLOCK job" },
-    { "LOCK job OWNER o", "RENEW job OWNER o", "UNLOCK job OWNER o" },
-    { "LOCK job READ", "RENEW job", "UNLOCK job" },
-    { "LOCK job WRITE", "RENEW job", "UNLOCK job" },
-    { "LOCK job READ OWNER o", "RENEW job OWNER o", "UNLOCK job OWNER o" },
-};
-
-/* It was taken over by RENEW, and then released where it had been granted, in words
- * that leave no mark otherwise. */
-START_TEST(its_new_keeper_hears_of_a_release_that_leaves_no_mark)
-{
-    sim_say(s, a, "%s", UNMARKED[_i].lock);
-    sim_run(s, 10);
-    sim_say(s, b, "%s TOKEN %" PRIu64, UNMARKED[_i].renew, sim_token(s, a));
-    sim_run(s, 10);
-    answered(s, a, "0", "%s", UNMARKED[_i].unlock);
-    sim_run(s, lease_ms / 3 + 1000); /* till the other one renews it */
-    nobody_lost_it();
-}
-END_TEST
-
-START_TEST(its_old_keeper_hears_of_a_release_that_leaves_no_mark)
-{
-    sim_say(s, a, "%s", UNMARKED[_i].lock);
-    sim_run(s, 10);
-    sim_say(s, b, "%s TOKEN %" PRIu64, UNMARKED[_i].renew, sim_token(s, a));
-    sim_run(s, 10);
-    answered(s, b, "0", "%s", UNMARKED[_i].unlock);
-    sim_run(s, lease_ms / 3 + 1000);
-    nobody_lost_it();
-}
-END_TEST
 
 START_TEST(its_new_keeper_hears_of_a_handover_that_leaves_no_mark)
 {
@@ -213,7 +214,6 @@ START_TEST(its_new_keeper_hears_of_a_handover_that_leaves_no_mark)
     sim_run(s, 11000);
     nobody_lost_it();
 }
-END_TEST
 
 START_TEST(its_daemon_lets_a_writer_in_after_readers)
 {
@@ -226,7 +226,6 @@ START_TEST(its_daemon_lets_a_writer_in_after_readers)
     answered(s, other, "token", "LOCK job WRITE WAIT 100");
     nobody_lost_it();
 }
-END_TEST
 
 /* Its daemon asks after them one by one, and of some when no mark of them is left. */
 START_TEST(its_owner_goes_on_although_entries_were_released_long_ago)
@@ -246,21 +245,10 @@ START_TEST(its_owner_goes_on_although_entries_were_released_long_ago)
     answered(s, a, "0", "UNLOCK job OWNER o ID r4");
     nobody_lost_it();
 }
-END_TEST
-
-enum { UNMARKED_COUNT = sizeof(UNMARKED) / sizeof(UNMARKED[0]) };
-
-static void add_unmarked(TCase *tc)
-{
-    tcase_add_loop_test(tc, its_new_keeper_hears_of_a_release_that_leaves_no_mark, 0,
-                        UNMARKED_COUNT);
-    tcase_add_loop_test(tc, its_old_keeper_hears_of_a_release_that_leaves_no_mark, 0,
-                        UNMARKED_COUNT);
-}
 
 /* The hold is its newest connection's. The other daemon's next renewal finds it gone,
  * or finds first that it is kept elsewhere, and then says nothing any more. */
-START_TEST(one_id_through_two_daemons_ends_with_its_newest_connection)
+START_TEST(one_id_through_two_daemons_ends_with_its_newest_connection, 2)
 {
     sim_say(s, a, "LOCK job KEEP 0 GRACE 0 ID " R1);
     sim_run(s, 10);
@@ -275,7 +263,6 @@ START_TEST(one_id_through_two_daemons_ends_with_its_newest_connection)
     answered(s, a, "-NOTHELD", "RENEW job ID " R1);
     scenario_end(s);
 }
-END_TEST
 
 /* The first answer waits until `a` is asked about, which the daemon believes in; the
  * second one has nobody to go to, and finds no hold that it shortens. */
@@ -300,10 +287,9 @@ START_TEST(a_lease_that_was_shortened_for_nobody_is_asked_for_again)
     answered(s, a, "0", "UNLOCK job TOKEN %" PRIu64, token);
     scenario_end(s);
 }
-END_TEST
 
 /* A daemon that does not know the name takes it for a plain lock's, and asks twice. */
-START_TEST(an_unlock_that_may_not_end_the_hold_says_so_each_time)
+START_TEST(an_unlock_that_may_not_end_the_hold_says_so_each_time, 2)
 {
     static const char *const ASKS[] = { "LOCK job WRITE OWNER o",
                                         "LOCK job READ OWNER o" };
@@ -316,36 +302,4 @@ START_TEST(an_unlock_that_may_not_end_the_hold_says_so_each_time)
     }
     ck_assert_str_eq(scenario_holder(s), holder);
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("elsewhere");
-    TCase *tc = tcase_create("scenarios");
-    TCase *seldom = tcase_create("renewed_seldom");
-
-    suite_add_tcase(suite, tc);
-    suite_add_tcase(suite, seldom);
-    tcase_add_checked_fixture(seldom, setup_seldom, NULL);
-    add_unmarked(seldom);
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_loop_test(tc, one_id_through_two_daemons_ends_with_its_newest_connection,
-                        0, 2);
-    tcase_add_test(tc, its_daemon_grants_the_name_to_who_waited);
-    tcase_add_test(tc, its_daemon_grants_the_name_to_who_tries_once);
-    tcase_add_test(tc, its_daemon_releases_another_entry_of_the_owner);
-    tcase_add_test(tc, its_daemon_is_asked_to_renew_it);
-    tcase_add_test(tc, its_daemon_is_asked_to_free_it_by_force);
-    tcase_add_test(tc, its_daemon_had_the_request_from_another_that_released_it);
-    tcase_add_test(tc, a_request_that_ends_is_not_handed_over_to_itself);
-    tcase_add_test(tc, a_request_that_is_held_elsewhere_is_not_handed_over_to_itself);
-    add_unmarked(tc);
-    tcase_add_test(tc, its_new_keeper_hears_of_a_handover_that_leaves_no_mark);
-    tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
-    tcase_add_test(tc, its_owner_goes_on_although_entries_were_released_long_ago);
-    tcase_add_loop_test(tc, an_unlock_that_may_not_end_the_hold_says_so_each_time, 0,
-                        2);
-    tcase_add_test(tc, a_lease_that_was_shortened_for_nobody_is_asked_for_again);
-    return suite;
 }

@@ -40,7 +40,6 @@ START_TEST(its_owner_is_told_of_the_loss_of_all_entries)
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(what_was_freed_by_force_is_lost_though_its_request_began_anew)
 {
@@ -56,7 +55,6 @@ START_TEST(what_was_freed_by_force_is_lost_though_its_request_began_anew)
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
 }
-END_TEST
 
 /* Deleted by an operator, and its request granted anew elsewhere: what the daemon of
  * the first grant sends for a bare UNLOCK names the ID and no token. */
@@ -72,7 +70,6 @@ START_TEST(a_bare_unlock_ends_what_its_request_was_granted_anew)
     sim_run(s, WATCHDOG_MS / 3 + 1000); /* its second daemon learns of it */
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(what_an_operator_deleted_is_lost_before_anybody_else_has_it)
 {
@@ -88,4 +85,3 @@ START_TEST(what_an_operator_deleted_is_lost_before_anybody_else_has_it)
     heard(s, other, "token");
     scenario_end(s);
 }
-END_TEST

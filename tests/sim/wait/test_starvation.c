@@ -46,7 +46,6 @@ START_TEST(nobody_starves_behind_a_stream_of_higher_priorities)
     ck_assert_uint_ge(rounds * 2, 9 * AGING_MS);
     scenario_end(s);
 }
-END_TEST
 
 START_TEST(each_hand_over_is_one_script_whatever_the_priorities)
 {
@@ -71,16 +70,4 @@ START_TEST(each_hand_over_is_one_script_whatever_the_priorities)
     sim_run(s, 2);
     ck_assert_uint_le((s->redis.scripts - scripts) * 10, (uint64_t)CROWD * 11);
     scenario_end(s);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("starvation");
-    TCase *t = tcase_create("starvation");
-
-    suite_add_tcase(suite, t);
-    tcase_add_test(t, nobody_starves_behind_a_stream_of_higher_priorities);
-    tcase_add_test(t, each_hand_over_is_one_script_whatever_the_priorities);
-    return suite;
 }

@@ -55,7 +55,9 @@ static const struct {
 
 enum { CASE_COUNT = sizeof(CASES) / sizeof(CASES[0]) };
 
-START_TEST(each_command_asks_the_engine_and_replies_as_redis_does)
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+
+START_TEST(each_command_asks_the_engine_and_replies_as_redis_does, CASE_COUNT)
 {
     for (int yes = 0; yes <= 1; yes++) {
         bool takes = strcmp(CASES[_i].asked, "lock") == 0;
@@ -77,7 +79,6 @@ START_TEST(each_command_asks_the_engine_and_replies_as_redis_does)
                          yes == 1 ? CASES[_i].done : CASES[_i].in_vain);
     }
 }
-END_TEST
 
 static const struct {
     const char *line, *reply;
@@ -110,13 +111,12 @@ static const struct {
 
 enum { REFUSED_COUNT = sizeof(REFUSED) / sizeof(REFUSED[0]) };
 
-START_TEST(what_is_no_lock_never_reaches_the_engine)
+START_TEST(what_is_no_lock_never_reaches_the_engine, REFUSED_COUNT)
 {
     ck_assert_str_eq(fake_run(me, REFUSED[_i].line), REFUSED[_i].reply);
     ck_assert_str_eq(fake.asked, "");
     ck_assert(!me->suspended && !me->awaited);
 }
-END_TEST
 
 #define RELEASE "c3f8721cbb97f72bc19e972846bd7aaf91901658" /* of redis-py's Lock */
 #define EXTEND "a4e8783852e6b949f9ef3a97212805108459a890"
@@ -134,7 +134,6 @@ START_TEST(a_known_script_is_what_it_does_to_a_lock)
     fake_answer(REPLY_ERROR, 0, 0); /* not held */
     ck_assert_str_eq(fake_output(me), ":0\r\n");
 }
-END_TEST
 
 /* The time is added to what is left, which has to be asked for. */
 START_TEST(a_script_that_depends_on_more_asks_for_it_first)
@@ -153,7 +152,6 @@ START_TEST(a_script_that_depends_on_more_asks_for_it_first)
     (void)fake_run(me, "EVALSHA " EXTEND " 1 job w 1000 0"); /* another's */
     ck_assert_str_eq(fake_hear(me, fake.hold.from, told), ":0\r\n");
 }
-END_TEST
 
 /* Between the look and what was done in vain, whoever held the name has released it. */
 START_TEST(a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now)
@@ -169,7 +167,6 @@ START_TEST(a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now)
     ck_assert_str_eq(fake.asked, "lockinfo");
     ck_assert_str_eq(fake_hear(me, fake.hold.from, told), NULL_2);
 }
-END_TEST
 
 START_TEST(scripts_and_their_keys_are_checked)
 {
@@ -192,7 +189,6 @@ START_TEST(scripts_and_their_keys_are_checked)
                 "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
     ck_assert_str_eq(fake.asked, "");
 }
-END_TEST
 
 /* The engine says who holds. */
 static const char *told_lease(const char *line, const char *owner, int64_t ttl_ms,
@@ -228,7 +224,6 @@ START_TEST(queries_tell_what_a_library_expects)
     ck_assert_str_eq(told("GET job", "somebody", 5), "$14\r\nlatchd:held:77\r\n");
     ck_assert_str_eq(told("EXISTS job", "somebody", 5), ":1\r\n");
 }
-END_TEST
 
 START_TEST(a_lock_without_an_end_says_so)
 {
@@ -249,7 +244,6 @@ START_TEST(a_lock_without_an_end_says_so)
                          LINES[i].reply);
     }
 }
-END_TEST
 
 static const char *ask_foreign(const char *line, struct span data, int64_t ttl_ms)
 {
@@ -270,7 +264,6 @@ START_TEST(a_string_that_is_no_lock_of_latchd_is_told_as_it_is)
     ck_assert_str_eq(ask_foreign("GET job", SPAN_NONE, 1499),
                      "$12\r\nlatchd:held:\r\n");
 }
-END_TEST
 
 START_TEST(several_keys_are_deleted_one_after_the_other)
 {
@@ -284,9 +277,8 @@ START_TEST(several_keys_are_deleted_one_after_the_other)
     fake_answer(REPLY_INT, 0, 0);
     ck_assert_str_eq(fake_output(me), ":2\r\n");
 }
-END_TEST
 
-START_TEST(an_outage_is_told_and_does_not_look_like_a_free_lock)
+START_TEST(an_outage_is_told_and_does_not_look_like_a_free_lock, 4)
 {
     static const char *const LINES[] = { "SET job v NX", "DEL job", "GET job",
                                          "PEXPIRE job 5" };
@@ -298,7 +290,6 @@ START_TEST(an_outage_is_told_and_does_not_look_like_a_free_lock)
     ck_assert_str_eq(fake_hear(me, fake.hold.from, down),
                      "-BACKEND Redis does not answer\r\n");
 }
-END_TEST
 
 START_TEST(the_same_user_at_the_same_address_has_the_same_origin)
 {
@@ -315,7 +306,6 @@ START_TEST(the_same_user_at_the_same_address_has_the_same_origin)
     (void)fake_run(fake_open(2), "SET job v NX");
     ck_assert(!span_eq(fake.lock.value, span_str(first)));
 }
-END_TEST
 
 START_TEST(values_are_words_and_can_be_read_back)
 {
@@ -336,7 +326,6 @@ START_TEST(values_are_words_and_can_be_read_back)
     buf_reset(&text);
     buf_reset(&back);
 }
-END_TEST
 
 START_TEST(a_connection_that_closes_meanwhile_leaves_nothing_behind)
 {
@@ -345,30 +334,4 @@ START_TEST(a_connection_that_closes_meanwhile_leaves_nothing_behind)
     (void)fake_open(0);
     (void)fake_send(me, "DEL a b", true);
     fake_close(me, true);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd library");
-    TCase *tc = tcase_create("library");
-
-    tcase_add_checked_fixture(tc, setup, fake_teardown);
-    tcase_add_loop_test(tc, each_command_asks_the_engine_and_replies_as_redis_does, 0,
-                        CASE_COUNT);
-    tcase_add_loop_test(tc, what_is_no_lock_never_reaches_the_engine, 0, REFUSED_COUNT);
-    tcase_add_test(tc, a_known_script_is_what_it_does_to_a_lock);
-    tcase_add_test(tc, a_script_that_depends_on_more_asks_for_it_first);
-    tcase_add_test(tc, a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now);
-    tcase_add_test(tc, scripts_and_their_keys_are_checked);
-    tcase_add_test(tc, a_lock_without_an_end_says_so);
-    tcase_add_test(tc, queries_tell_what_a_library_expects);
-    tcase_add_test(tc, a_string_that_is_no_lock_of_latchd_is_told_as_it_is);
-    tcase_add_test(tc, several_keys_are_deleted_one_after_the_other);
-    tcase_add_loop_test(tc, an_outage_is_told_and_does_not_look_like_a_free_lock, 0, 4);
-    tcase_add_test(tc, the_same_user_at_the_same_address_has_the_same_origin);
-    tcase_add_test(tc, values_are_words_and_can_be_read_back);
-    tcase_add_test(tc, a_connection_that_closes_meanwhile_leaves_nothing_behind);
-    suite_add_tcase(s, tc);
-    return s;
 }
