@@ -54,9 +54,7 @@ bool scenario_foreign_holds(struct sim *s);
 bool scenario_unlocks(struct sim *s, const size_t *conns, size_t count);
 
 #define heard(s, c, text) ck_assert_str_eq(sim_heard((s), (c)), (text))
-/* Connection `c` says the words (a format and its values), and is answered that at
- * once.
- */
+/* Connection `c` says the words (a format and its values), and is answered at once. */
 #define answered(s, c, text, ...)                                                      \
     do {                                                                               \
         sim_say((s), (c), __VA_ARGS__);                                                \

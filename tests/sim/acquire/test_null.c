@@ -43,8 +43,8 @@ START_TEST(a_release_that_is_not_answered_in_time_makes_nothing_null)
     first = sim_connect(s, 0);
     second = sim_connect(s, 0);
     sim_say(s, first, "LOCK job WAIT 0");
-    answered(s, second, "nil",
-             "LOCK job WAIT 0"); /* for all that is known, it is held */
+    /* For all that is known, the name is held. */
+    answered(s, second, "nil", "LOCK job WAIT 0");
     sim_run(s, 3000);
     sim_say(s, first, "LOCK job WAIT 0");
     sim_say(s, second, "LOCK job WAIT 0");

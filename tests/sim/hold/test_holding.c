@@ -68,8 +68,8 @@ START_TEST(a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4)
 
     sim_say(s, a, "LOCK job GRACE 0");
     sim_run(s, 10);
-    answered(s, b, "29998", "RENEW job TOKEN %" PRIu64,
-             sim_token(s, a)); /* less the way to Redis and back */
+    /* The lease, less the way to Redis and back. */
+    answered(s, b, "29998", "RENEW job TOKEN %" PRIu64, sim_token(s, a));
     sim_close(s, a);
     sim_run(s, 60000);
     ck_assert_str_ne(scenario_holder(s), "");

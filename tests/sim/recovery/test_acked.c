@@ -39,8 +39,8 @@ START_TEST(an_isolated_master_cannot_keep_a_holder_believing_H11)
     heard(s, new, "token");
     ck_assert_uint_eq(s->check.uncertain, 1);
     ck_assert_uint_eq(s->check.lost, 1);
-    answered(s, old, "0", "UNLOCK job TOKEN %" PRIu64,
-             sim_token(s, old)); /* the old master knows it still */
+    /* The old master knows it still. */
+    answered(s, old, "0", "UNLOCK job TOKEN %" PRIu64, sim_token(s, old));
     sim_close(s, old);
     s->daemons[0].isolated = false;
     scenario_end(s);

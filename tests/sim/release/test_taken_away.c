@@ -6,8 +6,6 @@
 
 #define R1 "11111111-aaaa-bbbb"
 
-enum { WATCHDOG_MS = 30000 };
-
 static struct sim *s;
 static size_t a, b, other;
 
@@ -36,7 +34,7 @@ START_TEST(its_owner_is_told_of_the_loss_of_all_entries)
         sim_run(s, 10);
     }
     delete_as_operator();
-    sim_run(s, WATCHDOG_MS / 3 + 50);
+    sim_run(s, scenario_config().watchdog_ms / 3 + 50);
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
 }
@@ -67,7 +65,8 @@ START_TEST(a_bare_unlock_ends_what_its_request_was_granted_anew)
     ck_assert_uint_gt(sim_token(s, b), sim_token(s, a));
     answered(s, a, "0", "UNLOCK job");
     ck_assert_str_eq(scenario_holder(s), "");
-    sim_run(s, WATCHDOG_MS / 3 + 1000); /* its second daemon learns of it */
+    /* Its second daemon learns of it. */
+    sim_run(s, scenario_config().watchdog_ms / 3 + 1000);
     scenario_end(s);
 }
 
