@@ -8,7 +8,7 @@
  * where `<instance>:<n>` is the request that took it, so that no two holds ever share a
  * field: the same value may be used again and again, by many at once. To the scripts
  * the hold is like one with an ID that no client knows. `<origin>` tells who took it:
- * the caller makes it of user and address. Origin and value are words without `:`,
+ * the caller makes it of the user. Origin and value are words without `:`,
  * `*` and white space; the caller escapes others.
  *
  * A pattern `<origin>:<value>` finds the hold: `*` stands for any origin, and at the

@@ -74,33 +74,19 @@ static struct library_call *copy_call(const struct lock_call *call)
     return lib;
 }
 
-/* Who asks: the address without its port. */
-static void add_origin(struct buf *out, const struct command_ctx *ctx)
-{
-    const struct acl_user *user = ctx->client->user;
-    struct conn_info info;
-    struct span address, port;
-
-    conn_info(ctx->conn, &info);
-    port = address = span_str(info.peer);
-    if (!span_cut_last(&port, ':', &address)) {
-        address = span_str(info.peer);
-    }
-    value_add_origin(out, span_of(user->name, user->name_len), address);
-}
-
 /* The texts by which the engine knows the value: to take it, and to find it. */
 static void make_texts(struct library_call *lib, const struct command_ctx *ctx)
 {
     const struct lock_call *call = &lib->call;
     const struct watched_key *watched = library_watched(lib);
+    const struct acl_user *user = ctx->client->user;
     struct span value = call->value;
 
     if (watched != NULL && watched->state == WATCH_VALUE_HOLD) {
         buf_add_span(&lib->pattern, buf_span(&watched->holder));
         return;
     }
-    add_origin(&lib->value, ctx);
+    value_add_origin(&lib->value, span_of(user->name, user->name_len));
     if (call->compare == LOCK_COMPARE_NONE && !lib->overrides) {
         buf_add_span(&lib->pattern, buf_span(&lib->value));
     } else {
@@ -240,6 +226,7 @@ void library_ask(struct cmd *c, struct library_call *lib)
     case LIBRARY_REMEMBERS:
     case LIBRARY_COMPARES:
     case LIBRARY_LOOKS:
+    case LIBRARY_LOOKS_WHOSE:
         engine_lock_info(c->env.engine, lib->from, req.name);
         break;
     case LIBRARY_TAKES:

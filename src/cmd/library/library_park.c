@@ -8,13 +8,22 @@
  * after a twentieth of the time for which they ask: a wait has to be shorter. */
 enum { PARK_PART = 25 };
 
-/* The asker of a key: a user at an address, with a value. */
-static uint64_t hash_asker(const struct library_call *lib)
+/* The asker of a key: a user at an address (without its port), with a value. */
+static uint64_t hash_asker(const struct command_ctx *ctx,
+                           const struct library_call *lib)
 {
     struct buf text = { 0 };
+    struct conn_info info;
+    struct span address, port;
     uint64_t hash;
 
-    buf_add(&text, (const char *)&lib->user, sizeof(lib->user));
+    conn_info(ctx->conn, &info);
+    port = address = span_str(info.peer);
+    if (!span_cut_last(&port, ':', &address)) {
+        address = span_str(info.peer);
+    }
+    buf_add_span(&text, address);
+    buf_add_str(&text, " ");
     buf_add_span(&text, buf_span(&lib->value)); /* has no white space in it */
     buf_add_str(&text, " ");
     buf_add_span(&text, lib->keys[0]);
@@ -44,7 +53,8 @@ void library_choose_park(const struct command_ctx *ctx, struct library_call *lib
     uint64_t most = c->limits.library_park_ms;
 
     if (lock_call_takes(lib->call.kind)) {
-        lib->asks_since_ms = pollers_since(c->pollers, hash_asker(lib), now_of(c));
+        lib->asker = hash_asker(ctx, lib);
+        lib->asks_since_ms = pollers_since(c->pollers, lib->asker, now_of(c));
     }
     if (lib->asks_since_ms != 0 && may_park(ctx, lib)) {
         lib->park_ms = part < most ? part : most;
@@ -54,9 +64,9 @@ void library_choose_park(const struct command_ctx *ctx, struct library_call *lib
 void library_note_poller(struct cmd *c, const struct library_call *lib, bool taken)
 {
     if (taken && lib->asks_since_ms != 0) {
-        pollers_forget(c->pollers, hash_asker(lib));
+        pollers_forget(c->pollers, lib->asker);
     } else if (!taken && lib->key_count == 1 && c->limits.library_park_ms > 0) {
-        pollers_remember(c->pollers, hash_asker(lib),
+        pollers_remember(c->pollers, lib->asker,
                          lib->asks_since_ms == 0 ? now_of(c) : lib->asks_since_ms,
                          now_of(c));
     }

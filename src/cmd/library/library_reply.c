@@ -163,6 +163,37 @@ static enum lock_call_state state_in_vain(const struct library_call *lib)
     return lib->call.compare == LOCK_COMPARE_NONE ? LOCK_KEY_FREE : LOCK_KEY_OTHERS;
 }
 
+/* A command without a value must not tell another user's lock as a free one. */
+static bool must_look_whose(const struct library_call *lib)
+{
+    return lib->call.compare == LOCK_COMPARE_NONE && !lib->overrides &&
+           lib->phase != LIBRARY_LOOKS_WHOSE;
+}
+
+static bool goes_to_next(struct cmd *c, struct library_call *lib)
+{
+    if (lib->key + 1 < lib->key_count) {
+        return goes_to(c, lib, library_acts(lib), lib->key + 1);
+    }
+    if (lib->done == 0 && lib->is_others) {
+        return ends_with(lib, LOCK_KEY_OTHERS);
+    }
+    return ends_with(lib, lib->done > 0 ? LOCK_KEY_MINE : state_in_vain(lib));
+}
+
+static bool on_looked_whose(struct cmd *c, struct library_call *lib,
+                            const struct effect_reply *reply)
+{
+    struct span origin, value;
+
+    if (reply->kind == REPLY_INFO && reply->info->hold_count > 0 &&
+        value_field_split(reply->info->holds[0].owner, &origin, &value) &&
+        !value_field_fits(reply->info->holds[0].owner, buf_span(&lib->pattern))) {
+        lib->is_others = true;
+    }
+    return goes_to_next(c, lib);
+}
+
 static bool on_acted(struct cmd *c, struct library_call *lib,
                      const struct effect_reply *reply)
 {
@@ -181,16 +212,15 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
                                                     : reply->value;
         buf_clear(&lib->held);
         buf_add_span(&lib->held, lib->call.value);
+    } else if (must_look_whose(lib)) {
+        return goes_to(c, lib, LIBRARY_LOOKS_WHOSE, lib->key);
     } else if (!each && must_look(lib, LOCK_KEY_FREE)) {
         lib->keys_checked = true;
         return goes_to(c, lib, LIBRARY_LOOKS, lib->key);
     } else if (!each) {
         return ends_with(lib, state_in_vain(lib));
     }
-    if (lib->key + 1 < lib->key_count) {
-        return goes_to(c, lib, lib->phase, lib->key + 1);
-    }
-    return ends_with(lib, lib->done > 0 ? LOCK_KEY_MINE : state_in_vain(lib));
+    return goes_to_next(c, lib);
 }
 
 /* Nothing was done: the keys stay as they are, and the reply is an error. */
@@ -273,6 +303,8 @@ bool library_goes_on(struct cmd *c, struct library_call *lib,
     case LIBRARY_EXTENDS:
     case LIBRARY_RELEASES:
         return on_acted(c, lib, reply);
+    case LIBRARY_LOOKS_WHOSE:
+        return on_looked_whose(c, lib, reply);
     case LIBRARY_DONE:
         break;
     }
@@ -372,6 +404,10 @@ void library_write(struct buf *out, int proto, const struct library_call *lib,
         resp_error(out, lock_error_word(reply->error), reply->text);
         return;
     }
+    if (lib->is_others && lib->done == 0) {
+        resp_error(out, LATCHD_ERR_NOPERM, SPAN(LIBRARY_IS_OTHERS));
+        return;
+    }
     if (r->kind != LOCK_REPLY_LIST) {
         write_reply(out, proto, lib, r);
         return;
@@ -389,6 +425,9 @@ enum outcome library_outcome(const struct library_call *lib,
 {
     if (is_failure(reply)) {
         return outcome_of_error(lock_error_word(reply->error));
+    }
+    if (lib->is_others && lib->done == 0) {
+        return OUTCOME_NOPERM;
     }
     return is_null(lib, reply_of(lib)) ? OUTCOME_NULL : OUTCOME_OK;
 }

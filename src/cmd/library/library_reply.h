@@ -12,6 +12,12 @@
 /* The error of a time that max-lease does not allow, for its milliseconds. */
 #define LIBRARY_LEASE_TOO_LONG "the time to live must be at most %" PRIu64 " ms"
 
+/* The error of a DEL, EXPIRE or SET XX that would change another user's lock. */
+#define LIBRARY_IS_OTHERS                                                              \
+    "another user took this lock; without its value only that user can change it, or " \
+    "a "                                                                               \
+    "user that may run FORCEUNLOCK"
+
 enum library_phase {
     LIBRARY_REMEMBERS, /* WATCH */
     LIBRARY_COMPARES,  /* the watched keys; `key` is one of these */
@@ -19,7 +25,8 @@ enum library_phase {
     LIBRARY_TAKES,
     LIBRARY_EXTENDS,
     LIBRARY_RELEASES,
-    LIBRARY_DONE, /* `state` says which reply */
+    LIBRARY_LOOKS_WHOSE, /* a command without a value changed nothing: why? */
+    LIBRARY_DONE,        /* `state` says which reply */
 };
 
 struct library_call {
@@ -32,11 +39,13 @@ struct library_call {
     bool keys_checked;   /* all keys were looked at, and may be acted on */
     int64_t lease_ms;
     uint64_t park_ms;           /* how long the asker may wait; 0: it may not */
+    uint64_t asker;             /* a hash: see pollers.h */
     uint64_t asks_since_ms;     /* when the asker asked first */
     struct buf value;           /* `<origin>:<value>` */
     struct buf pattern;         /* that finds it */
     size_t key;                 /* the key under way */
     size_t done;                /* keys that something was done to, or that are there */
+    bool is_others;             /* a key that nothing was done to is another user's */
     enum lock_call_state state; /* of the first key in which nothing could be done */
     int64_t ttl_ms;             /* of the last key looked at or extended; as PTTL */
     struct buf held;            /* its value, as GET tells it */

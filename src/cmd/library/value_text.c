@@ -42,17 +42,13 @@ void value_unescape(struct buf *out, struct span text)
     }
 }
 
-void value_add_origin(struct buf *out, struct span user, struct span address)
+void value_add_origin(struct buf *out, struct span user)
 {
-    struct buf text = { 0 }, hex = { 0 };
+    struct buf hex = { 0 };
     struct secret hash;
 
-    buf_add_span(&text, user);
-    buf_add(&text, "", 1); /* no name of a user contains it */
-    buf_add_span(&text, address);
-    secret_hash(buf_span(&text), &hash);
+    secret_hash(user, &hash);
     secret_add_hex(&hash, &hex);
     buf_add(out, buf_ptr(&hex), ORIGIN_DIGITS);
-    buf_reset(&text);
     buf_reset(&hex);
 }

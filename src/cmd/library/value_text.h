@@ -21,8 +21,8 @@ void value_escape(struct buf *out, struct span value);
 /* The reverse. An escape that is none stays as it is. */
 void value_unescape(struct buf *out, struct span text);
 
-/* Appends a word for a user at an address, the same in every daemon: a hash, as nobody
- * else needs to know either. */
-void value_add_origin(struct buf *out, struct span user, struct span address);
+/* Appends a word for a user, the same in every daemon: a hash, as a name has any bytes.
+ * The address is no part: what a web server took, its worker may delete. */
+void value_add_origin(struct buf *out, struct span user);
 
 #endif

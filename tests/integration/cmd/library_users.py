@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Whose locks a lock library's commands act on: library_users.py LATCHD. Prints TAP.
 
-What names no value acts on what the same user took from the same address.
+What names no value acts on what the same user took, from whatever address, and never tells another
+user's lock as a free one.
 """
 import contextlib
 import functools
@@ -43,7 +44,7 @@ def login(stand, user, source=HOME):
 def make_users(stand):
     with login(stand, None) as link:
         for user in ("ann", "bob"):
-            equal(link.ask("ACL", "SETUSER", user, "on", ">x", "~*", "+@lock", "+@connection",
+            equal(link.ask("ACL", "SETUSER", user, "on", ">x", "~*", "+@lock", "+@connection", "+@transaction",
                            "-@admin"), "OK")
         equal(link.ask("ACL", "SETUSER", "guest", "on", ">x", "~*", "+@all", "-@lock"), "OK")
 
@@ -65,16 +66,48 @@ def who_took_it_needs_no_value(stand):
         equal(ann.ask("DEL", "none", "job"), 1)
 
 
-def others_and_other_addresses_are_answered_0(stand):
+def the_same_user_needs_no_value_elsewhere_either(stand):
+    """Laravel's ShouldBeUnique: the web server takes the lock, and the worker on another host frees it."""
+    with login(stand, "ann") as ann, login(stand, "ann", AWAY) as away:
+        for command in BLIND:
+            take(ann)
+            equal(away.ask(*command), 1)
+            ann.ask("DEL", "job")
+        take(ann)
+        equal(away.ask("SET", "job", "w", "XX", "PX", 5000), "OK")
+        equal(0 < ann.ask("PTTL", "job") <= 5000, True)
+        equal(away.ask("DEL", "job"), 1)
+
+
+def another_user_is_refused_and_told_so(stand):
     with login(stand, "ann") as ann:
         take(ann)
-        for user, source in (("ann", AWAY), ("bob", HOME), ("bob", AWAY)):
-            with login(stand, user, source) as link:
-                for command in BLIND:
-                    equal(link.ask(*command), 0)
-                equal(link.ask("SET", "job", "w", "XX", "PX", 5), None)
+        for source in (HOME, AWAY):
+            with login(stand, "bob", source) as link:
+                for command in (*BLIND, ("DEL", "none", "job"), ("DEL", "job", "none"),
+                                ("SET", "job", "w", "XX", "PX", 5)):
+                    refused(link, "NOPERM", *command)
+                equal(link.ask("DEL", "none"), 0)
                 equal(link.ask("GET", "job"), "v")
+                equal(link.ask("SET", "bobs", "v", "NX", "PX", 60000), "OK")
+                equal(link.ask("DEL", "job", "bobs"), 1)
         equal(ann.ask("PTTL", "job") > 50000, True)
+        equal(ann.ask("DEL", "job"), 1)
+
+
+def so_it_is_after_a_restart_and_within_a_transaction(stand):
+    with login(stand, "ann") as ann:
+        take(ann)
+    stand.daemon.kill()
+    stand.daemon.wait()
+    stand.start_daemon()
+    make_users(stand)
+    with login(stand, "bob") as bob, login(stand, "ann", AWAY) as ann:
+        refused(bob, "NOPERM", "DEL", "job")
+        for command in (("MULTI",), ("DEL", "job"), ("EXISTS", "job")):
+            bob.ask(*command)
+        said = bob.ask("EXEC")
+        equal((str(said[0]).split()[0], said[1]), ("NOPERM", 1))
         equal(ann.ask("DEL", "job"), 1)
 
 
@@ -121,7 +154,9 @@ def scripts_belong_to_the_category_of_locks(stand):
 
 CASES = [
     who_took_it_needs_no_value,
-    others_and_other_addresses_are_answered_0,
+    the_same_user_needs_no_value_elsewhere_either,
+    another_user_is_refused_and_told_so,
+    so_it_is_after_a_restart_and_within_a_transaction,
     who_names_the_value_may_be_elsewhere_but_no_other_user,
     operators_act_on_any,
     what_lock_holds_is_nobodys_here,

@@ -271,8 +271,8 @@ def what_names_no_value_acts_on_locks_of_the_same_user(stand):
                   keys=["*"])
     joe = client(stand, username="joe", password="x")
     r.set("job", "v", nx=True, px=60000)
-    equal(joe.delete("job"), 0)
-    equal(joe.set("job", "w", xx=True, px=5), None)
+    raises(ResponseError, lambda: joe.delete("job"), "another user")
+    raises(ResponseError, lambda: joe.set("job", "w", xx=True, px=5), "another user")
     raises(ResponseError, lambda: joe.register_script(
         redis.lock.Lock.LUA_RELEASE_SCRIPT)(["job"], ["v"]), "another user")
     joe.set("joes", "v", nx=True, px=60000)
