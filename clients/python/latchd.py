@@ -22,6 +22,7 @@ import enum
 import inspect
 import math
 import os
+import socket
 import threading
 import time
 import uuid
@@ -846,22 +847,51 @@ class AsyncFollower(_Follower):
         await asyncio.wrap_future(self._leave())
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """Knows its connections' sockets, whatever event loops the program itself uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        self._sockets.add(sock)
+        await super().sock_connect(sock, address)
+
+    def close_sockets_of_child(self) -> None:
+        """No shutdown: that would end the connections of the parent, whose they are."""
+        for sock in list(self._sockets):
+            sock.close()
+
+
 class _Runner:
     """The thread of this process."""
 
-    _lock, _loop, _pid = threading.Lock(), None, 0
+    _lock = threading.Lock()
+    _loop: Optional[asyncio.AbstractEventLoop] = None
+    _pid = 0
 
     @classmethod
     def loop(cls) -> asyncio.AbstractEventLoop:
         with cls._lock:
             if cls._loop is None or cls._pid != os.getpid():
-                cls._loop, cls._pid = asyncio.new_event_loop(), os.getpid()
+                # Only where there is no fork a loop of another kind is the default.
+                cls._loop = _Loop() if hasattr(os, "fork") else asyncio.new_event_loop()
+                cls._pid = os.getpid()
                 threading.Thread(target=cls._loop.run_forever, name="latchd", daemon=True).start()
             return cls._loop
 
+    @classmethod
+    def after_in_child(cls) -> None:
+        """A connection is open as long as anybody has its socket: a child that kept it would keep the
+        holds of a parent that died."""
+        cls._lock = threading.Lock()
+        if isinstance(cls._loop, _Loop):
+            cls._loop.close_sockets_of_child()
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: setattr(_Runner, "_lock", threading.Lock()))
+    os.register_at_fork(after_in_child=_Runner.after_in_child)
 
 
 class _Client:

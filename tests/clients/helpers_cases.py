@@ -1,4 +1,6 @@
 """What each helper has to do, whatever its language. A case gets a Stage."""
+import os
+import signal
 import time
 
 from children import until
@@ -369,6 +371,26 @@ def a_killed_holder_blocks_nobody_for_long(stage):
         holder = stage.agent(daemon)
 
 
+def a_child_of_a_killed_holder_keeps_nothing(stage):
+    """Neither over the connection that renews nor over the one that asked."""
+    daemon = stage.latchd(lease_s=BEAT_LEASE_S)
+    holder = stage.agent(daemon)
+    keys = [holder.tell("lock", f"job{i}", "-", "grace=0") for i in range(3)]
+    for key in keys:
+        holder.expect(key, "token")
+    until(lambda: connections_of_others(daemon) > 1, "it listens")
+    child = int(holder.expect(holder.tell("child"), "pid")[0])
+    try:
+        nobody_else_gets_it(daemon, "job0", 0.5)
+        assert all(holder.silent(key) for key in keys), "the child took the connections with it"
+        holder.kill()
+        until(lambda: connections_of_others(daemon) == 0, "its connections are closed", BEAT_LEASE_S / 3)
+        for i in range(3):
+            assert daemon.ask("LOCK", f"job{i}", "WAIT", 0), "it is still held"
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def works_over_a_slow_network(stage):
     """200 ms each way; then nothing passes for longer than a lease."""
     daemon, network = stage.latchd(), stage.keep(Network(stage.folder))
@@ -518,7 +540,8 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
          is_told_at_once_what_latchd_learns, goes_on_through_the_next_address, leaves_a_latchd_that_stands_still,
          survives_a_failover_of_redis, is_uncertain_while_redis_is_down,
-         a_killed_holder_blocks_nobody_for_long, works_over_a_slow_network,
+         a_killed_holder_blocks_nobody_for_long, a_child_of_a_killed_holder_keeps_nothing,
+         works_over_a_slow_network,
          takes_what_a_cut_connection_was_granted, holds_many_locks_over_few_connections,
          a_release_that_crosses_a_renewal_is_no_loss, one_object_serves_many_threads,
          has_latches, awaits_a_latch_through_restarts]

@@ -104,6 +104,30 @@ def a_child_has_none_of_its_parents_holds(stand, client):
         assert other.ask("LOCK", "job", "WAIT", 0)
 
 
+def a_hold_ends_with_its_process_and_not_with_a_child_of_it(stand, client):
+    pids, said = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        client.lock("job", grace=0).acquire()
+        child = os.fork()
+        if child != 0:
+            os.write(said, str(child).encode())
+        while True:
+            signal.pause()
+    child = int(os.read(pids, 20))
+    try:
+        with Wire(stand.port) as other:
+            assert other.ask("LOCK", "job", "WAIT", 0) is None, "the child ended it"
+            os.kill(holder, signal.SIGKILL)
+            os.waitpid(holder, 0)
+            assert other.ask("LOCK", "job", "WAIT", int(LEASE_S * 250)), "the child keeps it"
+            other.ask("UNLOCK", "job")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.close(pids)
+        os.close(said)
+
+
 def a_forgotten_hold_is_kept(stand, client):
     client.lock("job").acquire()
     gc.collect()
@@ -174,7 +198,8 @@ def it_comes_over_a_unix_socket(stand, client):
 
 
 CASES = [an_interrupted_wait_leaves_the_queue, an_interrupted_start_leaves_nothing,
-         a_child_has_none_of_its_parents_holds, a_forgotten_hold_is_kept,
+         a_child_has_none_of_its_parents_holds, a_hold_ends_with_its_process_and_not_with_a_child_of_it,
+         a_forgotten_hold_is_kept,
          a_loss_wakes_who_waits_for_it,
          the_clock_says_it_although_the_thread_stands_still, one_object_is_held_once,
          it_comes_over_a_unix_socket]

@@ -155,7 +155,7 @@ public class HelperAgent {
         say(key, "overlaps", overlaps.get());
     }
 
-    static void obey(String[] words) {
+    static void obey(String[] words) throws IOException {
         String key = words[1];
         switch (words[0]) {
             case "lock":
@@ -178,6 +178,9 @@ public class HelperAgent {
             case "latch":
                 new Thread(() -> latch(key, words[2], words[3],
                         List.of(words).subList(4, words.length))).start();
+                break;
+            case "child":
+                say(key, "pid", new ProcessBuilder("sleep", "infinity").start().pid());
                 break;
             case "crowd":
                 new Thread(() -> crowd(key, words[2], Integer.parseInt(words[3]),

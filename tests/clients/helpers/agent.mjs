@@ -1,5 +1,6 @@
 // agent.mjs TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper for Node.
 // README.md says how it is told.
+import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { setImmediate } from 'node:timers/promises';
 import { Latchd, LatchdError } from 'latchd';
@@ -65,6 +66,9 @@ const orders = {
       delete: () => latch.delete(),
     };
     say(key, 'answer', Number(await calls[what]()));
+  },
+  async child(key) {
+    say(key, 'pid', spawn('sleep', ['infinity'], { stdio: 'ignore' }).pid);
   },
   async crowd(key, name, count, turns) {
     let inside = 0;

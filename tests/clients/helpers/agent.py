@@ -2,7 +2,9 @@
 """agent.py threads|tasks TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper
 for Python, in threads or in asyncio's tasks. README.md beside it says how it is told."""
 import asyncio
+import os
 import pathlib
+import signal
 import sys
 import threading
 
@@ -16,6 +18,15 @@ import latchd  # noqa: E402
 def say(*words):
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
+
+
+def start_child(key):
+    """A fork that does nothing more."""
+    pid = os.fork()
+    if pid == 0:
+        while True:
+            signal.pause()
+    say(key, "pid", pid)
 
 
 def arguments(words):
@@ -85,6 +96,9 @@ class Threads:
             say(key, "unlocked")
         except latchd.LatchdError as error:
             say(key, "error", error.code)
+
+    def child(self, key):
+        start_child(key)
 
     def latch(self, key, what, name, *words):
         latch = self.client.latch(name)
@@ -156,6 +170,9 @@ class Tasks:
             say(key, "unlocked")
         except latchd.LatchdError as error:
             say(key, "error", error.code)
+
+    async def child(self, key):
+        start_child(key)
 
     async def latch(self, key, what, name, *words):
         latch = self.client.latch(name)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -213,6 +214,12 @@ func obey(what, key string, words []string) {
 		}()
 	case "latch":
 		go latch(key, words[0], words[1], words[2:])
+	case "child":
+		child := exec.Command("sleep", "infinity")
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		say(key, "pid", child.Process.Pid)
 	case "crowd":
 		go crowd(key, words[0], number(words[1]), number(words[2]))
 	}
