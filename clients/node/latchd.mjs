@@ -14,7 +14,10 @@
 // none. No connection and no timer keeps a process alive that has nothing else to do, but those of
 // a request that waits for its answer. Times are in milliseconds.
 import { randomUUID } from 'node:crypto';
+import { createRequire } from 'node:module';
 import os from 'node:os';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 const LONGEST_ASK = 10_000; // a wait is made of LOCKs that are this long, to notice a dead host
 const MOST_IDLE = 8; // connections that are kept for the next waits
@@ -115,15 +118,24 @@ const LIBRARIES = {
 
 const LOADED = {}; // promises, by name
 
-async function load(name) {
-  for (const one of name ? [name] : Object.keys(LIBRARIES)) {
+/** Where the package is: beside this file, or, if that is linked into a program, beside the program. */
+function find(name) {
+  for (const place of [import.meta.url, process.argv[1] && resolve(process.argv[1]), resolve('program')]) {
     try {
-      return { ...LIBRARIES[one], module: (await import(one)).default };
+      if (place) return createRequire(place).resolve(name);
     } catch (error) {
-      if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+      if (error.code !== 'MODULE_NOT_FOUND') throw error;
     }
   }
-  throw new Error('latchd needs the package redis or ioredis');
+  return null;
+}
+
+async function load(name) {
+  for (const one of name ? [name] : Object.keys(LIBRARIES)) {
+    const path = find(one);
+    if (path) return { ...LIBRARIES[one], module: (await import(pathToFileURL(path))).default };
+  }
+  throw new Error(`latchd needs the package ${name ?? 'redis or ioredis'}: npm install ${name ?? 'redis'}`);
 }
 
 const sleep = (ms, ref = true) => new Promise((resolve) => {

@@ -61,6 +61,32 @@ def tarball(folder):
                  ".then((m) => console.log(m.Latchd.name))"]) == "Latchd"
 
 
+ASKS = """try {
+  await new Latchd('redis://127.0.0.1:1', { patience: 0 }).lock('job', { wait: 0 });
+} catch (error) { console.log(error.code ?? error.message); }
+"""
+
+
+def linked_folder(folder):
+    """As `npm install FOLDER` makes it: the folder itself does not see the program's packages."""
+    kits.tool("node", "npm")
+    program = folder / "program"
+    program.mkdir()
+    for library in ("redis", "ioredis"):
+        (program / "package.json").write_text("{}")
+        kits.get(["npm", "install", "--no-audit", "--no-fund", library, folder / "node"], program, library)
+        assert (program / "node_modules/latchd").is_symlink()
+        (program / "main.mjs").write_text(f"import {{ Latchd }} from 'latchd';\n{ASKS}")
+        (program / "main.cjs").write_text("const { Latchd } = require('latchd');\n"
+                                          f"(async () => {{ {ASKS} }})();")
+        for words in (["node", program / "main.mjs"], ["node", "--no-warnings", program / "main.cjs"],
+                      ["sh", "-c", f"cd {program} && node --input-type=module -e \"$(cat main.mjs)\""]):
+            assert said(words) == "UNREACHABLE", said(words)
+        kits.compile_(["npm", "uninstall", library], program)
+    assert said(["node", program / "main.mjs"]) == \
+        "latchd needs the package redis or ioredis: npm install redis"
+
+
 def module(folder):
     kits.tool("go")
     kits.get(["go", "list", "-deps", "./..."], folder / "go", "what Go needs", **kits.GO_ENV)
@@ -84,5 +110,5 @@ def check(make):
             raise Skip(str(why)) from None
 
 
-sys.exit(tap([(f"a {make.__name__} is made", lambda make=make: check(make))
-              for make in (wheel, tarball, module, jar)]))
+sys.exit(tap([(f"a {make.__name__} is made".replace("_", " "), lambda make=make: check(make))
+              for make in (wheel, tarball, linked_folder, module, jar)]))
