@@ -68,7 +68,7 @@ static bool listen_handed_over(struct server *s, int count, uint64_t tls_mask)
             log_error("server", "%s is called `tls`: set tls-cert-file", what);
             return false;
         }
-        r = net_listen_fd(s->net, fd, tls, name, sizeof(name));
+        r = listeners_add_fd(net_listeners(s->net), fd, tls, name, sizeof(name));
         if (!on_opened(s, r, what, name, tls)) {
             return false;
         }
@@ -95,8 +95,8 @@ static bool listen_address(struct server *s, const char *address, bool tls)
     uint64_t port = tls ? s->tls_port : s->config.port;
     char name[NAME_ROOM];
     char what[ADDRESS_ROOM + 32];
-    int r = net_listen_tcp(s->net, address, (int)port, (int)s->config.tcp_backlog, tls,
-                           name, sizeof(name));
+    int r = listeners_add_tcp(net_listeners(s->net), address, (int)port,
+                              (int)s->config.tcp_backlog, tls, name, sizeof(name));
 
     if (r < 0 && may_be_missing(address, r)) {
         log_info("server", "not listening on ::1: this machine has no IPv6");
@@ -138,9 +138,9 @@ static bool listen_tls(struct server *s)
 static bool listen_unix(struct server *s)
 {
     char name[NAME_ROOM];
-    int r = net_listen_unix(s->net, s->config.unixsocket,
-                            (unsigned)s->config.unixsocketperm,
-                            (int)s->config.tcp_backlog, name, sizeof(name));
+    int r = listeners_add_unix(net_listeners(s->net), s->config.unixsocket,
+                               (unsigned)s->config.unixsocketperm,
+                               (int)s->config.tcp_backlog, name, sizeof(name));
 
     return on_opened(s, r, s->config.unixsocket, name, false);
 }

@@ -18,6 +18,7 @@
 #define LATCHD_NET_CONN_H
 
 #include "io/stream.h"
+#include "net/listener.h"
 #include "resp/parser.h"
 #include "util/buf.h"
 
@@ -118,6 +119,9 @@ bool net_run(struct net *n);
  * conns. Must be called after the events of each turn of the loop, and never from a
  * function of the handler. */
 void net_end_turn(struct net *n);
+/* The sockets that accept connections for the net. Their owner is the net. One with
+ * TLS needs net_set_tls() before. */
+struct listeners *net_listeners(struct net *n);
 /* Closes the listeners: no new connections. */
 void net_stop_listening(struct net *n);
 /* Closes everything, after one attempt to write the replies that wait. */

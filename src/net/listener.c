@@ -2,7 +2,6 @@
 
 #include "io/acceptor.h"
 #include "io/socket.h"
-#include "net/net_priv.h"
 #include "util/alloc.h"
 #include "util/log.h"
 
@@ -19,21 +18,21 @@
 #include <unistd.h>
 
 struct listener {
-    struct net *net;
-    struct list node; /* net->listeners */
+    struct listeners *set;
+    struct list node; /* set->all */
     struct acceptor *acceptor;
     char *path; /* the socket file, removed with the listener; NULL: not ours */
     bool is_unix;
     bool tls;
 };
 
-static void on_connection(void *ctx, int fd)
+static void take_connection(void *ctx, int fd)
 {
     struct listener *l = ctx;
     char text[128];
 
     if (fd >= 0) {
-        net_accept(l->net, fd, l->is_unix, l->tls);
+        l->set->on_connection(l->set->ctx, fd, l->is_unix, l->tls);
         return;
     }
     (void)uv_strerror_r(fd, text, sizeof(text));
@@ -45,24 +44,24 @@ static void on_connection(void *ctx, int fd)
 
 /* Starts to listen, the last step of every kind of listener. Takes `fd`, and on
  * success like->path. */
-static int start_listener(struct net *n, int fd, const struct listener *like,
+static int start_listener(struct listeners *set, int fd, const struct listener *like,
                           int backlog, char *ret_name, size_t room)
 {
     struct listener *l = xcalloc(1, sizeof(*l));
     int r = listen(fd, backlog) == 0 ? 0 : uv_translate_sys_error(errno);
 
     *l = *like;
-    l->net = n;
+    l->set = set;
     list_init(&l->node);
     if (r == 0) {
-        r = acceptor_open(n->io, fd, on_connection, l, &l->acceptor);
+        r = acceptor_open(set->io, fd, take_connection, l, &l->acceptor);
     }
     if (r != 0) {
         (void)close(fd);
         free(l);
         return r;
     }
-    list_append(&n->listeners, &l->node);
+    list_append(&set->all, &l->node);
     socket_local_name(fd, ret_name, room);
     return 0;
 }
@@ -78,11 +77,11 @@ static void stop_listener(struct listener *l)
     free(l);
 }
 
-void net_stop_listening(struct net *n)
+void listeners_close(struct listeners *set)
 {
     struct list *node;
 
-    while ((node = list_first(&n->listeners)) != NULL) {
+    while ((node = list_first(&set->all)) != NULL) {
         stop_listener(container_of(node, struct listener, node));
     }
 }
@@ -107,8 +106,15 @@ static int bind_tcp(int fd, const struct addrinfo *info)
     return 0;
 }
 
-int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bool tls,
-                   char *ret_name, size_t room)
+void listeners_init(struct listeners *set, struct io *io, listener_fn *on_connection,
+                    void *ctx)
+{
+    *set = (struct listeners){ .io = io, .on_connection = on_connection, .ctx = ctx };
+    list_init(&set->all);
+}
+
+int listeners_add_tcp(struct listeners *set, const char *address, int port, int backlog,
+                      bool tls, char *ret_name, size_t room)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
                               .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
@@ -125,7 +131,7 @@ int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bo
     r = fd < 0 ? fd : bind_tcp(fd, info);
     freeaddrinfo(info);
     if (r == 0) {
-        return start_listener(n, fd, &(struct listener){ .tls = tls }, backlog,
+        return start_listener(set, fd, &(struct listener){ .tls = tls }, backlog,
                               ret_name, room);
     }
     if (fd >= 0) {
@@ -179,8 +185,8 @@ static int bind_unix(int fd, const char *path, unsigned mode)
     return r == 0 ? 0 : uv_translate_sys_error(r);
 }
 
-int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
-                    char *ret_name, size_t room)
+int listeners_add_unix(struct listeners *set, const char *path, unsigned mode,
+                       int backlog, char *ret_name, size_t room)
 {
     struct listener like = { .is_unix = true };
     int fd;
@@ -203,7 +209,7 @@ int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
         return r;
     }
     like.path = xstrdup(path);
-    r = start_listener(n, fd, &like, backlog, ret_name, room);
+    r = start_listener(set, fd, &like, backlog, ret_name, room);
     if (r != 0) {
         (void)unlink(path);
         free(like.path);
@@ -211,7 +217,8 @@ int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
     return r;
 }
 
-int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room)
+int listeners_add_fd(struct listeners *set, int fd, bool tls, char *ret_name,
+                     size_t room)
 {
     struct sockaddr_storage name = { 0 };
     socklen_t name_len = sizeof(name);
@@ -229,6 +236,6 @@ int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room)
         return UV_EINVAL;
     }
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    return start_listener(n, fd, &(struct listener){ .is_unix = is_unix, .tls = tls },
+    return start_listener(set, fd, &(struct listener){ .is_unix = is_unix, .tls = tls },
                           SOMAXCONN, ret_name, room);
 }

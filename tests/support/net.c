@@ -168,11 +168,13 @@ void net_fixture_open(void)
     ck_assert_int_eq(uv_prepare_start(&net_prepare, net_turn_end), 0);
     ck_assert_int_eq(uv_check_init(&loop.uv, &check), 0);
     ck_assert_int_eq(uv_check_start(&check, on_check), 0);
-    ck_assert_int_eq(net_listen_tcp(net, "127.0.0.1", 0, 16, false, name, sizeof(name)),
+    ck_assert_int_eq(listeners_add_tcp(net_listeners(net), "127.0.0.1", 0, 16, false,
+                                       name, sizeof(name)),
                      0);
     ck_assert(strncmp(name, "127.0.0.1:", 10) == 0);
     port = atoi(name + 10);
-    ck_assert_int_eq(net_listen_unix(net, path, 0700, 16, name, sizeof(name)), 0);
+    ck_assert_int_eq(
+        listeners_add_unix(net_listeners(net), path, 0700, 16, name, sizeof(name)), 0);
 }
 
 void net_fixture_close(void)
