@@ -26,6 +26,7 @@ enum {
     /* after a message, no check sooner than this after the last confirmation */
     FREED_LOOK_MS = 200,
     RESTORE_IN_FLIGHT_MAX = 20000,
+    RESTORE_COST_MAX = 400000, /* of what is put back at a time, see op_cost.h */
     RELEASE_TRIES_MAX = 1000,
     /* renewals that a tombstone outlives: one may get no answer */
     ENDED_RENEWALS = 2,

@@ -120,8 +120,9 @@ struct engine {
     struct list fair_left;
     struct table fair_left_names;
     size_t restores_in_flight;
-    size_t put_back_count; /* holds that are RESTORING with is_put_back */
-    size_t leave_count;    /* places in fair queues that have to leave */
+    uint64_t restores_cost; /* of those */
+    size_t put_back_count;  /* holds that are RESTORING with is_put_back */
+    size_t leave_count;     /* places in fair queues that have to leave */
     struct engine_stats stats;
     struct engine_timings timings;
 };

@@ -66,6 +66,7 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
     }
     if (w->kind == INFLIGHT_RESTORE) {
         eng->restores_in_flight--;
+        eng->restores_cost -= w->cost;
     }
     if (w->hold != NULL) {
         w->hold->upkeep->restoring = NULL;

@@ -68,6 +68,7 @@ struct inflight_op {
     struct hold *hold;             /* RESTORE; NULL: gone */
     struct renewal_item *renewing; /* RENEW */
     size_t hold_count;
+    uint64_t cost;       /* RENEW, RESTORE: see op_cost.h */
     struct loan **loans; /* RENEW_LOANS; each NULL: gone */
     size_t loan_count;
     bool exact; /* ATTACH: the op may shorten the lease */

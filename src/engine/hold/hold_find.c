@@ -8,6 +8,7 @@
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
+#include "engine/op_cost.h"
 
 struct span entry_id(const struct engine *eng, const struct entry *e,
                      char out[static SERIAL_MAX])
@@ -51,6 +52,18 @@ struct span hold_data(const struct hold *h)
 uint32_t hold_permits(const struct hold *h)
 {
     return h->entries == NULL ? 0 : h->entries->spec->permits;
+}
+
+uint64_t hold_cost(const struct hold *h)
+{
+    size_t entries = 0;
+
+    /* Of a reader each entry has a key. */
+    for (const struct entry *e = h->entries;
+         h->lock_kind == KIND_READ && e != NULL && entries < OP_COST_MAX; e = e->next) {
+        entries++;
+    }
+    return op_cost(hold_permits(h), entries, lock_name(h->lock).len + h->field_len);
 }
 
 static struct entry *find_target(const struct hold *h, const struct target *t)

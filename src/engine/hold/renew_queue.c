@@ -8,6 +8,7 @@
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
+#include "engine/op_cost.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -74,7 +75,14 @@ static void uncount_sent(struct engine *eng, struct inflight_op *w)
     if (!list_empty(&w->in_sent)) {
         list_del(&w->in_sent);
         eng->renew_queues.sent_count--;
+        eng->renew_queues.sent_cost -= w->cost;
     }
+}
+
+static bool is_beyond(const struct engine *eng, size_t scripts)
+{
+    return eng->renew_queues.sent_count >= scripts ||
+           eng->renew_queues.sent_cost >= scripts * (uint64_t)OP_COST_MAX;
 }
 
 /* With what is in flight for all of them; `d`: who would be next. */
@@ -83,7 +91,7 @@ static bool is_full(struct engine *eng, const struct renew_queue *d)
     struct list *it;
 
     if (eng->group_of == NULL) {
-        return eng->renew_queues.sent_count >= max_in_flight(eng, d);
+        return is_beyond(eng, max_in_flight(eng, d));
     }
     /* A server that does not answer must not hold up the groups of the others. */
     while ((it = list_first(&eng->renew_queues.sent)) != NULL) {
@@ -94,7 +102,7 @@ static bool is_full(struct engine *eng, const struct renew_queue *d)
         }
         uncount_sent(eng, w);
     }
-    return eng->renew_queues.sent_count >= RENEW_GROUPS_MAX;
+    return is_beyond(eng, RENEW_GROUPS_MAX);
 }
 
 struct renew_queue *renew_queue_next(struct engine *eng)
@@ -120,6 +128,7 @@ void renew_queue_on_sent(struct engine *eng, struct renew_queue *d,
     d->in_flight++;
     list_append(&eng->renew_queues.sent, &w->in_sent);
     eng->renew_queues.sent_count++;
+    eng->renew_queues.sent_cost += w->cost;
     update_ready(eng, d);
 }
 

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Redis may run all that is in flight one after the other: so it is bounded by its
+ * cost, too, as if each script cost OP_COST_MAX. */
 enum {
     RENEW_SLOT_MS = 50,      /* renewals are batched in slots of this length */
     RENEW_IN_FLIGHT_MAX = 8, /* scripts, where all names are one group.. */
@@ -44,6 +46,7 @@ struct renew_queues {
     struct list ready;
     struct list sent; /* ops in flight that count, in the order of sending */
     size_t sent_count;
+    uint64_t sent_cost;
 };
 
 void renew_queues_init(struct engine *eng);

@@ -17,6 +17,7 @@
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
+#include "engine/op_cost.h"
 #include "engine/recovery/peers.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -139,7 +140,9 @@ static void send_restore(struct engine *eng, struct hold *h)
     w->spec = spec_found(eng, h->lock_kind, hold_field(h), entry_id(eng, first, id),
                          SPAN_NONE, 0);
     hold_open_upkeep(eng, h)->restoring = w;
+    w->cost = hold_cost(h) + (uint64_t)2 * OP_COST_ENTRY * room;
     eng->restores_in_flight++;
+    eng->restores_cost += w->cost;
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));
     op = inflight_op(eng, w, OP_RESTORE);
     op->lock_class = lock_class_of(h->lock_kind);
@@ -168,6 +171,7 @@ void restore_flush(struct engine *eng)
     struct list *it;
 
     while (eng->up && eng->restores_in_flight < RESTORE_IN_FLIGHT_MAX &&
+           eng->restores_cost < RESTORE_COST_MAX &&
            (it = list_first(&eng->restores)) != NULL) {
         send_restore(eng, container_of(it, struct upkeep, in_queue)->hold);
     }

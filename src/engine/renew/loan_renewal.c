@@ -6,11 +6,12 @@
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/op.h"
+#include "engine/op_cost.h"
 #include "util/alloc.h"
 
 enum {
-    BATCH_MAX = OP_RENEW_MAX / 2, /* less than 1 ms of Redis */
-    GATHER_MS = 1,                /* for how long a loan waits for others */
+    BATCH_MAX = OP_COST_MAX / OP_COST_HOLD,
+    GATHER_MS = 1, /* for how long a loan waits for others */
 };
 
 /* Whether what Redis said to that op is to be relied on. */

@@ -20,6 +20,7 @@
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
+#include "engine/op_cost.h"
 #include "util/alloc.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -43,15 +44,21 @@ struct loss_check {
 /* --- what is in question ---------------------------------------------------------- */
 
 struct entries {
-    size_t count; /* who does not find room is not asked for */
+    size_t count;  /* who does not find room is not asked for */
+    uint64_t cost; /* of all of them, see op_cost.h */
     struct entry *list[OP_RENEW_MAX];
 };
 
 static void add_hold(struct entries *es, const struct hold *h, const struct entry *but)
 {
-    for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e != but && es->count < OP_RENEW_MAX) {
+    const uint64_t most = (uint64_t)OP_RENEW_MAX * OP_COST_HOLD;
+    uint64_t cost = hold_cost(h);
+
+    for (struct entry *e = h->entries; e != NULL && es->count < OP_RENEW_MAX;
+         e = e->next) {
+        if (e != but && (es->count == 0 || es->cost + cost <= most)) {
             es->list[es->count++] = e;
+            es->cost += cost;
         }
     }
 }
@@ -276,6 +283,7 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
         return false;
     }
     es.count = 0;
+    es.cost = 0;
     collect_entries(&es, w, r);
     if (es.count == 0) {
         return false;

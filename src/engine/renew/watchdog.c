@@ -1,5 +1,6 @@
 /* Renewing: what is due leaves together, in scripts of at most BATCH_MAX holds of one
- * group and lock class. */
+ * group and lock class, which cost at most OP_COST_MAX, or of one hold that costs more.
+ */
 #include "engine/renew/watchdog.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"
@@ -13,12 +14,17 @@
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/op.h"
+#include "engine/op_cost.h"
 #include "util/alloc.h"
 #include "util/histogram.h"
 #include "util/list.h"
 
-/* A batch keeps Redis for less than 1 ms, at up to 15 us for each on a busy machine. */
-enum { BATCH_MAX = OP_RENEW_MAX / 2 };
+#include <assert.h>
+
+/* No hold costs less than OP_COST_HOLD. */
+enum { BATCH_MAX = OP_COST_MAX / OP_COST_HOLD };
+
+static_assert((int)BATCH_MAX <= (int)OP_RENEW_MAX, "a script takes that many");
 
 /* Entries of one owner that are not there, before all of them are taken for lost. */
 enum { MISSED_MAX = 8 };
@@ -91,21 +97,27 @@ static void fill_item(struct engine *eng, struct renew_item *item,
 }
 
 /* Anonymous holds go first: their words are few if they stand together. Takes them from
- * the list, up to BATCH_MAX. */
+ * the list, while they find room. */
 static size_t acquire_due(struct engine *eng, struct renew_queue *d,
-                          struct renewal_item *renewing)
+                          struct inflight_op *w)
 {
+    struct renewal_item *renewing = w->renewing;
     struct hold *others[BATCH_MAX];
     size_t count = 0, other_count = 0;
     struct list *it;
 
     while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
         struct hold *h = container_of(it, struct upkeep, in_queue)->hold;
+        uint64_t cost = hold_cost(h);
 
+        if (w->cost > 0 && w->cost + cost > OP_COST_MAX) {
+            break;
+        }
         hold_leave_queue(h);
         if (hold_renewal_lease(eng, h) == 0) {
             continue;
         }
+        w->cost += cost;
         if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
             renewing[count++].hold = h;
         } else {
@@ -125,7 +137,7 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
     struct op *op;
 
     w->renewing = xcalloc(BATCH_MAX, sizeof(*w->renewing));
-    w->hold_count = acquire_due(eng, d, w->renewing);
+    w->hold_count = acquire_due(eng, d, w);
     if (w->hold_count == 0) {
         inflight_free(eng, w);
         renew_queue_on_done(eng, d, NULL);

@@ -71,7 +71,7 @@ key_command hash_set, hash_get, hash_mget, hash_getall, hash_keys, hash_vals, ha
     hash_exists, hash_del, hash_incrby, hash_scan;
 key_command list_lpush, list_rpush, list_lpop, list_index, list_len, list_range,
     list_rem, list_trim, list_pos;
-key_command zset_add, zset_rem, zset_score, zset_card, zset_range, zset_incrby,
-    zset_range_by_score;
+key_command zset_add, zset_rem, zset_score, zset_mscore, zset_card, zset_range,
+    zset_incrby, zset_range_by_score;
 
 #endif

@@ -165,6 +165,30 @@ static void keep_score_text(struct key_call *c, struct key_item *item)
     key_set_text(&item->value, c->reply.text);
 }
 
+void zset_mscore(struct key_call *c)
+{
+    struct key *k;
+    struct key_reply *out;
+
+    if (!call_key(c, KEY_ZSET, &k)) {
+        return;
+    }
+    for (size_t i = 2; k != NULL && i < c->argc; i++) {
+        size_t at = key_item_at(k, c->argv[i]);
+
+        if (at != KEY_NONE) {
+            keep_score_text(c, &k->items[at]);
+        }
+    }
+    out = reply_array(c, c->argc - 2);
+    for (size_t i = 2; i < c->argc; i++) {
+        size_t at = k == NULL ? KEY_NONE : key_item_at(k, c->argv[i]);
+
+        out[i - 2] = at == KEY_NONE ? (struct key_reply){ .type = KEY_REPLY_NIL }
+                                    : key_bulk(key_span(&k->items[at].value));
+    }
+}
+
 /* One end of a range of scores. */
 struct score_bound {
     double score;

@@ -1,7 +1,12 @@
 /* The engine: permits of a semaphore. */
 #include "unit/engine/engine_cases.h"
 
+#include "engine/op_cost.h"
 #include "engine_rw.h"
+#include "latchd/protocol.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 
 #define PERMITS(n, of)                                                                 \
     (struct lock_req)                                                                  \
@@ -242,4 +247,63 @@ START_TEST(what_finds_no_room_is_put_back_later)
         (struct op_result){ .status = OP_OK, .token = 100, .restore.restored = true });
     fixture_pass(&e, 1);
     ck_assert_ptr_null(strstr(e.notices, "lost"));
+}
+
+/* What the renewals in flight cost; none has more holds than so many. */
+static uint64_t cost_in_flight(uint32_t permits, size_t most)
+{
+    uint64_t cost = 0;
+
+    for (size_t i = 0; i < e.op_count; i++) {
+        size_t count = e.ops[i].op.renew.count;
+
+        ck_assert_int_eq(e.ops[i].op.kind, OP_RENEW);
+        ck_assert_uint_ge(count, 1);
+        ck_assert_uint_le(count, most);
+        cost += count * op_cost(permits, 0, 0);
+    }
+    return cost;
+}
+
+/* So many holds of so many permits each are renewed: as many of them in one script as
+ * cost OP_COST_MAX, and as many scripts at once as if they were of locks. */
+static void renew_in_parts(uint32_t permits, size_t most)
+{
+    enum { MANY = 60, IN_FLIGHT = 8 };
+    uint64_t limit = (uint64_t)IN_FLIGHT * OP_COST_MAX + op_cost(permits, 0, 0);
+    size_t renewed = 0;
+
+    start_engine();
+    for (uint64_t i = 0; i < MANY; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "pool%" PRIu64, i);
+        fixture_lock(&e, 1, name, PERMITS(permits, permits));
+        fixture_gives(&e, OP_ACQUIRE,
+                      (struct op_result){ .status = OP_OK,
+                                          .token = 100 + i,
+                                          .count = 1,
+                                          .permits = { 0, permits },
+                                          .ttl_ms = 9000 });
+        (void)fixture_hears(&e, 1, REPLY_TOKEN);
+        e.notices[0] = '\0';
+    }
+    fixture_pass(&e, 10000);
+    while (e.op_count > 0) {
+        ck_assert_uint_le(cost_in_flight(permits, most), limit);
+        renewed += e.ops[0].op.renew.count;
+        fixture_renews(&e, RENEW_OK);
+        fixture_collect(&e);
+    }
+    ck_assert_uint_eq(renewed, MANY);
+    stop_engine();
+}
+
+START_TEST(permits_are_renewed_in_parts_that_cost_little)
+{
+    stop_engine();
+    renew_in_parts(1, OP_COST_MAX / (OP_COST_HOLD + OP_COST_PERMIT));
+    renew_in_parts(100, OP_COST_MAX / (OP_COST_HOLD + 100 * OP_COST_PERMIT));
+    renew_in_parts(LATCHD_PERMITS_MAX, 1);
+    start_engine();
 }

@@ -128,4 +128,4 @@ end
 if head and (purged or not ours) then
     call('PUBLISH', channel .. ':' .. head, '0')
 end
-return { 'BUSY', ours and -2 or head_score - now_ms, head and 1 or 0 }
+return { 'BUSY', ours and -2 or math.max(head_score - now_ms, 0), head and 1 or 0 }

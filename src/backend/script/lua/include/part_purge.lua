@@ -2,9 +2,11 @@
 -- instance is alive; a member of another latchd is stale when that instance has not been heard
 -- of; a mark that is fresh keeps it, as a Redisson that leaves may have put its score into the
 -- past. A head without a score gets one, or it would stay for ever. `head` is false if the queue
--- is empty, `head_score` says when the head is stale, and `purged` whether one left.
+-- is empty, `head_score` says when the head is stale, and `purged` whether one left. No more than
+-- PURGE_MAX leave: the head is then one that is stale, and the next script goes on.
 --@needs call queue scores mine marks now_ms lock fair_wait
 --@leaves purged head_score head
+local PURGE_MAX, purges = 200, 0
 local purged, head_score = false, nil
 local head = call('LINDEX', queue, 0)
 while head do
@@ -29,9 +31,10 @@ while head do
             head_score = math.max(head_score, mark)
         end
     end
-    if own or head_score > now_ms then
+    if own or head_score > now_ms or purges == PURGE_MAX then
         break
     end
+    purges = purges + 1
     call('LPOP', queue)
     call('ZREM', scores, head)
     purged = true

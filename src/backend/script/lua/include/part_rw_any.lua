@@ -1,7 +1,7 @@
 -- Part: frees the lock, whoever holds it, and removes the keys of its readers. If there are
--- very many readers, their keys are left to expire, which does no harm.
+-- very many readers, or entries of one, their keys are left to expire, which does no harm.
 --@needs call entries_key mode channel lock hold_of keeper_of reader_of
-local READERS_MAX = 10000
+local READERS_MAX, keys_left = 1000, 1000
 call('HLEN', entries_key) -- fails before anything is done if it is of another type
 if mode == 'write' then
     call('PUBLISH', channel, '1')
@@ -18,7 +18,8 @@ if call('HLEN', lock) <= READERS_MAX then
             if type(token) == 'string' then
                 call('DEL', reader_of .. token)
             end
-            for n = 1, math.min(count or 0, READERS_MAX) do
+            for n = 1, math.min(count or 0, keys_left) do
+                keys_left = keys_left - 1
                 local hold = hold_of .. reader .. ':rwlock_timeout:' .. n
                 if type(redis.pcall('GET', hold)) == 'string' then
                     call('DEL', hold)

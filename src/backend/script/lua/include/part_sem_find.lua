@@ -10,10 +10,7 @@ local own, elsewhere, attached = nil, false, 0
 do
     local token, count, keeper = read_row(call('HGET', holds_key, claim))
     if token then
-        local all, missing = members(token, count), 0
-        for i = 1, count do
-            missing = missing + (call('ZSCORE', ends, all[i]) and 0 or 1)
-        end
+--@include include/part_sem_there.lua
 --@include include/part_superseded.lua
         if not elsewhere and missing > 0 then
             local field = claim
@@ -22,7 +19,7 @@ do
         elseif not elsewhere then
             local until_ms = now_ms + lease + MARGIN_MS
             own, attached = token, kind == 'i' and 1 or 0
-            if tonumber(call('ZSCORE', ends, all[1])) < until_ms then
+            if latest < until_ms then
 --@include include/part_sem_score.lua
                 soonest = nil
             end

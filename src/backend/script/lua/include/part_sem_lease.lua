@@ -9,14 +9,9 @@
 --@leaves whole until_ms
 local whole, until_ms = true, now_ms + lease + MARGIN_MS
 do
-    local all, missing = members(token, count), 0
-    for i = 1, count do
-        local score = tonumber(call('ZSCORE', ends, all[i]))
-        if not score then
-            missing = missing + 1
-        elseif score > until_ms and not exact then
-            until_ms = score
-        end
+--@include include/part_sem_there.lua
+    if not exact then
+        until_ms = math.max(until_ms, latest)
     end
     if missing > 0 and missing <= (free or 0) and lease > 1 then
         free = call('DECRBY', lock, missing)

@@ -3,10 +3,11 @@
 -- `members()` makes those of a token; `is_ours()` tells them from others'; `token_of()` is the token of
 -- a member as text, nil if latchd did not make it. `read_row()` takes a row of `holds_key` apart:
 -- `<token> <permits> <instance><time>`.
---@leaves members is_ours token_of read_row MARGIN_MS
+-- `reclaims_left`: how many permits that are over the script may take back, whatever it is called with.
+--@leaves members is_ours token_of read_row MARGIN_MS reclaims_left
 -- A client whose clock is ahead by this much takes nothing from anybody who is alive: members of
 -- latchd have scores that are later by this than their ends, and others' are free this much late.
-local MARGIN_MS = 2000
+local MARGIN_MS, reclaims_left = 2000, 1000
 local function members(token, count)
     local bytes, rest, all = {}, tonumber(token), {}
     for i = 8, 1, -1 do

@@ -4,7 +4,9 @@
 -- `soonest` are the two permits that end first, `member, score, ...`; nil: to be asked for again.
 -- An integer is a counter of permits if latchd or Redisson keeps holds beside it, or if it has no
 -- end: what has an end may be the lock of a library.
---@needs call lock ends holds_key now token_of read_row MARGIN_MS
+-- A hold's permits end together, so its row is looked up once.
+--@needs call lock ends holds_key now token_of read_row MARGIN_MS reclaims_left
+--@sets reclaims_left
 --@leaves free foreign_data now_ms reclaimed soonest
 local free, foreign_data = call('GET', lock), false
 local soonest = call('ZRANGEBYSCORE', ends, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 2)
@@ -15,15 +17,18 @@ if free then
     free = not foreign_data and number
 end
 local now_ms, reclaimed = math.floor(now / 1000), 0
-if not foreign_data and soonest[2] and tonumber(soonest[2]) <= now_ms + MARGIN_MS then
+if not foreign_data and soonest[2] and tonumber(soonest[2]) <= now_ms + MARGIN_MS
+    and reclaims_left > 0 then
     local due = call('ZRANGEBYSCORE', ends, '-inf', now_ms + MARGIN_MS, 'WITHSCORES', 'LIMIT', 0,
-        1000)
-    local gone = {}
+        reclaims_left)
+    local gone, known = {}, nil
+    reclaims_left = reclaims_left - #due / 2
     for i = 1, #due, 2 do
         local token = token_of(due[i])
         if token or tonumber(due[i + 1]) <= now_ms - MARGIN_MS then
             gone[#gone + 1] = due[i]
-            local field = token and call('HGET', holds_key, ':' .. token)
+            local field = token and token ~= known and call('HGET', holds_key, ':' .. token)
+            known = token
             if field then
                 call('HDEL', holds_key, ':' .. token)
                 if read_row(call('HGET', holds_key, field)) == token then

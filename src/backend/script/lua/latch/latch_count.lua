@@ -32,7 +32,10 @@ elseif not count and state ~= 'open' then
 else
     if only_gen == 0 or only_gen == gen then
         if call('ZCARD', counted_key) >= most_counted then
-            return 'FULL'
+--@include include/part_latch_prune.lua
+            if call('ZCARD', counted_key) >= most_counted then
+                return 'FULL'
+            end
         end
         -- A request that came too late has counted, too: it is not to count in the next generation.
         call('ZADD', counted_key, string.format('%.0f', gen), request)

@@ -26,6 +26,10 @@ end
 local value = call('ZSCORE', counted_key, request) and '1' or '0'
 if value == '0' and not count then
 --@include include/part_latch_prune.lua
+    if not old and gen > 0 then
+        call('HSET', latch_key, 'old', string.format('%.0f', gen), 'old_at',
+            string.format('%.0f', now_ms))
+    end
     if call('ZCARD', counted_key) >= most_counted then
         return 'FULL'
     end

@@ -47,7 +47,7 @@ if what == 'any' and force then
     if all == 0 and reclaimed == 0 then
         return 'NOTHELD'
     end
-    call('DEL', ends, holds_key)
+    call('UNLINK', ends, holds_key) -- there may be a million
     if free then
         free = call('INCRBY', lock, all)
     end

@@ -397,3 +397,22 @@ START_TEST(inspect_tells_the_queue)
                  "for i = 1, 5000 do redis.call('RPUSH', KEYS[1], i) end");
     ck_assert_uint_eq(run_as(INSTANCE_A, &op)->inspect.queue_count, SCRIPT_FIELDS_MAX);
 }
+
+/* A Redisson that was killed with many waiters, or many of them: one script call is
+ * over soon, and those that come after it go on. */
+START_TEST(so_many_dead_members_leave_in_one_call_and_the_rest_in_the_next)
+{
+    static const char FILL[] = "for i = 1, 250 do "
+                               "redis.call('RPUSH', KEYS[1], 'dead:' .. i) "
+                               "redis.call('ZADD', KEYS[2], 1, 'dead:' .. i) end";
+    const struct op_result *r;
+
+    freeReplyObject(
+        redis_ask(peer_redis(), "EVAL %s 2 " FAIR_QUEUE " " FAIR_SCORES, FILL));
+    r = fair_ask(A1, true);
+    ck_assert_int_eq(r->status, OP_BUSY);
+    ck_assert_int_eq(r->ttl_ms, 0); /* to be asked again at once */
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN " FAIR_QUEUE), 50 + 1);
+    fair_take(A1);
+    fair_expect_gone();
+}

@@ -262,6 +262,28 @@ START_TEST(old_ids_are_forgotten_when_a_latch_is_set_anew)
     expect_left("1");
 }
 
+/* However many there are, one call forgets some of them only. */
+START_TEST(many_old_ids_are_forgotten_by_one_call_after_the_other)
+{
+    static const char FILL[] =
+        "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], 1, 'c:id:' .. i) end";
+
+    ck_assert_int_eq(set("id:s1", 1), 1);
+    ck_assert_int_eq(count("id:r1"), 0);
+    freeReplyObject(redis_ask(peer_redis(), "EVAL %s 1 latchd:counted:{l} %d", FILL,
+                              LATCHD_COUNTED_MAX - 2));
+    (void)redis_ask_int(peer_redis(), "HSET latchd:latch:{l} old 1 old_at 1000");
+    ck_assert_int_eq(set("id:s2", 5), 1);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "ZCARD latchd:counted:{l}"),
+                     LATCHD_COUNTED_MAX - 4000 + 1);
+    /* A COUNT that finds no room makes some. */
+    freeReplyObject(redis_ask(peer_redis(), "EVAL %s 1 latchd:counted:{l} %d", FILL,
+                              LATCHD_COUNTED_MAX));
+    ck_assert_int_eq(count("id:r2"), 4);
+    ck_assert_int_lt(redis_ask_int(peer_redis(), "ZCARD latchd:counted:{l}"),
+                     LATCHD_COUNTED_MAX);
+}
+
 START_TEST(a_latch_remembers_so_many_ids_and_no_more)
 {
     static const char FILL[] =
