@@ -23,7 +23,8 @@ struct node {
     uint64_t calls, unknown, late, errors;
     struct redis_link_setup link_setup; /* for a second one */
     bool told_up;
-    bool same; /* the same server as when this was last reported */
+    bool moved;              /* to another server, since it was last up */
+    enum link_change change; /* since it was last up */
     bool started;
     bool closed;
     struct script_result scratch;
@@ -33,11 +34,18 @@ struct node {
 
 static void tell_up(struct node *n)
 {
-    bool same = n->same;
+    enum link_change change = n->change;
 
+    if (change == LINK_FAILED_OVER && n->events.on_failed_over != NULL) {
+        if (!n->moved) {
+            redis_sub_move(n->sub); /* it may lead to the old master */
+        }
+        n->events.on_failed_over(n->events.ctx, NULL, NULL);
+    }
     n->told_up = true;
-    n->same = true;
-    n->events.on_up(n->events.ctx, same);
+    n->moved = false;
+    n->change = LINK_SAME;
+    n->events.on_up(n->events.ctx, change == LINK_SAME);
 }
 
 static void on_wake(void *ctx)
@@ -59,11 +67,11 @@ static const char *why_not(void *ctx, bool same_server)
     return n->why_not == NULL ? NULL : n->why_not(n->events.ctx, same_server);
 }
 
-static void on_up(void *ctx, bool same_server)
+static void on_up(void *ctx, enum link_change change)
 {
     struct node *n = ctx;
 
-    n->same = n->same && same_server;
+    n->change = change > n->change ? change : n->change;
     if (n->replica_ack == NULL || replica_ack_agree(n->replica_ack, false)) {
         tell_up(n);
     }
@@ -230,7 +238,6 @@ struct node *node_new(const struct node_setup *setup)
     n->events = setup->events;
     n->listener = setup->listener;
     n->why_not = setup->why_not;
-    n->same = true;
     n->link_setup = link;
     n->on_moved = setup->on_moved;
     n->link = redis_link_new(&link);
@@ -256,6 +263,7 @@ void node_move(struct node *n, const char *host, const char *port)
 {
     backend_url_set_server(&n->url, span_str(host), span_str(port));
     n->started = true;
+    n->moved = true;
     redis_link_move(n->link);
     redis_sub_move(n->sub);
     if (n->replica_ack != NULL) {

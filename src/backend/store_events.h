@@ -19,9 +19,11 @@ struct store_events {
     /* Before any of the following in a loop turn: read the clock. Cheap. */
     void (*on_event)(void *ctx);
     void (*on_result)(void *ctx, const struct op_result *result);
-    /* As engine_on_failover() and so on want it. Reported by a backend, not by a node,
-     * before on_up or while the store is up. */
+    /* As engine_on_failover() and so on want it, before on_up or while the store is up.
+     * A node reports it (unless it is NULL, without `concerns`) when its server was a
+     * replica meanwhile, or is another one that ran already beside the last one. */
     void (*on_failed_over)(void *ctx, store_concerns_fn *concerns, void *arg);
+    /* Not reported by a node. */
     void (*on_nothing_was_lost)(void *ctx, store_concerns_fn *concerns, void *arg);
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);

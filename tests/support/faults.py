@@ -33,6 +33,10 @@ class Network(Child):
             self.ports[target] = port
         return self.ports[target]
 
+    def moves(self, target, new):
+        """What stands for `target` leads to `new` from now on; open connections stay."""
+        self.order("move", self.ports[target], new)
+
     def introduce(self, daemons):
         """From now on their connections come from them by name; those that they have
         are ended, so that they make new ones."""

@@ -3,6 +3,7 @@
 
 On standard input, a line each, answered by `ok`:
     route PORT TARGET       listens on 127.0.0.1:PORT for 127.0.0.1:TARGET
+    move PORT TARGET        later connections lead to this one, those that are open stay
     name PID NAME           connections of this process come from NAME
     rule PORT WHO WAY HOW   WHO: the name or address that a connection comes from, or *;
                             WAY: in (to the target), out (from it), both;
@@ -153,6 +154,8 @@ async def main():
             port = int(line[1])
             routes[port] = Route(port, int(line[2]))
             await routes[port].listen()
+        elif line[0] == "move":
+            routes[int(line[1])].target = int(line[2])
         elif line[0] == "name":
             NAMES[int(line[1])] = line[2]
         else:

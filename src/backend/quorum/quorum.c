@@ -22,7 +22,8 @@ struct member {
     struct node *node;
     unsigned index;
     bool up;
-    bool is_twin; /* of a server that is up: it has no vote of its own */
+    bool failed_over; /* to a server that may lack the last grants, whatever its age */
+    bool is_twin;     /* of a server that is up: it has no vote of its own */
 };
 
 struct quorum {
@@ -127,6 +128,13 @@ static bool is_twin(const struct member *m, const struct store_info *info)
     return false;
 }
 
+static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+    struct member *m = ctx;
+
+    m->failed_over = true;
+}
+
 static void on_up(void *ctx, bool same_server)
 {
     struct member *m = ctx;
@@ -140,14 +148,16 @@ static void on_up(void *ctx, bool same_server)
         return;
     }
     m->up = true;
-    coordinator_node_up(q->coordinator, m->index, same_server, info.running_ms);
+    coordinator_node_up(q->coordinator, m->index, same_server,
+                        m->failed_over ? 0 : info.running_ms);
+    m->failed_over = false;
     if (!same_server) {
         q->replaced |= 1U << m->index;
     }
     abstains = coordinator_abstains(q->coordinator, m->index);
     if (abstains != 0) {
         log_notice("quorum",
-                   "%s has not been running for long, and may have lost what it "
+                   "%s was restarted or replaced, and may have lost what it "
                    "granted: it has no vote for another %" PRIu64 " ms",
                    info.address, abstains);
     }
@@ -242,6 +252,7 @@ static void make_member(struct quorum *q, unsigned i, const struct store_setup *
         .events = { .ctx = m,
                     .on_event = on_event,
                     .on_result = on_result,
+                    .on_failed_over = on_failed_over,
                     .on_up = on_up,
                     .on_down = on_down },
         .listener = { .ctx = m,

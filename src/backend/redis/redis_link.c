@@ -11,9 +11,12 @@
 #include <stdlib.h>
 
 /* Errors of a server that cannot do what a link is for: the ops were not run, and the
- * handshake finds out when it can again. */
-static const char *const USELESS[] = { "READONLY ", "LOADING ", "MASTERDOWN ",
+ * handshake finds out when it can again. The first REPLICA_ERRORS are those of a
+ * replica. */
+static const char *const USELESS[] = { "READONLY ", "MASTERDOWN ", "LOADING ",
                                        "NOAUTH ", "NOREPLICAS " };
+
+enum { REPLICA_ERRORS = 2 };
 
 struct redis_call *link_push(struct redis_link *l, enum call_what what)
 {
@@ -26,17 +29,58 @@ struct redis_call *link_push(struct redis_link *l, enum call_what what)
 
 /* --- ready, and lost ------------------------------------------------------------- */
 
-bool link_is_same_server(const struct redis_link *l)
+/* Whether the server began to run while the one before still answered. Redis tells its
+ * age in whole seconds, so a second may be missing. */
+static bool ran_beside_the_last(const struct redis_link *l)
 {
-    return l->before.run_id[0] != '\0' &&
-           strcmp(l->before.run_id, l->server.run_id) == 0 &&
-           strcmp(l->before.history.id, l->server.history.id) == 0;
+    uint64_t age_s = strtoull(l->server.uptime_s, NULL, 10);
+
+    return age_s > 1 && (age_s - 1) * 1000000 > clock_boot_us() - l->alive_us;
+}
+
+/* A master that gets its first replica, or has had none for long, begins another
+ * history, too; but only one that was a replica knows which history came before. */
+static bool was_promoted(const struct redis_link *l)
+{
+    return strcmp(l->before.history.id, l->server.history.id) != 0 &&
+           l->server.history.before_end != 0;
+}
+
+enum link_change link_change_of(const struct redis_link *l)
+{
+    if (l->ready_count == 0) {
+        return LINK_RESTARTED;
+    }
+    if (l->was_replica) {
+        return LINK_FAILED_OVER;
+    }
+    if (l->before.run_id[0] == '\0' || l->server.run_id[0] == '\0') {
+        return LINK_RESTARTED;
+    }
+    if (strcmp(l->before.run_id, l->server.run_id) == 0) {
+        return was_promoted(l) ? LINK_FAILED_OVER : LINK_SAME;
+    }
+    return ran_beside_the_last(l) ? LINK_FAILED_OVER : LINK_RESTARTED;
+}
+
+/* Where Sentinels or a map tell of failovers, their line in the log says more. */
+static void log_change(const struct redis_link *l, enum link_change change)
+{
+    if (change != LINK_FAILED_OVER || l->is_replicated || l->is_second) {
+        return;
+    }
+    log_warning("redis",
+                "failover: %s at %s; what the last master had not passed on is lost",
+                strcmp(l->before.run_id, l->server.run_id) == 0
+                    ? "a server that was a replica for a while answers"
+                    : "another server answers",
+                redis_conn_address(l->conn));
 }
 
 void link_become_ready(struct redis_link *l)
 {
     struct call_fifo orphans = l->orphans;
-    bool same = link_is_same_server(l);
+    enum link_change change = link_change_of(l);
     struct redis_call call;
     char about[96];
 
@@ -44,12 +88,15 @@ void link_become_ready(struct redis_link *l)
                    l->server.version,
                    l->is_second ? ", for what replicas acknowledge" : "");
     redis_conn_ready(l->conn, l->server.version[0] == '\0' ? "" : about);
+    log_change(l, change);
     l->stage = LINK_READY;
+    l->was_replica = false;
+    l->alive_us = clock_boot_us();
     l->before = l->server;
     l->client_before = l->client_id;
     l->orphans = (struct call_fifo){ 0 };
     l->ready_count++;
-    l->events->on_up(l->ctx, same);
+    l->events->on_up(l->ctx, change);
     while (!l->closed && call_fifo_pop(&orphans, &call)) {
         l->events->on_reply(l->ctx, &call, NULL);
     }
@@ -70,6 +117,7 @@ static void on_lost(void *ctx)
     l->stage = LINK_DOWN;
     l->loading = 0;
     l->clock_asked = false;
+    l->is_probed = false;
     l->has_written = false;
     l->batch_refused = false;
     l->wait_us = 0;
@@ -82,12 +130,12 @@ static void on_lost(void *ctx)
 
 /* The error that a script met stands at the beginning of the text, before Redis 7
  * inside a sentence. */
-static bool is_useless(const redisReply *reply)
+static bool is_useless(const redisReply *reply, size_t errors)
 {
     if (reply == NULL || reply->type != REDIS_REPLY_ERROR) {
         return false;
     }
-    for (size_t i = 0; i < sizeof(USELESS) / sizeof(USELESS[0]); i++) {
+    for (size_t i = 0; i < errors; i++) {
         if (strstr(reply->str, USELESS[i]) != NULL) {
             return true;
         }
@@ -95,17 +143,19 @@ static bool is_useless(const redisReply *reply)
     return false;
 }
 
-/* NULL: it is not, as far as this reply to `count` ops says. */
-static const char *why_useless(const redisReply *reply, size_t count)
+/* The part of the reply to `count` ops that says so. NULL: none does. */
+static const redisReply *find_useless(const redisReply *reply, size_t count)
 {
-    if (is_useless(reply)) {
-        return reply->str;
+    const size_t errors = sizeof(USELESS) / sizeof(USELESS[0]);
+
+    if (is_useless(reply, errors)) {
+        return reply;
     }
     for (size_t i = 0; count > 1 && i < count; i++) {
         const redisReply *part = script_reply_part(reply, i, count);
 
-        if (is_useless(part)) {
-            return part->str;
+        if (is_useless(part, errors)) {
+            return part;
         }
     }
     return NULL;
@@ -123,10 +173,11 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
 {
     struct redis_call calls[SCRIPT_BATCH_MAX];
     size_t count = 1U + call_fifo_first(&l->open)->more;
-    const char *why = why_useless(reply, count);
+    const redisReply *useless = find_useless(reply, count);
 
-    if (why != NULL) {
-        redis_conn_fail(l->conn, "%s", why); /* the ops become orphans */
+    if (useless != NULL) {
+        l->was_replica = l->was_replica || is_useless(useless, REPLICA_ERRORS);
+        redis_conn_fail(l->conn, "%s", useless->str); /* the ops become orphans */
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -168,6 +219,9 @@ static void on_reply(void *ctx, const redisReply *reply)
     if (first == NULL) {
         redis_conn_fail(l->conn, "it answers what was not asked");
         return;
+    }
+    if (l->stage == LINK_READY) {
+        l->alive_us = first->sent_us;
     }
     if (first->what == CALL_OP || first->more != 0) {
         on_op_reply(l, reply);
@@ -217,6 +271,7 @@ static void on_tick(void *ctx)
                (l->stage == LINK_READY || l->stage == LINK_WAITING)) {
         link_ask_clock(l);
     }
+    link_probe(l);
 }
 
 static const struct redis_conn_events CONN_EVENTS = {

@@ -26,12 +26,21 @@ struct redis_history {
     bool is_replica, is_master; /* neither: not shown */
 };
 
+/* What a link that comes up leads to, compared with what it led to before. */
+enum link_change {
+    LINK_SAME, /* the same process, which was a master all the time */
+    /* another process, which began when the last one was gone; or nothing is known */
+    LINK_RESTARTED,
+    /* a server that was a replica meanwhile, or one that ran beside the last one */
+    LINK_FAILED_OVER,
+};
+
 struct redis_link_events {
     void (*on_wake)(void *ctx);
     /* The link is about to be ready. Returns NULL, or why it must not be used yet. The
      * function itself may be NULL. */
     const char *(*why_not)(void *ctx, bool same_server);
-    void (*on_up)(void *ctx, bool same_server);
+    void (*on_up)(void *ctx, enum link_change change);
     void (*on_down)(void *ctx);
     void (*on_reply)(void *ctx, const struct redis_call *call, const redisReply *reply);
     /* Of a second link: the answer to redis_link_wait(). Less than 0: Redis refused it,

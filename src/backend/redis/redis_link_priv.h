@@ -14,6 +14,7 @@ enum call_what {
     CALL_INFO_SERVER,
     CALL_INFO_REPLICATION,
     CALL_HISTORY, /* INFO replication again, on a ready link */
+    CALL_PROBE,   /* the same, to see that it is the same master still */
     CALL_CLIENT_ID,
     CALL_KILL,
     CALL_LOAD,  /* item_count: which script */
@@ -73,8 +74,13 @@ struct redis_link {
     bool has_written;      /* something was written on this link */
     uint64_t wait_us;      /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;
-    char audited[48];      /* run id of the server that was */
-    bool has_aof;          /* by its audit */
+    uint64_t alive_us;  /* the server was the one of `before` then, at the least */
+    uint64_t probed_us; /* it was last asked whether it is the same master */
+    bool is_probed;     /* that question is open */
+    bool probe_refused; /* INFO is not allowed */
+    bool was_replica;   /* a server at this address was one, since the link was ready */
+    char audited[48];   /* run id of the server that was */
+    bool has_aof;       /* by its audit */
     uint64_t min_replicas; /* by its audit; 0: not known, or none */
     struct histogram *round_trips;
 };
@@ -87,7 +93,9 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
                        const redisReply *reply);
 void link_load_scripts(struct redis_link *l);
 void link_ask_clock(struct redis_link *l);
-bool link_is_same_server(const struct redis_link *l);
+/* Asks whether the server is the same master still, unless that was asked lately. */
+void link_probe(struct redis_link *l);
+enum link_change link_change_of(const struct redis_link *l);
 /* The last step of the handshake. */
 void link_become_ready(struct redis_link *l);
 

@@ -13,6 +13,7 @@
 enum {
     OLDEST_MAJOR = 5,
     SHARDED_MAJOR = 7, /* has sharded channels */
+    PROBE_MS = 700,    /* at the least between two probes, which ticks send */
 };
 
 /* The questions of the audit, in this order. */
@@ -38,6 +39,20 @@ void link_ask_clock(struct redis_link *l)
     (void)link_send(l, CALL_TIME, 1, (const char *const[]){ "TIME" });
 }
 
+/* In a cluster the map tells who is a master. The first link probes for the second. */
+void link_probe(struct redis_link *l)
+{
+    uint64_t now_us = clock_boot_us();
+
+    if (l->stage == LINK_READY && !l->is_probed && !l->probe_refused && !l->is_second &&
+        l->wanted == PUBLISH_PLAIN && now_us - l->probed_us >= PROBE_MS * 1000) {
+        l->is_probed = true;
+        l->probed_us = now_us;
+        (void)link_send(l, CALL_PROBE, 2,
+                        (const char *const[]){ "INFO", "replication" });
+    }
+}
+
 void redis_link_ask_history(struct redis_link *l)
 {
     (void)link_send(l, CALL_HISTORY, 2, (const char *const[]){ "INFO", "replication" });
@@ -52,6 +67,7 @@ void link_greet(struct redis_link *l)
     l->server = (struct server_id){ 0 };
     l->client_id = 0;
     l->kill_failed = false;
+    l->probe_refused = false;
     if (redis_conn_auth(l->conn)) {
         (void)link_push(l, CALL_AUTH);
     }
@@ -205,7 +221,7 @@ static bool may_be_used(struct redis_link *l)
     if (l->is_replicated && !l->server.history.is_master) {
         why_not = "it does not tell whether it is a master: let latchd's user run INFO";
     } else if (l->events->why_not != NULL) {
-        why_not = l->events->why_not(l->ctx, link_is_same_server(l));
+        why_not = l->events->why_not(l->ctx, link_change_of(l) == LINK_SAME);
     }
     if (why_not == NULL && l->server.counts_replicas &&
         (l->server.good_replicas == 0 || l->server.good_replicas < l->min_replicas)) {
@@ -242,6 +258,7 @@ static bool end_stage(struct redis_link *l, uint64_t redis_us)
     switch (l->stage) {
     case LINK_GREETING:
         if (l->server.history.is_replica) {
+            l->was_replica = true;
             redis_conn_fail(l->conn, "it is a replica: latchd needs its master");
             return false;
         }
@@ -342,6 +359,28 @@ static void on_history(struct redis_history *h, const redisReply *reply)
     }
 }
 
+/* Another history is one of another master, or shows that the server was a replica: the
+ * handshake finds out. */
+static bool on_probe(struct redis_link *l, const redisReply *reply)
+{
+    struct redis_history seen = { 0 };
+
+    l->is_probed = false;
+    l->probe_refused = reply->type == REDIS_REPLY_ERROR;
+    on_history(&seen, reply);
+    if (seen.is_replica) {
+        l->was_replica = true;
+        redis_conn_fail(l->conn, "it has become a replica: latchd needs its master");
+        return false;
+    }
+    if (seen.id[0] != '\0' && strcmp(seen.id, l->server.history.id) != 0) {
+        redis_conn_fail(l->conn, "its data has another history now (replication ID): "
+                                 "latchd asks anew what it is");
+        return false;
+    }
+    return true;
+}
+
 /* Valkey says in redis_version which Redis it is compatible with. */
 static void on_version(struct server_id *s, const redisReply *reply)
 {
@@ -393,6 +432,7 @@ static bool is_forgivable(const redisReply *reply, enum call_what what)
     case CALL_KILL:
     case CALL_AUDIT:
     case CALL_HISTORY:
+    case CALL_PROBE:
     case CALL_ANNOUNCE:
         return true;
     case CALL_INFO_SERVER:
@@ -421,6 +461,8 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
     case CALL_HISTORY:
         on_history(&l->server.history, reply);
         return true;
+    case CALL_PROBE:
+        return on_probe(l, reply);
     case CALL_CLIENT_ID:
         l->client_id =
             reply->type == REDIS_REPLY_INTEGER ? (uint64_t)reply->integer : 0;

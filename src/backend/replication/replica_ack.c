@@ -158,12 +158,12 @@ static const char *why_not(void *ctx, bool same_server)
     return a->events->why_not(a->ctx, same_server);
 }
 
-static void on_up(void *ctx, bool same_server)
+static void on_up(void *ctx, enum link_change change)
 {
     struct replica_ack *a = ctx;
     struct redis_call call;
 
-    (void)same_server; /* the first link says so */
+    (void)change; /* the first link says so */
     replica_warning_connected(&a->replica_warning, redis_link_replicas(a->second),
                               a->replicas);
     a->events->on_up(a->ctx);

@@ -20,6 +20,7 @@ struct sentinel {
     bool knows;                   /* which one to use */
     struct sentinel_claim named;  /* that one */
     struct sentinel_claim served; /* the one that was up last; no host: none */
+    bool failed_over;             /* as far as the node can tell */
     uint64_t lost_ms;             /* the link was lost, or another one was named */
     uint64_t switches;
 };
@@ -60,11 +61,20 @@ static bool is_another_one(const struct sentinel *s)
             !sentinel_claim_same_address(&s->served, &s->named));
 }
 
+/* Perhaps before a Sentinel says so, or without that any ever does. */
+static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+    struct sentinel *s = ctx;
+
+    s->failed_over = true;
+}
+
 static void on_up(void *ctx, bool same_server)
 {
     struct sentinel *s = ctx;
-    bool failed_over = !same_server && is_another_one(s);
+    bool failed_over = s->failed_over || (!same_server && is_another_one(s));
 
+    s->failed_over = false;
     s->served = s->named;
     sentinel_watch_set_usable(s->watch, true);
     if (failed_over) {
@@ -154,6 +164,7 @@ static void *sentinel_make(const struct store_setup *setup)
         .events = { .ctx = s,
                     .on_event = on_event,
                     .on_result = on_result,
+                    .on_failed_over = on_failed_over,
                     .on_up = on_up,
                     .on_down = on_down },
         .listener = setup->listener,

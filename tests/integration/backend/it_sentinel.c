@@ -62,6 +62,19 @@ START_TEST(a_master_that_was_restarted_is_no_other_one)
     ck_assert_uint_eq(peer->failed_overs, 1);
 }
 
+/* The Sentinel never says so: it names the same one all the time. */
+START_TEST(a_master_that_was_demoted_for_a_moment_is_another_one)
+{
+    open_simple();
+    redis_expect(servers[0], "OK", "REPLICAOF 127.0.0.1 1");
+    peer_await_count(peer, &peer->downs, 1); /* although nothing is asked of it */
+    redis_expect(servers[0], "OK", "REPLICAOF NO ONE");
+    peer_await_count(peer, &peer->ups, 2);
+    ck_assert_uint_eq(peer->same_ups, 0);
+    ck_assert_uint_eq(peer->failed_overs, 1);
+    ck_assert_uint_eq(peer->failed_over_ups, 1);
+}
+
 START_TEST(an_old_master_that_runs_on_is_left_alone)
 {
     int64_t before;

@@ -220,6 +220,17 @@ def two_that_come_back_empty_let_nobody_else_in(latchd):
             same(a.ask("UNLOCK", "job", "TOKEN", token), 0)
 
 
+def one_that_was_a_replica_has_no_vote(latchd):
+    """However long it has been running: it may have lost what it granted."""
+    with quorum(latchd) as q:
+        q.servers[0].ask("REPLICAOF", "127.0.0.1", q.servers[1].port)
+        until(lambda: any("up=0" in n for n in nodes(q.daemons[0])), "it is gone", SOON_S)
+        q.servers[0].ask("REPLICAOF", "NO", "ONE")
+        until(lambda: any("role=abstains,up=1" in n for n in nodes(q.daemons[0])),
+              "it abstains", SOON_S)
+        q.voting()
+
+
 def names_that_are_withheld_are_not_said_to_be_held(latchd):
     with fresh_quorum(latchd, lease_ms=10_000) as q:
         with q.daemons[0].wire() as a, q.daemons[0].wire() as head:
@@ -410,7 +421,7 @@ def many_daemons_ask_for_one_name(latchd):
 CASES = [every_server_has_what_is_held, a_release_wakes_who_waits_elsewhere,
          kinds_that_it_has_not_are_refused, numbers_that_cannot_be_are_refused,
          a_dead_minority_costs_nothing, two_that_come_back_empty_let_nobody_else_in,
-         names_that_are_withheld_are_not_said_to_be_held,
+         one_that_was_a_replica_has_no_vote, names_that_are_withheld_are_not_said_to_be_held,
          what_a_minority_granted_is_undone, a_stopped_minority_costs_nothing,
          without_a_majority_nothing_is_granted, a_client_goes_on_at_another_daemon,
          an_id_keeps_its_token_where_its_majority_is_gone,

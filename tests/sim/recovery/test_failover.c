@@ -53,6 +53,35 @@ START_TEST(another_daemons_lost_grant_is_not_granted_again)
     scenario_end(s);
 }
 
+/* The links stay open to a master that was demoted, and the daemon of who holds has
+ * nothing to ask it: it looks once a second. */
+START_TEST(an_idle_daemons_lost_grant_is_not_granted_again)
+{
+    struct sim *s = scenario_new(2);
+    struct engine_stats stats;
+    size_t c, w;
+
+    scenario_mark(s);
+    c = scenario_says(s, 1, "LOCK job");
+    fault_demote(s, 1, 1500);
+    scenario_lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    w = scenario_says(s, 0, "LOCK job");
+    ck_assert_str_eq(scenario_holder(s), "");
+    sim_run(s, 1500);
+    ck_assert_str_ne(scenario_holder(s), ""); /* d1 has put it back */
+    sim_run(s, 5000);
+    heard(s, w, "...");
+    for (size_t d = 0; d < 2; d++) {
+        engine_stats(s->daemons[d].engine, &stats);
+        ck_assert_uint_eq(stats.failovers, 1);
+    }
+    answered(s, c, "0", "UNLOCK job");
+    sim_run(s, 31000);
+    heard(s, w, "token");
+    scenario_end(s);
+}
+
 START_TEST(a_lost_handover_is_made_again)
 {
     struct sim *s = scenario_new(1);

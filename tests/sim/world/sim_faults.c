@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum { PROBED_MS = 2000 }; /* in which a link notices that its master is a replica */
+
 static bool has(const struct sim *s, unsigned fault)
 {
     return (s->profile.faults & fault) != 0;
@@ -139,10 +141,21 @@ void fault_failover(struct sim *s, uint64_t gone_ms)
     latches_moved(s);
 }
 
+void fault_demote(struct sim *s, size_t daemon, uint64_t notice_ms)
+{
+    TRACE(s, "d%zu: its master is a replica from now on", daemon);
+    link_break(s, &s->daemons[daemon], notice_ms, dice_between(&s->dice, 1, 50), false);
+}
+
 /* By now it lacks so many of the last ones. */
 void faults_ran(struct sim *s)
 {
     if (s->failover_at != 0 && s->redis.scripts >= s->failover_at) {
+        for (size_t i = 0; i < s->daemon_count; i++) {
+            if (dice_chance(&s->dice, 200)) {
+                fault_demote(s, i, dice_below(&s->dice, PROBED_MS));
+            }
+        }
         fault_failover(s, dice_between(&s->dice, 1, 2000));
     }
 }

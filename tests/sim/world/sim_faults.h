@@ -37,6 +37,9 @@ void fault_restart(struct sim *s, uint64_t gone_ms);
 /* A replica follows from now on, `behind` scripts late; then it takes over. */
 void fault_replica_at(struct sim *s, uint64_t behind);
 void fault_failover(struct sim *s, uint64_t gone_ms);
+/* Just before that: the daemon's link stays open to the old master, which is a replica
+ * from now on, and refuses what it is sent. The daemon notices when it looks. */
+void fault_demote(struct sim *s, size_t daemon, uint64_t notice_ms);
 void fault_pause(struct sim *s, uint64_t ms);
 void fault_flush(struct sim *s); /* an operator's FLUSHALL */
 void fault_clock(struct sim *s, int64_t by_ms);
