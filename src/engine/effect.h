@@ -62,7 +62,9 @@ enum lock_state {
     LOCK_STATE_HELD,
     LOCK_STATE_UNCERTAIN,
     LOCK_STATE_WITHHELD,
-    LOCK_STATE_LENT,    /* held by nobody: Redis has lent it to this daemon */
+    LOCK_STATE_LENT,           /* held by nobody: Redis has lent it to this daemon */
+    LOCK_STATE_LENT_ELSEWHERE, /* another daemon has it, and knows whether a client
+                                  holds */
     LOCK_STATE_RESTING, /* held by nobody, and granted to nobody: see hold/rest.h */
 };
 

@@ -140,8 +140,9 @@ static void add_nobody(struct why *w, const redisReply *state)
         buf_add_str(&w->out, " is held by nobody, and nobody is granted it for now.\n");
     } else if (is_word(state, "lent")) {
         buf_add_str(&w->out,
-                    " is held by nobody: Redis has lent it to this latchd, which "
-                    "gives it back at once.\n");
+                    " is on loan: Redis has lent it to a latchd, which grants it to "
+                    "its own clients\nfrom memory, and gives it back at the end of "
+                    "local-window.\n");
     } else {
         buf_add_str(&w->out, " is free: nobody holds it.\n");
     }

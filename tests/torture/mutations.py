@@ -240,7 +240,7 @@ MUTATIONS = [
     Mutation(
         "older_leader", "a leader that a failover brought back is told of again", [
             ("engine/leader/leader_watch.c",
-             "return leader->token != 0 && leader->token + OP_BLOCK_MAX < token;",
+             "return leader->token != 0 && leader->token < token;",
              "return token == 1;"),
         ]),
     Mutation(
@@ -252,8 +252,20 @@ MUTATIONS = [
     Mutation(
         "unseen_leader", "what nobody tells of a leader is not looked for", [
             ("engine/leader/leader_watch.h",
-             "LEADER_LOOK_MS = 1000 }",
-             "LEADER_LOOK_MS = 1000000 }"),
+             "LEADER_LOOK_MS = 1000,",
+             "LEADER_LOOK_MS = 1000000,"),
+        ]),
+    Mutation(
+        "lent_leader", "the token of a loan elsewhere is a leader's", [
+            ("engine/introspect/inspect.c",
+             "return h == NULL && who.len > 0 && who.ptr[0] == 'l' &&",
+             "return false && h == NULL && who.len > 0 && who.ptr[0] == 'l' &&"),
+        ]),
+    Mutation(
+        "loan_unmarked", "the fence key does not say that the name is lent", [
+            ("backend/script/lua/include/part_give.lua",
+             "(lent and ' l' or ' a') .. claim",
+             "(lent and ' a' or ' a') .. claim"),
         ]),
     Mutation(
         "lost_data", "a hand-over forgets the data of the next holder", [

@@ -36,6 +36,10 @@ static enum lock_call_state read_info(struct library_call *lib,
                                      : SPAN(LATCHD_VALUE_OF_OTHERS));
         return LOCK_KEY_OTHERS;
     }
+    if (reply->info->state == LOCK_STATE_LENT_ELSEWHERE) {
+        buf_add_str(&lib->held, LATCHD_VALUE_OF_OTHERS);
+        return LOCK_KEY_OTHERS;
+    }
     if (reply->info->hold_count == 0) {
         lib->ttl_ms = -2;
         return LOCK_KEY_FREE;

@@ -96,6 +96,9 @@ static enum watch_state read_holder(const struct effect_reply *reply,
                    ? WATCH_OTHERS
                    : WATCH_UNKNOWN;
     }
+    if (reply->info->state == LOCK_STATE_LENT_ELSEWHERE) {
+        return WATCH_OTHERS;
+    }
     if (reply->info->hold_count == 0) {
         return WATCH_FREE;
     }

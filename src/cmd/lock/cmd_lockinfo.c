@@ -170,7 +170,8 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
     static const char *const STATES[] = {
         [LOCK_STATE_FREE] = "free",           [LOCK_STATE_HELD] = "held",
         [LOCK_STATE_UNCERTAIN] = "uncertain", [LOCK_STATE_WITHHELD] = "withheld",
-        [LOCK_STATE_LENT] = "lent",           [LOCK_STATE_RESTING] = "resting",
+        [LOCK_STATE_LENT] = "lent",           [LOCK_STATE_LENT_ELSEWHERE] = "lent",
+        [LOCK_STATE_RESTING] = "resting",
     };
     struct lockinfo_reply r = { c, out, client->proto, client_overrides(c, client) };
 

@@ -59,6 +59,17 @@ static bool is_idle_loan(const struct lock *lock, struct span field)
     return loan != NULL && loan->holder == NULL && is_field_of_loan(field, loan->token);
 }
 
+/* The name is lent to another daemon, which alone knows who holds it: the field is the
+ * loan's, and its token nobody's. */
+static bool is_lent_elsewhere(const struct op_result *r, const struct hold *h,
+                              struct span field)
+{
+    struct span who = r->inspect.who;
+
+    return h == NULL && who.len > 0 && who.ptr[0] == 'l' &&
+           is_field_of_loan(field, r->token);
+}
+
 /* The token of an anonymous hold, which its field is made from; 0: it is not. */
 static uint64_t token_in_field(struct span field)
 {
@@ -217,7 +228,8 @@ struct told_holds {
     size_t count;
     bool uncertain; /* one of them is */
     bool lent;      /* nobody holds, and this daemon has the loan */
-    bool rests;     /* the only one is a rest */
+    bool lent_elsewhere;
+    bool rests; /* the only one is a rest */
 };
 
 static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
@@ -238,6 +250,10 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
 
         if (is_idle_loan(lock, field)) {
             told.lent = true;
+            continue;
+        }
+        if (is_lent_elsewhere(r, h, field)) {
+            told.lent_elsewhere = true;
             continue;
         }
         field = h != NULL ? hold_field(h) : field;
@@ -268,11 +284,13 @@ static enum lock_state state_of(const struct engine *eng, const struct lock *loc
     if (told->count > 0) {
         return told->uncertain ? LOCK_STATE_UNCERTAIN : LOCK_STATE_HELD;
     }
-    return told->lent ? LOCK_STATE_LENT : state_of_free(eng, lock, r);
+    return told->lent_elsewhere ? LOCK_STATE_LENT_ELSEWHERE
+           : told->lent         ? LOCK_STATE_LENT
+                                : state_of_free(eng, lock, r);
 }
 
-bool inspect_leader(struct engine *eng, const struct lock *lock,
-                    const struct op_result *r, struct leader *ret)
+enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock,
+                                     const struct op_result *r, struct leader *ret)
 {
     struct told_holds told = make_holds(eng, lock, r);
 
@@ -284,8 +302,13 @@ bool inspect_leader(struct engine *eng, const struct lock *lock,
             *ret = (struct leader){ h->token, h->owner, h->data };
         }
     }
+    if (told.lent_elsewhere) {
+        return LEADER_LENT;
+    }
     return told.count > 0 || told.lent ||
-           (!r->withheld && quarantine_until(eng, lock, KIND_PLAIN) == 0);
+                   (!r->withheld && quarantine_until(eng, lock, KIND_PLAIN) == 0)
+               ? LEADER_KNOWN
+               : LEADER_WITHHELD;
 }
 
 static const struct lock_info *make_info(struct engine *eng, const struct lock *lock,

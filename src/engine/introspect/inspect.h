@@ -19,10 +19,15 @@ struct waiter;
 
 /* Answers a LOCKINFO from what is known here, as Redis does not answer. */
 void inspect_answer_uncertain(struct engine *eng, const struct pending_request *c);
-/* Who holds the name alone, as Redis says. False: that cannot be known for now, as
- * another daemon may have a hold to put back. The texts live as long as the effects. */
-bool inspect_leader(struct engine *eng, const struct lock *lock,
-                    const struct op_result *r, struct leader *ret);
+enum leader_knowledge {
+    LEADER_KNOWN,
+    LEADER_WITHHELD, /* another daemon may have a hold to put back */
+    LEADER_LENT,     /* another daemon has the name on loan, and may have a holder */
+};
+
+/* Who holds the name alone, as Redis says. The texts live as long as the effects. */
+enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock,
+                                     const struct op_result *r, struct leader *ret);
 void on_inspect_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
 

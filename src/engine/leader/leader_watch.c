@@ -44,12 +44,10 @@ static bool same_leader(const struct leader *a, const struct leader *b)
     return a->token == b->token && span_eq(a->owner, b->owner);
 }
 
-/* Whether `leader` was followed by the one with that token: Redis lost that. Tokens
- * that are closer to each other may be those of one loan, whose own token is its
- * highest. */
+/* Whether `leader` was followed by the one with that token: Redis lost that. */
 static bool is_older_than(const struct leader *leader, uint64_t token)
 {
-    return leader->token != 0 && leader->token + OP_BLOCK_MAX < token;
+    return leader->token != 0 && leader->token < token;
 }
 
 /* Subscribers are told of changes, and not of how it was when the watch began, nor of
@@ -150,10 +148,14 @@ static uint64_t take_leader(struct engine *eng, struct name_watch *watch,
 {
     struct leader_watch *w = leader_watch_of(watch);
     struct leader leader;
+    enum leader_knowledge known = inspect_leader(eng, watch->lock, r, &leader);
 
-    if (!inspect_leader(eng, watch->lock, r, &leader)) {
+    w->is_lent = known == LEADER_LENT;
+    if (known != LEADER_KNOWN) {
         watch->is_known = false;
-        return next_look_in(w, r);
+        watch->why_unknown = w->is_lent ? TEXT_LENT : TEXT_QUARANTINE;
+        return w->is_lent ? name_watch_next_look_in(watch, LEADER_LENT_LOOK_MS)
+                          : next_look_in(w, r);
     }
     if (leader.owner.len != 0) {
         listen_there(eng, watch->lock, r->lock_kind);
@@ -224,8 +226,9 @@ static void send_look(struct engine *eng, struct leader_watch *w)
 
     (void)inflight_op(eng, name_watch_begin_look(eng, &w->watch), OP_INSPECT);
     w->seen_here = lock_leader_token(lock);
-    if (leader_watch_lasts(w) && (w->told_others_at == NEVER ||
-                                  eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS)) {
+    if ((leader_watch_lasts(w) || w->is_lent) &&
+        (w->told_others_at == NEVER ||
+         eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS)) {
         w->told_others_at = eng->now;
         followed_name_announce(eng, FOLLOWED_WORD, lock_name(lock));
     }

@@ -18,7 +18,12 @@
 struct engine;
 struct lock;
 
-enum { LEADER_LOOK_MS = 1000 }; /* a watch looks at least this often */
+enum {
+    LEADER_LOOK_MS = 1000, /* a watch looks at least this often */
+    /* ..and this often while another daemon has the name on loan: a daemon that hears
+     * that the name is followed ends its loan within a window */
+    LEADER_LENT_LOOK_MS = 20,
+};
 
 struct leader_watch {
     struct name_watch watch; /* on eng->leader_watches */
@@ -28,6 +33,7 @@ struct leader_watch {
     struct leader told;      /* what subscribers were told last; owned, too */
     bool is_told;            /* there is such a thing */
     bool is_heard;           /* a client has subscribed */
+    bool is_lent;            /* another daemon has the name on loan */
 };
 
 /* The watch of the lock, made if there is none. */

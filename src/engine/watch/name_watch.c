@@ -51,6 +51,7 @@ void watch_set_doubt(struct engine *eng, struct watch_set *set)
         struct name_watch *w = container_of(it, struct name_watch, in_set);
 
         w->is_known = false;
+        w->why_unknown = SPAN_NONE;
         name_watch_note(eng, w);
     }
 }
@@ -91,6 +92,7 @@ static uint64_t pause_looks(const struct engine *eng, struct name_watch *w, uint
 static uint64_t take_result(struct engine *eng, struct name_watch *w, uint64_t op_id,
                             const struct op_result *r)
 {
+    w->why_unknown = SPAN_NONE;
     if (r->status == OP_UNKNOWN || r->status == OP_LATE ||
         asked_before(eng, w->lock, op_id)) {
         w->is_known = false; /* the one Redis of a cluster may be out of reach */
@@ -203,7 +205,10 @@ void name_watch_request_on_timer(struct engine *eng, struct pending_request *c)
     } else if (tick_is_too_late(eng, c->deadline)) {
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
     } else {
-        emit_error(eng, c->ref, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+        emit_error(eng, c->ref, LOCK_BACKEND,
+                   !eng->up                         ? TEXT_NO_REDIS
+                   : c->watch->why_unknown.len != 0 ? c->watch->why_unknown
+                                                    : TEXT_NO_ANSWER);
         pending_request_free(eng, c);
     }
 }

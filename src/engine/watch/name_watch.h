@@ -65,8 +65,10 @@ struct name_watch {
     struct inflight_op *look;
     uint64_t known_op;   /* the look that what is known is from */
     uint64_t not_before; /* no look before this, as Redis refused one */
-    bool is_known;       /* else Redis cannot be asked, or may lack something */
-    bool is_due;         /* something may have changed since `look` was sent */
+    /* a text that stays: why nothing is known, although Redis answered; or none */
+    struct span why_unknown;
+    bool is_known; /* else Redis cannot be asked, or may lack something */
+    bool is_due;   /* something may have changed since `look` was sent */
 };
 
 void watch_set_init(struct watch_set *set);

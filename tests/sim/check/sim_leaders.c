@@ -182,12 +182,25 @@ static void check_data(struct sim *s, const struct redis_name *n, uint64_t token
 
 /* --- what is told ---------------------------------------------------------------- */
 
-/* A daemon knows of a loan of another one by the token that ends its block. */
 static bool is_older(const struct sim *s, uint64_t token, uint64_t than)
 {
-    uint64_t slack = tokens_only_grow(s) && !s->profile.local ? 0 : OP_BLOCK_MAX;
+    uint64_t slack = tokens_only_grow(s) ? 0 : OP_BLOCK_MAX;
 
     return token != 0 && token + slack < than;
+}
+
+/* The token of a loan is nobody's. */
+static void check_leads(struct sim *s, const struct redis_name *n, uint64_t token)
+{
+    const struct sim_check *c = &s->check;
+
+    for (size_t i = 0; i < c->loan_count && i < LOANS_KEPT; i++) {
+        if (c->loans[i].name == n && c->loans[i].token == token &&
+            !check_tokens_may_repeat(s)) {
+            sim_fail(s, "told that %" PRIu64 " leads %s, which is the token of a loan",
+                     token, n->name.s);
+        }
+    }
 }
 
 static void check_answer(struct sim *s, const struct sim_conn *c, uint64_t token)
@@ -225,6 +238,7 @@ void check_leader_answer(struct sim *s, struct sim_conn *c,
     struct redis_name *n = sim_redis_name(sim_redis_now(s), rtext_span(&c->ask.name));
     uint64_t *seen = &c->seen_leader[check_name_index(s, n)];
 
+    check_leads(s, n, r->token);
     check_data(s, n, r->token, r->text, r->data);
     check_answer(s, c, r->token);
     check_fresh(s, c, n, r->token);
@@ -247,6 +261,7 @@ void check_leader_told(struct sim *s, struct sim_daemon *d,
 
     TRACE(s, "d%zu: the leader of %s is %" PRIu64 " %.*s", d->index, n->name.s,
           l->token, S(l->owner));
+    check_leads(s, n, l->token);
     check_data(s, n, l->token, l->owner, l->data);
     if (told->ever && told->token == l->token && rtext_is(&told->owner, l->owner)) {
         sim_fail(s, "d%zu told twice of the leader %" PRIu64, d->index, l->token);

@@ -144,3 +144,28 @@ START_TEST(an_answer_tells_of_the_leader_before_where_a_token_is_given_twice)
     ck_assert_str_eq(s->clients.conns[follower].answer.text.s, "first");
     scenario_end(s);
 }
+
+/* The other daemon has the name on loan: what Redis shows is nobody's token. */
+START_TEST(a_loan_elsewhere_is_no_leader)
+{
+    struct sim *s = scenario_new(2);
+    size_t c = sim_connect(s, 0), far = sim_connect(s, 1);
+
+    sim_run(s, LOCAL_WINDOW_MAX_MS);
+    for (int i = 0; i < 2; i++) {
+        sim_say(s, c, "LOCK job LOCAL");
+        sim_run(s, 3);
+        heard(s, c, "token");
+        if (i == 0) {
+            sim_say(s, c, "UNLOCK job");
+            sim_run(s, 3);
+        }
+    }
+    ck_assert_uint_ne(s->check.loan_count, 0);
+    sim_say(s, far, "LEADER job");
+    sim_run(s, RTT);
+    heard(s, far, "...");
+    sim_run(s, LOCAL_WINDOW_MAX_MS);
+    is_told(s, far, sim_token(s, c));
+    scenario_end(s);
+}

@@ -4,12 +4,16 @@
 -- keeps that hold, if any key tells. A hold that another instance took over after this was
 -- asked is not found: then `elsewhere` is true.
 --@needs kind who claim call lock last before entries_key claim_entry claim_keeper asked deadline
---@needs instance
+--@needs instance fence_key helper_ttl
 --@leaves own elsewhere keeper
 local own, elsewhere, keeper
 if kind == 'a' then
-    if who == 'a' .. claim then
+    if string.match(who, '^[al](.*)$') == claim then
         own = call('HGET', lock, 'latchd:' .. string.format('%.0f', last))
+    end
+    -- A name that was lent has a holder under that token from now on.
+    if own and string.byte(who) == 108 then
+        call('SET', fence_key, string.format('%.0f a', last) .. claim, 'PX', helper_ttl)
     end
 elseif kind == 'i' or call('HEXISTS', entries_key, claim_entry) == 1 then
     own = call('HGET', lock, claim)

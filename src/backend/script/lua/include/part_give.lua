@@ -1,6 +1,7 @@
 -- Part of part_grant.lua: gives the lock to the claim under this `token`. `left_over` is for
--- IDs and named owners: see part_left_over.lua.
---@needs token claim kind call fence_key helper_ttl instance before left_over claim_keeper
+-- IDs and named owners: see part_left_over.lua. The fence key says whether the name is `lent`, so
+-- that other daemons take the token of a loan for nobody's.
+--@needs lent token claim kind call fence_key helper_ttl instance before left_over claim_keeper
 --@needs entries_key claim_entry taken lock lease field counted counter data atleast now
 --@include include/part_count.lua
 --@include include/part_rest_end.lua
@@ -8,7 +9,8 @@ local token_text = string.format('%.0f', token)
 local new_field = claim
 if kind == 'a' then
     new_field = 'latchd:' .. token_text
-    call('SET', fence_key, token_text .. ' a' .. claim .. rest .. data, 'PX', helper_ttl)
+    local taker = (lent and ' l' or ' a') .. claim
+    call('SET', fence_key, token_text .. taker .. rest .. data, 'PX', helper_ttl)
 else
     call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before .. rest .. data,
         'PX', helper_ttl)

@@ -9,7 +9,7 @@
 --@needs last now seen counted call claim claim_entry claim_keeper counter taken block data atleast
 --@needs entries_key fence_key field helper_ttl instance kind lease left_over lock
 --@sets before
---@leaves token first
+--@leaves token first lent
 before = kind == 'i' and ' ' .. taken or ''
 local token = last + 1
 if token < now then
@@ -25,4 +25,5 @@ local first = token
 if block and last > 0 and not counted then
     first = math.min(token, math.max(last, tonumber(seen), now - block) + 1)
 end
+local lent = first < token
 --@include include/part_give.lua

@@ -26,7 +26,7 @@ elseif what == 'token' then
         candidate = rest_field
     end
 elseif what == 'request' then
-    if who == 'a' .. t_entry then
+    if string.match(who, '^[al](.*)$') == t_entry then
         candidate = 'latchd:' .. string.format('%.0f', last)
         t_tombstone = candidate
     end

@@ -67,17 +67,19 @@ for i = 1, count do
     -- The hold comes first: an item that is there twice does not find its own.
     if simple and try('HSET', lock, field, '1') == 1 then
         local set, fenced = try('PEXPIREAT', lock, ends), nil
+        local first = block and last
+            and math.max(tonumber(sub(last, 1, 16)), tonumber(seen), now - block) + 1
+        local lent = first and first < token
         if last then
-            fenced = try('PSETEX', fence_key, helper_ttl, who .. request)
+            local taker = lent and token_text .. ' l' or who
+            fenced = try('PSETEX', fence_key, helper_ttl, taker .. request)
         else
             -- What is there and has no value is somebody else's.
             fenced = try('SET', fence_key, who .. request, 'PX', helper_ttl, 'NX')
         end
         if set == 1 and fenced and fenced.ok then
             reply[i] = token
-            local first = block and last
-                and math.max(tonumber(sub(last, 1, 16)), tonumber(seen), now - block) + 1
-            if first and first < token then
+            if lent then
                 reply[i], same = { 'LENT', first, token }, false
             end
         else

@@ -58,7 +58,7 @@ if free then
         return { 'BEHIND', math.max(last, counted or 0) }
     end
 --@include include/part_left_over.lua
-    local token = proposed
+    local token, lent = proposed, false
     before = string.format(' %.0f ', last) .. who
 --@include include/part_give.lua
     return token
@@ -103,7 +103,7 @@ if given then
         before = string.format(' %.0f ', last) .. who
     end
     if not lowers then
-        local token = proposed
+        local token, lent = proposed, false
 --@include include/part_count.lua
     end
     last, who = proposed, 'f' .. instance .. claim
