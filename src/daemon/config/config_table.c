@@ -156,7 +156,8 @@ const struct config_key CONFIG_KEYS[] = {
     { "local-names", KEY_WORDS, FIELD(local_names), "", 0, CONFIG_VALUE_MAX, NULL,
       KEY_LIVE, LOCKS,
       "Names, as globs, whose plain LOCKs are LOCAL without saying so: see\n"
-      "latchd-protocol(7)." },
+      "latchd-protocol(7). Other daemons may answer null to LOCK n WAIT 0 of such a\n"
+      "name although nobody holds it." },
     { "local-window", KEY_MSEC, FIELD(local_window_ms), "20ms", 1, LOCAL_WINDOW_MAX_MS,
       NULL, KEY_LIVE, LOCKS,
       "For how long a name that is lent to this daemon is granted from memory before\n"
