@@ -1,4 +1,5 @@
 /* Passes the engine's answers and events on to clients. */
+#include "cmd/acl/sight.h"
 #include "cmd/cmd_priv.h"
 #include "cmd/pipeline.h"
 
@@ -148,8 +149,9 @@ static const char *const CHANNELS[] = {
 struct event {
     struct cmd *cmd;
     struct span channel;
-    struct span payload;
-    struct span read; /* the name that one must be allowed to read; empty: none */
+    struct span payload[SIGHT_ALL + 1]; /* for who has that sight */
+    struct span name;
+    uint32_t user; /* whose hold it is; 0: not known */
 };
 
 static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
@@ -157,10 +159,10 @@ static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
     const struct event *ev = ctx;
     struct client *client = container_of(s, struct client, sub);
     struct conn *conn = net_find(ev->cmd->env.net, client->id);
+    enum sight sight = sight_of(ev->cmd, client, ev->name, ev->user);
     struct buf *out;
 
-    if (conn == NULL || conn_overflows(conn) ||
-        (ev->read.len != 0 && !client_may_see(client, ev->read))) {
+    if (conn == NULL || conn_overflows(conn) || sight == SIGHT_NOTHING) {
         return;
     }
     out = conn_out(conn);
@@ -170,7 +172,7 @@ static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
         resp_bulk(out, pattern);
     }
     resp_bulk(out, ev->channel);
-    resp_bulk(out, ev->payload);
+    resp_bulk(out, ev->payload[sight]);
 }
 
 static void log_notice_of(const struct effect_notice *notice)
@@ -218,7 +220,7 @@ void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
 {
     const struct leader *leader = &change->leader;
     struct buf channel = { 0 }, payload = { 0 };
-    struct event ev = { .cmd = c, .read = change->name };
+    struct event ev = { .cmd = c, .name = change->name };
 
     buf_add_str(&channel, LATCHD_CHANNEL_LEADER);
     buf_add_span(&channel, change->name);
@@ -232,7 +234,7 @@ void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
         buf_add_span(&payload, leader->data);
     }
     ev.channel = buf_span(&channel);
-    ev.payload = buf_span(&payload);
+    ev.payload[SIGHT_HOLDER] = ev.payload[SIGHT_ALL] = buf_span(&payload);
     pubsub_publish(c->pubsub, ev.channel, deliver_event, &ev);
     buf_reset(&channel);
     buf_reset(&payload);
@@ -240,8 +242,8 @@ void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
 
 void cmd_notice(struct cmd *c, const struct effect_notice *notice)
 {
-    struct buf channel = { 0 }, payload = { 0 };
-    struct event ev = { .cmd = c };
+    struct buf channel = { 0 }, payload[SIGHT_ALL + 1] = { { 0 } };
+    struct event ev = { .cmd = c, .name = notice->name, .user = notice->user };
 
     log_notice_of(notice);
     if (notice->kind == NOTICE_LOST) {
@@ -256,12 +258,17 @@ void cmd_notice(struct cmd *c, const struct effect_notice *notice)
     }
     buf_add_str(&channel, CHANNELS[notice->kind]);
     buf_add_span(&channel, notice->name);
-    buf_add_span(&payload, notice->owner);
-    buf_add_str(&payload, " ");
-    buf_add_int(&payload, (int64_t)notice->token);
+    for (enum sight sight = SIGHT_HOLDER; sight <= SIGHT_ALL; sight++) {
+        uint64_t token = sight_token(sight, notice->owner, notice->token);
+
+        buf_add_span(&payload[sight], notice->owner);
+        buf_add_str(&payload[sight], " ");
+        buf_add_int(&payload[sight], (int64_t)token);
+        ev.payload[sight] = buf_span(&payload[sight]);
+    }
     ev.channel = buf_span(&channel);
-    ev.payload = buf_span(&payload);
     pubsub_publish(c->pubsub, ev.channel, deliver_event, &ev);
     buf_reset(&channel);
-    buf_reset(&payload);
+    buf_reset(&payload[SIGHT_HOLDER]);
+    buf_reset(&payload[SIGHT_ALL]);
 }

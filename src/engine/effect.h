@@ -179,6 +179,7 @@ struct effect_notice {
     struct span name;
     struct span owner;
     uint64_t token;
+    uint32_t user; /* whose hold it is; 0: not known */
     /* UNCERTAIN, CERTAIN, LOST: the connections that the hold is attached to, each
      * once.
      */

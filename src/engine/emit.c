@@ -226,7 +226,7 @@ struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,
                                   const struct hold *hold)
 {
     bool maybe_granted = kind != NOTICE_GRANTED && kind != NOTICE_RELEASED;
-    struct effect_notice n = { .kind = kind, .token = hold->token };
+    struct effect_notice n = { .kind = kind, .token = hold->token, .user = hold->user };
     struct effect *fx;
 
     n.name = effects_copy(&eng->fx, lock_name(hold->lock));

@@ -4,9 +4,13 @@
 
 #include "cmd/handlers.h"
 
+/* As in Redis, the keys of a script are to be read and written: its reply may tell what
+ * is there. */
 static unsigned access_of(const struct command *command)
 {
-    return (command->flags & CMD_READONLY) != 0 ? PERM_READ : PERM_WRITE;
+    return command->keys == KEYS_SCRIPT           ? PERM_BOTH
+           : (command->flags & CMD_READONLY) != 0 ? PERM_READ
+                                                  : PERM_WRITE;
 }
 
 static enum acl_verdict check_names(const struct permissions *t,
@@ -175,11 +179,6 @@ bool acl_check_may_wait(const struct acl_user *user, const struct command *comma
     return permissions_may_anything(t) ||
            (permissions_may_run(t, (size_t)(command - COMMANDS)) &&
             permissions_may_name(t, name, access_of(command)));
-}
-
-bool client_may_see(const struct client *client, struct span name)
-{
-    return permissions_may_name(&client->user->terms, name, PERM_READ);
 }
 
 bool client_overrides(const struct cmd *c, const struct client *client)

@@ -76,8 +76,6 @@ bool acl_check_may_hear_leader(const struct permissions *t, struct span channel)
 void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
                       struct span object, struct span user);
 
-/* Whether CLIENT TRACKING BCAST may tell this client of the name. */
-bool client_may_see(const struct client *client, struct span name);
 /* Whether the user may release and renew the holds of other users. Everybody with the
  * right to FORCEUNLOCK may. */
 bool client_overrides(const struct cmd *c, const struct client *client);

@@ -1,7 +1,7 @@
 /* LOCKINFO, LOCKS, WAITERS: commands that look at locks. */
 #include "cmd/handlers.h"
 
-#include "engine/value_hold.h"
+#include "cmd/acl/sight.h"
 #include "util/glob.h"
 
 #include <inttypes.h>
@@ -50,25 +50,18 @@ static void write_known(struct buf *out, int proto, const struct info_hold *hold
     resp_int(out, hold->local);
 }
 
-static bool is_of_library(struct span owner)
-{
-    struct span origin, value;
-
-    return value_field_split(owner, &origin, &value);
-}
-
 /* One LOCKINFO's reply while it is written. */
 struct lockinfo_reply {
     const struct cmd *cmd;
     struct buf *out;
     int proto;
-    bool tells_all; /* the tokens of lock libraries' holds, too */
+    enum sight sight;
 };
 
 static void write_token(struct lockinfo_reply *r, struct span owner, uint64_t token)
 {
     resp_bulk_str(r->out, "token");
-    write_id(r->out, r->proto, r->tells_all || !is_of_library(owner) ? token : 0);
+    write_id(r->out, r->proto, sight_token(r->sight, owner, token));
 }
 
 static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
@@ -173,7 +166,8 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
         [LOCK_STATE_LENT] = "lent",           [LOCK_STATE_LENT_ELSEWHERE] = "lent",
         [LOCK_STATE_RESTING] = "resting",
     };
-    struct lockinfo_reply r = { c, out, client->proto, client_overrides(c, client) };
+    struct lockinfo_reply r = { c, out, client->proto,
+                                sight_of(c, client, info->name, 0) };
 
     if (info->scope == INFO_OF_SEMAPHORE) {
         write_semaphore(&r, info);
@@ -224,7 +218,8 @@ static void list_name(void *ctx, struct span name)
 {
     struct listing *l = ctx;
 
-    if (!l->filter || glob_match(l->match, name)) {
+    if ((!l->filter || glob_match(l->match, name)) &&
+        sight_of(l->ctx->cmd, l->ctx->client, name, 0) != SIGHT_NOTHING) {
         resp_bulk(&l->items, name);
         l->count++;
     }

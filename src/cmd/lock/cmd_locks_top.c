@@ -1,4 +1,5 @@
 /* LOCKS TOP: the names with the most waiters, and those held longest. */
+#include "cmd/acl/sight.h"
 #include "cmd/handlers.h"
 #include "engine/introspect/survey.h"
 
@@ -11,6 +12,7 @@ struct top {
     struct name_view rows[ARGS_TOP_MAX + 1];
     size_t count;
     size_t most;
+    const struct command_ctx *ctx; /* who asks */
 };
 
 /* Orders by the number of waiters, then by how long the first has waited, then by how
@@ -31,6 +33,9 @@ static void on_name(void *ctx, const struct name_view *view)
     struct top *top = ctx;
     size_t at = top->count;
 
+    if (sight_of(top->ctx->cmd, top->ctx->client, view->name, 0) == SIGHT_NOTHING) {
+        return;
+    }
     if (at == top->most && !is_hotter(view, &top->rows[at - 1])) {
         return;
     }
@@ -62,7 +67,8 @@ static void on_wait(void *ctx, const struct wait_view *view)
     }
 }
 
-static void write_holder(struct buf *out, int proto, const struct name_view *row)
+static void write_holder(struct buf *out, int proto, enum sight sight,
+                         const struct name_view *row)
 {
     const struct hold_view *h = &row->newest;
 
@@ -75,7 +81,7 @@ static void write_holder(struct buf *out, int proto, const struct name_view *row
     resp_bulk(out, h->owner);
     write_kind(out, h->kind);
     resp_bulk_str(out, "token");
-    write_id(out, proto, h->token);
+    write_id(out, proto, sight_token(sight, h->owner, h->token));
     resp_bulk_str(out, "client");
     write_id(out, proto, h->conn);
     resp_bulk_str(out, "held");
@@ -91,7 +97,7 @@ static void write_holder(struct buf *out, int proto, const struct name_view *row
 void cmd_locks_top(struct command_ctx *ctx, size_t most)
 {
     struct engine *engine = ctx->cmd->env.engine;
-    struct top top = { .most = most };
+    struct top top = { .most = most, .ctx = ctx };
     struct finding finding = { &top, engine };
     struct cmd *c = ctx->cmd;
 
@@ -112,7 +118,8 @@ void cmd_locks_top(struct command_ctx *ctx, size_t most)
         resp_bulk_str(ctx->out, "holds");
         resp_int(ctx->out, (int64_t)row->holds);
         resp_bulk_str(ctx->out, "holder");
-        write_holder(ctx->out, ctx->proto, row);
+        write_holder(ctx->out, ctx->proto,
+                     sight_of(ctx->cmd, ctx->client, row->name, 0), row);
         resp_bulk_str(ctx->out, "latch");
         resp_int(ctx->out, row->is_latch);
     }

@@ -1,5 +1,6 @@
 /* Informs connections that track about their holds, by `invalidate` pushes. The names
  * of one turn are collected per connection, and sent together. */
+#include "cmd/acl/sight.h"
 #include "cmd/cmd_priv.h"
 
 static void write_names(struct conn *conn, const struct tracker *tr)
@@ -29,7 +30,7 @@ static void note_name(struct cmd *c, uint64_t id, bool bcast, struct span name)
     /* RESP2 has no pushes. HELLO 2 does not end the tracking: HELLO 3 goes on with it,
      * as in Redis. */
     if (tr != NULL && tr->bcast == bcast && client->proto == 3 &&
-        (!bcast || client_may_see(client, name)) &&
+        (!bcast || sight_of(c, client, name, 0) != SIGHT_NOTHING) &&
         tracker_note(&c->tracking, tr, name)) {
         push_names(conn, tr);
     }

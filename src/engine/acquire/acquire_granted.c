@@ -103,6 +103,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
     h = lock_accept_holder(eng, lock, kind, field, r->token);
     if (h == NULL) {
         h = hold_new(eng, lock, kind, field, r->token);
+        h->user = spec->user; /* before the notice, which tells whose hold it is */
         emit_if_heard(eng, NOTICE_GRANTED, h);
     }
     h->user = h->user == 0 ? spec->user : h->user;

@@ -19,6 +19,7 @@
 #include "engine/op.h"
 #include "engine/recovery/quarantine.h"
 #include "engine/session.h"
+#include "engine/value_hold.h"
 #include "engine/wait/waiter.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
@@ -289,6 +290,13 @@ static enum lock_state state_of(const struct engine *eng, const struct lock *loc
                                 : state_of_free(eng, lock, r);
 }
 
+static bool is_of_value(struct span owner)
+{
+    struct span origin, value;
+
+    return value_field_split(owner, &origin, &value);
+}
+
 enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock,
                                      const struct op_result *r, struct leader *ret)
 {
@@ -299,7 +307,9 @@ enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock
         const struct info_hold *h = &told.list[i];
 
         if (h->kind != KIND_READ && !told.rests) {
-            *ret = (struct leader){ h->token, h->owner, h->data };
+            /* The token of a library's hold is not for all to know: see LOCKINFO. */
+            *ret = (struct leader){ is_of_value(h->owner) ? 0 : h->token, h->owner,
+                                    h->data };
         }
     }
     if (told.lent_elsewhere) {

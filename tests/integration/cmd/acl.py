@@ -232,6 +232,13 @@ b: GET a
 b: GET r
 b: GET w
 b: GET x
+b: EVAL s 1 w
+b: EVAL s 2 a r
+b: EVALSHA s 1 w
+b: EVALSHA s 1 x
+a: ACL DRYRUN ann eval s 1 a
+a: ACL DRYRUN ann eval s 2 a r
+a: ACL DRYRUN ann eval s 1 w
 b: CONFIG GET port
 b: CONFIG
 b: CONFIG nosuch
@@ -392,6 +399,57 @@ def owners_are_their_users_own(latchd):
         expect(admin.ask("UNLOCK", "job", "OWNER", "o"), ":0")
 
 
+def what_lockinfo_refuses_nothing_tells(latchd):
+    with Stand(latchd, level="error") as stand:
+        admin, eve, ear, boss = (Wire(stand.port) for _ in range(4))
+        expect(admin.ask("ACL", "SETUSER", "eve", "on", ">x", "+@all", "-@admin", "&*",
+                         "%R~seen:*", "%W~secret:*"), "+OK")
+        for wire in (eve, ear):
+            expect(wire.ask("AUTH", "eve", "x"), "+OK")
+        token = text_of(admin.ask("LOCK", "secret:1"))[1:-2].encode()
+        expect(admin.ask("SET", "seen:lib", "v", "NX", "PX", "60000"), "+OK")
+        seen = text_of(admin.ask("LOCK", "seen:own"))[1:-2].encode()
+
+        for words in (["LOCKINFO", "secret:1"], ["LEADER", "secret:1"],
+                      ["WAITERS", "secret:1"], ["GET", "secret:1"], ["PTTL", "secret:1"],
+                      ["SUBSCRIBE", "leader:secret:1"],
+                      ["EVAL", "return redis.call('get', KEYS[1])", "1", "secret:1"],
+                      ["EVAL", "return redis.call('pttl', KEYS[1])", "1", "secret:1"]):
+            expect(eve.ask(*words), "-NOPERM ")
+        library = next(part.split()[0] for part in admin.ask("LOCKINFO", "seen:lib").split(
+            b"\r\ntoken\r\n:")[1:])
+        told = b"".join(eve.ask(*words) for words in (
+            ["LOCKS"], ["LOCKS", "TOP", "10"], ["LOCKINFO", "seen:lib"], ["LEADER", "seen:lib"],
+            ["LOCKINFO", "seen:own"], ["LEADER", "seen:own"]))
+        for word in (b"secret:1", token, library):
+            if word in told:
+                raise AssertionError(f"{word!r} is told: {told!r}")
+        if told.count(seen) < 3 or told.count(b"seen:lib") < 3:
+            raise AssertionError(f"too little is told: {told!r}")
+        if library not in admin.ask("LOCKS", "TOP", "10"):
+            raise AssertionError("the token of a library's hold is hidden from the admin")
+
+        names = ("secret:2", "seen:3", "seen:4", "secret:5")
+        for wire in (ear, boss):
+            wire.send("SUBSCRIBE", *(f"granted:{name}" for name in names))
+            for _ in names:
+                expect(wire.reply(), "*3\r\n$9\r\nsubscribe")
+        expect(admin.ask("LOCK", "secret:2"), ":")
+        expect(admin.ask("LOCK", "seen:3"), ":")
+        expect(admin.ask("SET", "seen:4", "v", "NX", "PX", "60000"), "+OK")
+        expect(eve.ask("LOCK", "secret:5"), ":")
+        for name in names[1:]:  # the last one is of eve's own hold
+            message = ear.reply()
+            if f"granted:{name}".encode() not in message:
+                raise AssertionError(f"not of {name}: {message!r}")
+            if message.endswith(b" 0\r\n") != (name == "seen:4"):
+                raise AssertionError(f"a token is hidden, or not: {message!r}")
+        for name in names:
+            message = boss.reply()
+            if f"granted:{name}".encode() not in message or message.endswith(b" 0\r\n"):
+                raise AssertionError(f"not all of {name}: {message!r}")
+
+
 def local_needs_no_more_than_lock(latchd):
     with Stand(latchd, level="error") as stand:
         admin, ann, bob = (Wire(stand.port) for _ in range(3))
@@ -498,7 +556,9 @@ def main():
     cases += [(test.__name__.replace("_", " "), lambda test=test: test(latchd))
               for test in (files_are_read_as_redis_does, deleted_users_are_disconnected,
                            a_bad_file_stops_the_start, sighup_reads_the_file_again,
-                           what_is_anns_is_not_bobs, owners_are_their_users_own,
+                           what_is_anns_is_not_bobs,
+                           what_lockinfo_refuses_nothing_tells,
+                           owners_are_their_users_own,
                            local_needs_no_more_than_lock,
                            waits_end_with_the_right_to_them, secrets_are_nowhere)]
     sys.exit(1 if tap(cases) else 0)

@@ -2,6 +2,7 @@
  * names. */
 #include "sim/world/sim_world.h"
 
+#include "engine/value_hold.h"
 #include "latchd/protocol.h"
 #include "sim/world/sim_faults.h"
 
@@ -24,13 +25,15 @@ static const struct rtext *leader_field(const struct redis_name *n)
     return NULL;
 }
 
-/* A name that rests has an owner that nobody is. */
-static bool is_latchds(const struct rtext *field)
+/* A name that rests has an owner that nobody is, and the token of a library's hold is
+ * not told. */
+static bool has_token_to_tell(const struct rtext *field)
 {
     struct span owner = rtext_span(field);
 
     return (span_starts(owner, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) &&
-            !span_starts(owner, SPAN(LATCHD_REST_OWNER_PREFIX))) ||
+            !span_starts(owner, SPAN(LATCHD_REST_OWNER_PREFIX)) &&
+            !span_starts(owner, SPAN(VALUE_FIELD_PREFIX))) ||
            span_starts(owner, SPAN("owner-"));
 }
 
@@ -39,7 +42,7 @@ static uint64_t true_leader(const struct redis_name *n)
 {
     const struct rtext *field = leader_field(n);
 
-    return field == NULL || !is_latchds(field) ? 0 : redis_token_of(n, field);
+    return field == NULL || !has_token_to_tell(field) ? 0 : redis_token_of(n, field);
 }
 
 /* Whoever asks for the leader of that name at this moment may be told of the one before

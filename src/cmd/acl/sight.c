@@ -1,0 +1,25 @@
+#include "cmd/acl/sight.h"
+
+#include "acl/permissions.h"
+#include "cmd/acl/users.h"
+#include "cmd/cmd_priv.h"
+#include "engine/value_hold.h"
+
+enum sight sight_of(const struct cmd *c, const struct client *client, struct span name,
+                    uint32_t of_user)
+{
+    bool is_own = of_user != 0 && of_user == client->user->id;
+
+    if (!is_own && !permissions_may_name(&client->user->terms, name, PERM_READ)) {
+        return SIGHT_NOTHING;
+    }
+    return client_overrides(c, client) ? SIGHT_ALL : SIGHT_HOLDER;
+}
+
+uint64_t sight_token(enum sight sight, struct span owner, uint64_t token)
+{
+    struct span origin, value;
+    bool is_of_library = value_field_split(owner, &origin, &value);
+
+    return sight == SIGHT_ALL || (sight == SIGHT_HOLDER && !is_of_library) ? token : 0;
+}
