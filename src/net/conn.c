@@ -434,8 +434,9 @@ static void net_show_out(struct net *n)
         if (c->state == CONN_OPEN) {
             n->stats.late++;
             conn_set_end(c, END_UNAUTHENTICATED);
-            resp_error(conn_out(c), "NOAUTH",
-                       SPAN("Authentication required: it took too long"));
+            resp_error(
+                conn_out(c), "NOAUTH",
+                SPAN("Authentication required: it took too long (auth-timeout)"));
             conn_drain(c);
         }
     }

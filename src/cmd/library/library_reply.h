@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 /* The error of a time that max-lease does not allow, for its milliseconds. */
-#define LIBRARY_LEASE_TOO_LONG "the time to live must be at most %" PRIu64 " ms"
+#define LIBRARY_LEASE_TOO_LONG                                                         \
+    "the time to live must be at most %" PRIu64 " ms (max-lease)"
 
 /* The error of a DEL, EXPIRE or SET XX that would change another user's lock. */
 #define LIBRARY_IS_OTHERS                                                              \

@@ -51,8 +51,8 @@ static bool read_name(struct lock_parse *p, struct span name, size_t number)
         (void)snprintf(which, sizeof(which), "name %zu", number);
     }
     if (name.len < 1 || name.len > p->limits->max_name) {
-        return lock_parse_reject(p, "%s must be 1..%" PRIu64 " bytes", which,
-                                 p->limits->max_name);
+        return lock_parse_reject(p, "%s must be 1..%" PRIu64 " bytes (max-name-length)",
+                                 which, p->limits->max_name);
     }
     if (span_starts(name, SPAN(LATCHD_RESERVED_NAME_1)) ||
         span_starts(name, SPAN(LATCHD_RESERVED_NAME_2))) {
@@ -242,8 +242,9 @@ static bool check_together(struct lock_parse *p)
     if ((p->syntax->rules & RULE_MAX_WAIT) != 0 && p->limits->max_wait_ms != 0 &&
         (has & OPT_WAIT) == 0 &&
         ((p->syntax->options & OPT_AFTER) == 0 || (has & OPT_AFTER) != 0)) {
-        return lock_parse_reject(p, "WAIT is needed here: 0..%" PRIu64 " milliseconds",
-                                 p->limits->max_wait_ms);
+        return lock_parse_reject(
+            p, "WAIT is needed here: 0..%" PRIu64 " milliseconds (max-wait)",
+            p->limits->max_wait_ms);
     }
     return check_kind(p);
 }

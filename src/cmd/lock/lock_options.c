@@ -21,12 +21,21 @@ bool lock_parse_reject(struct lock_parse *p, const char *fmt, ...)
 
 /* --- values ----------------------------------------------------------- */
 
+/* The bounds of a time, and the key of the configuration that sets the upper one; NULL:
+ * it is always so. */
+struct ms_bounds {
+    uint64_t min, max;
+    const char *key;
+};
+
 static bool read_ms(struct lock_parse *p, const char *word, struct span text,
-                    uint64_t min, uint64_t max, uint64_t *ret)
+                    struct ms_bounds bounds, uint64_t *ret)
 {
-    if (!parse_u64(text, max, ret) || *ret < min) {
-        return lock_parse_reject(p, "%s must be %" PRIu64 "..%" PRIu64 " milliseconds",
-                                 word, min, max);
+    if (!parse_u64(text, bounds.max, ret) || *ret < bounds.min) {
+        return lock_parse_reject(
+            p, "%s must be %" PRIu64 "..%" PRIu64 " milliseconds%s%s%s", word,
+            bounds.min, bounds.max, bounds.key == NULL ? "" : " (",
+            bounds.key == NULL ? "" : bounds.key, bounds.key == NULL ? "" : ")");
     }
     return true;
 }
@@ -35,40 +44,55 @@ static bool read_wait(struct lock_parse *p, struct span text)
 {
     uint64_t max = p->limits->max_wait_ms;
 
-    return read_ms(p, "WAIT", text, 0, max == 0 ? ARGS_WAIT_MAX_MS : max,
-                   &p->args->wait_ms);
+    struct ms_bounds bounds = { 0, max, "max-wait" };
+
+    if (max == 0) {
+        bounds = (struct ms_bounds){ 0, ARGS_WAIT_MAX_MS, NULL };
+    }
+    return read_ms(p, "WAIT", text, bounds, &p->args->wait_ms);
+}
+
+/* Of what lasts as long as a LEASE may. */
+static struct ms_bounds lease_bounds(const struct lock_parse *p, uint64_t min)
+{
+    return (struct ms_bounds){ min, p->limits->max_lease_ms, "max-lease" };
 }
 
 static bool read_lease(struct lock_parse *p, struct span text)
 {
-    return read_ms(p, "LEASE", text, LATCHD_LEASE_MIN_MS, p->limits->max_lease_ms,
+    return read_ms(p, "LEASE", text, lease_bounds(p, LATCHD_LEASE_MIN_MS),
                    &p->args->lease_ms);
 }
 
 /* A name is never taken for longer than a LEASE can be, without anybody renewing. */
 static bool read_atleast(struct lock_parse *p, struct span text)
 {
-    return read_ms(p, "ATLEAST", text, LATCHD_LEASE_MIN_MS, p->limits->max_lease_ms,
+    return read_ms(p, "ATLEAST", text, lease_bounds(p, LATCHD_LEASE_MIN_MS),
                    &p->args->atleast_ms);
 }
 
 static bool read_keep(struct lock_parse *p, struct span text)
 {
-    return read_ms(p, "KEEP", text, 0, p->limits->max_keep_ms, &p->args->keep_ms);
+    struct ms_bounds bounds = { 0, p->limits->max_keep_ms, "max-keep" };
+
+    return read_ms(p, "KEEP", text, bounds, &p->args->keep_ms);
 }
 
 static bool read_grace(struct lock_parse *p, struct span text)
 {
-    return read_ms(p, "GRACE", text, 0, p->limits->max_lease_ms, &p->args->grace_ms);
+    return read_ms(p, "GRACE", text, lease_bounds(p, 0), &p->args->grace_ms);
 }
 
 static bool read_heartbeat(struct lock_parse *p, struct span text)
 {
-    uint64_t lease = p->limits->watchdog_ms;
+    struct ms_bounds bounds = { LATCHD_HEARTBEAT_MIN_MS, LATCHD_HEARTBEAT_MAX_MS,
+                                NULL };
 
-    return read_ms(p, "HEARTBEAT", text, LATCHD_HEARTBEAT_MIN_MS,
-                   lease < LATCHD_HEARTBEAT_MAX_MS ? lease : LATCHD_HEARTBEAT_MAX_MS,
-                   &p->args->heartbeat_ms);
+    if (p->limits->watchdog_ms < bounds.max) {
+        bounds.max = p->limits->watchdog_ms;
+        bounds.key = "watchdog-timeout";
+    }
+    return read_ms(p, "HEARTBEAT", text, bounds, &p->args->heartbeat_ms);
 }
 
 /* Printable ASCII without space, so that event payloads and logs stay readable. */

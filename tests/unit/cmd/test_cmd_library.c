@@ -96,7 +96,7 @@ static const struct {
     { "SET job v NX EX 9223372036854775807",
       "-ERR invalid expire time in 'set' command\r\n" },
     { "SET job v NX PX 86400001",
-      "-ERR the time to live must be at most 86400000 ms\r\n" },
+      "-ERR the time to live must be at most 86400000 ms (max-lease)\r\n" },
     { "SET job latchd:v NX",
       "-ERR the value of a lock must not begin with 'latchd:'\r\n" },
     { "SET job " VALUE_512 "x NX",

@@ -298,7 +298,8 @@ START_TEST(who_does_not_log_in_is_shown_out, 2)
     net_stats(net, &stats);
     ck_assert_uint_eq(stats.late, 64); /* and others have their turn */
     for (int i = 0; i < 99; i++) {
-        expect(fds[i], "-NOAUTH Authentication required: it took too long\r\n");
+        expect(fds[i],
+               "-NOAUTH Authentication required: it took too long (auth-timeout)\r\n");
         expect_end(fds[i]);
     }
     net_stats(net, &stats);
