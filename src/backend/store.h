@@ -58,6 +58,9 @@ struct store_info {
     struct store_sentinel_info sentinel;
     struct store_quorum_info quorum;
     bool up;
+    /* Why nothing is granted, as the server said it. NULL: nothing is known against it.
+     * Valid for this turn of the loop. */
+    const char *why_not;
     char product[8]; /* Redis, or Valkey; empty: not known yet */
     char version[32];
     char run_id[48];

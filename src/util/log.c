@@ -1,6 +1,7 @@
 #include "util/log.h"
 
 #include "util/clock.h"
+#include "util/hash.h"
 #include "util/json.h"
 #include "util/parse.h"
 #include "util/repr.h"
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -278,6 +280,24 @@ void log_about(enum log_level level, const char *module, const struct log_about 
     va_start(ap, fmt);
     write_log_line(level, module, about, fmt, ap);
     va_end(ap);
+}
+
+bool log_is_news(struct log_recent *recent, const char *text)
+{
+    uint64_t hash = hash_bytes(text, strlen(text)), now = clock_boot_ms();
+    int oldest = 0;
+
+    for (int i = 0; i < LOG_RECENT_MAX; i++) {
+        if (recent->hash[i] == hash && now < recent->until_ms[i]) {
+            return false;
+        }
+        if (recent->until_ms[i] < recent->until_ms[oldest]) {
+            oldest = i;
+        }
+    }
+    recent->hash[oldest] = hash;
+    recent->until_ms[oldest] = now + LOG_AGAIN_MS;
+    return true;
 }
 
 void log_second(void)

@@ -24,6 +24,14 @@ enum {
     /* The most lines with a log_about, per level, between two log_second(): clients
      * could cause any number. */
     LOG_ABOUT_MAX = 100,
+    /* What comes again and again is written once in this time. */
+    LOG_AGAIN_MS = 60000,
+    LOG_RECENT_MAX = 4,
+};
+
+/* What was written lately. A zeroed struct knows nothing. */
+struct log_recent {
+    uint64_t hash[LOG_RECENT_MAX], until_ms[LOG_RECENT_MAX];
 };
 
 /* What a line is about. Fields that are 0 or empty are left out. */
@@ -55,6 +63,9 @@ void log_write(enum log_level level, const char *module, const char *fmt, ...)
 /* Writes a line about a client or lock; at most LOG_ABOUT_MAX per second. */
 void log_about(enum log_level level, const char *module, const struct log_about *about,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Whether to write a line for this text now: not if it was asked for within
+ * LOG_AGAIN_MS and answered yes, as far as *recent remembers. */
+bool log_is_news(struct log_recent *recent, const char *text);
 /* Called once a second: logs how many lines were suppressed. */
 void log_second(void);
 

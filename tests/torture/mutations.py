@@ -123,14 +123,14 @@ MUTATIONS = [
     Mutation(
         "lost_wake", "a release tells nobody", [
             ("backend/script/lua/include/part_release.lua",
-             "call('PUBLISH', channel, '0')\n        call('DEL'",
+             "redis.pcall('PUBLISH', channel, '0')\n        call('DEL'",
              "call('DEL'"),
             ("backend/script/lua/include/part_release.lua",
-             "call('PUBLISH', channel, '0')\n-- The last",
+             "redis.pcall('PUBLISH', channel, '0')\n-- The last",
              "--"),
             ("backend/script/lua/plain/release_batch.lua",
              "try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')",
-             "0"),
+             ""),
         ], faults="none"),
     Mutation(
         "fence_ignored", "a token is given whatever the fence key says", [

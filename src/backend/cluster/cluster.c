@@ -372,9 +372,13 @@ static void cluster_info(const void *backend, struct store_info *ret)
 {
     const struct cluster *c = backend;
 
+    bool grants = false;
+
     for (size_t i = c->member_count; i > 0; i--) {
         node_info(c->members[i - 1]->node, ret);
+        grants = grants || ret->why_not == NULL;
     }
+    ret->why_not = grants ? NULL : ret->why_not;
     ret->in_flight += c->later.count;
     ret->up = c->up && !c->closed;
 }

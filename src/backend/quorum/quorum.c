@@ -365,12 +365,17 @@ static void quorum_info(const void *backend, struct store_info *ret)
 {
     const struct quorum *q = backend;
     struct coordinator_stats stats;
+    unsigned refusing = 0;
     bool any = false;
 
     for (unsigned i = 0; i < q->count; i++) {
         struct store_info one = { 0 };
 
         node_info(q->members[i].node, &one);
+        refusing += one.why_not != NULL;
+        if (2 * refusing > q->count) { /* the others are no majority */
+            ret->why_not = one.why_not;
+        }
         ret->calls += one.calls;
         ret->unknown += one.unknown;
         ret->late += one.late;

@@ -44,7 +44,10 @@ struct redis_conn {
     uint64_t heard_us;
     uint64_t tick_due_us;
     bool ready;
-    char reason[REASON_ROOM]; /* last logged one; empty: all is well */
+    char reason[REASON_ROOM]; /* why it is of no use; empty: all is well */
+    bool reason_told;         /* the log has it */
+    bool is_refused;          /* the owner's reason: the server answers */
+    struct log_recent told;   /* lately */
     char address[ADDRESS_ROOM];
 };
 
@@ -87,10 +90,14 @@ static uint64_t tick_ms(const struct redis_conn *c)
 
 static void log_reason(struct redis_conn *c, const char *reason)
 {
-    if (strcmp(reason, c->reason) == 0) {
+    if (strcmp(reason, c->reason) != 0) {
+        c->reason_told = false;
+        (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
+    }
+    if (c->reason_told || !log_is_news(&c->told, reason)) {
         return;
     }
-    (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
+    c->reason_told = true;
     log_write(c->loss_level, c->module,
               "%s %s: %s; trying again: see that %s runs, can be reached and lets "
               "latchd in",
@@ -146,24 +153,49 @@ void redis_conn_move(struct redis_conn *c)
     write_address(c);
     c->attempts = 0;
     c->reason[0] = '\0';
+    c->is_refused = false;
     arm_timer(c, 0);
     if (was_open) {
         c->events->on_lost(c->ctx);
     }
 }
 
-void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
+static void drop_with_reason(struct redis_conn *c, bool is_refused, const char *fmt,
+                             va_list ap) __attribute__((format(printf, 3, 0)));
+
+static void drop_with_reason(struct redis_conn *c, bool is_refused, const char *fmt,
+                             va_list ap)
 {
     char reason[REASON_ROOM];
-    va_list ap;
 
     if (c->state != CONN_OPEN && c->state != CONN_CONNECTING) {
         return;
     }
-    va_start(ap, fmt);
     (void)vsnprintf(reason, sizeof(reason), fmt, ap);
-    va_end(ap);
+    c->is_refused = is_refused;
     drop_conn(c, reason);
+}
+
+void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    drop_with_reason(c, true, fmt, ap);
+    va_end(ap);
+}
+
+/* The server does not answer. */
+static void fail_silent(struct redis_conn *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void fail_silent(struct redis_conn *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    drop_with_reason(c, false, fmt, ap);
+    va_end(ap);
 }
 
 static void fail_uv(struct redis_conn *c, int status)
@@ -171,11 +203,11 @@ static void fail_uv(struct redis_conn *c, int status)
     char text[128];
 
     if (status == UV_EOF) {
-        redis_conn_fail(c, "it closed the connection");
+        fail_silent(c, "it closed the connection");
         return;
     }
     (void)uv_strerror_r(status, text, sizeof(text));
-    redis_conn_fail(c, "%s", text);
+    fail_silent(c, "%s", text);
 }
 
 static void on_connect(void *ctx, int status)
@@ -284,8 +316,8 @@ static void on_timer(uv_timer_t *timer)
         break;
     case CONN_CONNECTING:
         c->events->on_wake(c->ctx);
-        redis_conn_fail(c, "no connection within %llu ms",
-                        (unsigned long long)c->timeout_ms);
+        fail_silent(c, "no connection within %llu ms",
+                    (unsigned long long)c->timeout_ms);
         break;
     case CONN_OPEN:
         if (clock_boot_us() > c->tick_due_us + (uint64_t)STALL_MS * 1000) {
@@ -317,7 +349,7 @@ void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us)
     uint64_t now = clock_boot_us();
 
     if (now > from && now - from > c->timeout_ms * 1000) {
-        redis_conn_fail(c, "no answer for %llu ms", (unsigned long long)c->timeout_ms);
+        fail_silent(c, "no answer for %llu ms", (unsigned long long)c->timeout_ms);
     }
 }
 
@@ -352,6 +384,11 @@ void redis_conn_start(struct redis_conn *c)
 void redis_conn_set_timeout(struct redis_conn *c, uint64_t timeout_ms)
 {
     c->timeout_ms = timeout_ms;
+}
+
+const char *redis_conn_trouble(const struct redis_conn *c)
+{
+    return c->is_refused ? c->reason : NULL;
 }
 
 void redis_conn_take_reply(struct redis_conn *c)
@@ -389,10 +426,15 @@ bool redis_conn_auth(struct redis_conn *c)
 
 void redis_conn_ready(struct redis_conn *c, const char *about)
 {
+    /* The end of a loss that was left out is left out as well. */
+    enum log_level level =
+        c->reason[0] == '\0' || c->reason_told ? c->ready_level : LOG_DEBUG;
+
     c->ready = true;
+    c->is_refused = false;
     c->attempts = 0;
     c->reason[0] = '\0';
-    log_write(c->ready_level, c->module, "connected to %s%s%s", c->address,
+    log_write(level, c->module, "connected to %s%s%s", c->address,
               about[0] == '\0' ? "" : ", ", about);
 }
 

@@ -62,14 +62,18 @@ void redis_conn_take_reply(struct redis_conn *c);
  * `about` is for the log, and may be empty. */
 void redis_conn_ready(struct redis_conn *c, const char *about);
 
-/* Drops the connection (on_lost comes during the call) and tries again later. Each new
- * reason is logged once. */
+/* Drops the connection (on_lost comes during the call) and tries again later. The log
+ * has a reason once, and one that comes again and again once a minute. */
 void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The URL was changed: drops the connection (on_lost may come during the call), and
  * connects to the new address. Starts the connection if it was not started. */
 void redis_conn_move(struct redis_conn *c);
+
+/* Why the server that answers is of no use, as redis_conn_fail() was told last. NULL:
+ * it is of use, does not answer, or this is not known yet. */
+const char *redis_conn_trouble(const struct redis_conn *c);
 
 /* Drops the connection if nothing was received for the timeout, while something asked
  * at `since_us` (boot clock) is open. */

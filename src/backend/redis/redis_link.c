@@ -118,6 +118,7 @@ static void on_lost(void *ctx)
     l->loading = 0;
     l->clock_asked = false;
     l->is_probed = false;
+    l->fitness_asked = l->look_asked = l->look_refused = l->in_doubt = false;
     l->has_written = false;
     l->batch_refused = false;
     l->wait_us = 0;
@@ -184,13 +185,17 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
         (void)call_fifo_pop(&l->open, &calls[i]);
         count_round_trip(l, &calls[i]);
     }
+    if (reply->type == REDIS_REPLY_ERROR && strcasestr(reply->str, "evalsha") != NULL) {
+        l->in_doubt = true;
+    }
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
         /* The script did not run. An op that is sent again comes after SCRIPT LOAD. */
         link_load_scripts(l);
         reply = NULL;
     } else if (script_reply_part(reply, 0, count) == NULL) {
-        log_notice("redis", "each lock is asked for by a call of its own now: %s",
-                   reply->type == REDIS_REPLY_ERROR ? reply->str : "odd answer");
+        log_write(log_is_news(&l->told, "batch") ? LOG_NOTICE : LOG_DEBUG, "redis",
+                  "each lock is asked for by a call of its own now: %s",
+                  reply->type == REDIS_REPLY_ERROR ? reply->str : "odd answer");
         l->batch_refused = true;
     }
     for (size_t i = 0; i < count && !l->closed; i++) {
@@ -270,6 +275,7 @@ static void on_tick(void *ctx)
     } else if (!l->clock_asked &&
                (l->stage == LINK_READY || l->stage == LINK_WAITING)) {
         link_ask_clock(l);
+        link_look(l);
     }
     link_probe(l);
 }
@@ -413,6 +419,14 @@ unsigned redis_link_replicas(const struct redis_link *l)
     return l->server.replicas;
 }
 
+const char *redis_link_why_not(const struct redis_link *l)
+{
+    if (l->stage != LINK_READY) {
+        return redis_conn_trouble(l->conn);
+    }
+    return l->refusal[0] == '\0' ? NULL : l->refusal;
+}
+
 size_t redis_link_in_flight(const struct redis_link *l)
 {
     size_t ops = l->orphans.count;
@@ -460,6 +474,7 @@ void redis_link_flush(struct redis_link *l)
 void redis_link_info(const struct redis_link *l, struct store_info *ret)
 {
     ret->up = l->stage == LINK_READY;
+    ret->why_not = redis_link_why_not(l);
     (void)snprintf(ret->version, sizeof(ret->version), "%s", l->before.version);
     (void)snprintf(ret->product, sizeof(ret->product), "%s",
                    l->before.product == NULL ? "" : l->before.product);

@@ -101,6 +101,9 @@ void redis_link_ask_history(struct redis_link *l);
 void redis_link_drop(struct redis_link *l, const char *why);
 /* How many replicas were connected to the server when the link came up. */
 unsigned redis_link_replicas(const struct redis_link *l);
+/* Why nothing is granted there; NULL: nothing is known against it. Valid for this turn
+ * of the loop. */
+const char *redis_link_why_not(const struct redis_link *l);
 /* How many ops have no answer. */
 size_t redis_link_in_flight(const struct redis_link *l);
 uint64_t redis_link_reconnects(const struct redis_link *l);

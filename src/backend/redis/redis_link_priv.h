@@ -4,6 +4,7 @@
 #define LATCHD_BACKEND_REDIS_REDIS_LINK_PRIV_H
 
 #include "backend/redis/redis_link.h"
+#include "util/log.h"
 
 enum call_what {
     CALL_OP,
@@ -17,13 +18,17 @@ enum call_what {
     CALL_PROBE,   /* the same, to see that it is the same master still */
     CALL_CLIENT_ID,
     CALL_KILL,
-    CALL_LOAD,  /* item_count: which script */
-    CALL_TIME,  /* ends a stage of the handshake, or is a heartbeat */
-    CALL_AUDIT, /* item_count: which question */
-    CALL_MARK,  /* a write, so that WAIT has an offset to start from */
+    CALL_LOAD,    /* item_count: which script */
+    CALL_TIME,    /* ends a stage of the handshake, or is a heartbeat */
+    CALL_AUDIT,   /* item_count: which question */
+    CALL_FITNESS, /* may locks be kept here? */
+    CALL_LOOK,    /* are writes taken now? */
+    CALL_MARK,    /* a write, so that WAIT has an offset to start from */
     CALL_WAIT,
     CALL_ANNOUNCE,
 };
+
+enum { REFUSAL_ROOM = 256 };
 
 enum link_stage {
     LINK_DOWN,
@@ -67,6 +72,12 @@ struct redis_link {
     bool kill_failed;
     unsigned loading; /* SCRIPT LOADs open */
     bool clock_asked; /* a heartbeat is open */
+    bool fitness_asked, look_asked;
+    bool look_refused; /* the user has no right to that key: nothing is looked at */
+    bool in_doubt;     /* something was refused: the next look is by the script */
+    char refusal[REFUSAL_ROOM]; /* why the server takes no grants; empty: it does */
+    bool refusal_told;          /* the log has it */
+    struct log_recent told;     /* lately */
     bool is_second;
     bool clock_due;        /* the next WAIT is to have a heartbeat before it */
     bool announce_refused; /* an announcement was refused */
@@ -96,6 +107,9 @@ void link_ask_clock(struct redis_link *l);
 /* Asks whether the server is the same master still, unless that was asked lately. */
 void link_probe(struct redis_link *l);
 enum link_change link_change_of(const struct redis_link *l);
+/* Asks whether the server takes grants, by a write that changes nothing, or by the
+ * script if there is a doubt. */
+void link_look(struct redis_link *l);
 /* The last step of the handshake. */
 void link_become_ready(struct redis_link *l);
 

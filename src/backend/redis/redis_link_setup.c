@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* As in fitness.lua: no lock has it. */
+#define LOOK_KEY "latchd:probe:{latchd:probe}:rwlock_timeout:0"
+
 enum {
     OLDEST_MAJOR = 5,
     SHARDED_MAJOR = 7, /* has sharded channels */
@@ -50,6 +53,33 @@ void link_probe(struct redis_link *l)
         l->probed_us = now_us;
         (void)link_send(l, CALL_PROBE, 2,
                         (const char *const[]){ "INFO", "replication" });
+    }
+}
+
+static void ask_fitness(struct redis_link *l)
+{
+    const char *const words[] = { "EVALSHA", LUA_SCRIPTS[l->publish][LUA_FITNESS].sha1,
+                                  "0" };
+
+    if (!l->is_second && !l->fitness_asked) {
+        l->fitness_asked = true;
+        (void)link_send(l, CALL_FITNESS, 3, words);
+    }
+}
+
+/* A node of a cluster would only say that the key is another's; a script gets further.
+ */
+void link_look(struct redis_link *l)
+{
+    if (l->stage != LINK_READY || l->is_second) {
+        return;
+    }
+    if (l->in_doubt || l->wanted != PUBLISH_PLAIN) {
+        ask_fitness(l);
+    } else if (!l->look_asked && !l->look_refused) {
+        l->look_asked = true;
+        (void)link_send(l, CALL_LOOK, 4,
+                        (const char *const[]){ "SET", LOOK_KEY, "", "XX" });
     }
 }
 
@@ -186,6 +216,119 @@ static void on_audit(struct redis_link *l, enum audit question, const redisReply
     }
 }
 
+/* --- fitness ------------------------------------------------------------------- */
+
+/* What keeps the server from granting, as the log and /healthz tell it; empty: nothing
+ * does. */
+static void set_refusal(struct redis_link *l, const char *text)
+{
+    if (strcmp(l->refusal, text) != 0) {
+        bool was_told = l->refusal_told;
+
+        (void)snprintf(l->refusal, sizeof(l->refusal), "%s", text);
+        l->refusal_told = false;
+        if (text[0] == '\0' && was_told) {
+            log_notice("redis", "%s takes grants again", redis_conn_address(l->conn));
+        }
+    }
+    if (l->refusal[0] != '\0' && !l->refusal_told &&
+        log_is_news(&l->told, l->refusal)) {
+        l->refusal_told = true;
+        log_warning("redis", "nothing is granted by %s: %s",
+                    redis_conn_address(l->conn), l->refusal);
+    }
+}
+
+/* Appends the rights of the reply that are, or are not, needed to free a plain lock. */
+static void list_rights(const redisReply *reply, bool needed, struct buf *out)
+{
+    for (size_t i = 1; i < (size_t)reply->elements; i++) {
+        struct span right =
+            span_of(reply->element[i]->str, (size_t)reply->element[i]->len);
+        bool is_needed = right.ptr[0] != '&' ||
+                         span_starts(span_after(right, 1), channel_prefix(CLASS_PLAIN));
+
+        if (is_needed == needed) {
+            buf_printf(out, " %.*s", (int)right.len, right.ptr);
+        }
+    }
+    buf_add(out, "", 1);
+}
+
+static bool is_fitness_result(const redisReply *reply)
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0;
+
+    for (size_t i = 0; fits && i < (size_t)reply->elements; i++) {
+        fits = reply->element[i]->type == REDIS_REPLY_STRING &&
+               (i == 0 || reply->element[i]->len > 0);
+    }
+    return fits;
+}
+
+/* Nobody who waits there hears of a release: slow, not wrong. */
+static void warn_of_deaf_classes(struct redis_link *l, const redisReply *reply)
+{
+    struct buf rights = { 0 };
+
+    list_rights(reply, false, &rights);
+    if (buf_len(&rights) > 1 && log_is_news(&l->told, buf_ptr(&rights))) {
+        log_warning("redis",
+                    "latchd's user at %s lacks the rights%s: clients that wait for "
+                    "such locks are woken late; latchd.conf(5) lists the rights",
+                    redis_conn_address(l->conn), buf_ptr(&rights));
+    }
+    buf_reset(&rights);
+}
+
+/* Before the link is ready, what is missing keeps it from being used: so nothing is
+ * granted that could not be released. Later it is told only, as holds are renewed as
+ * long as that works. */
+static bool on_fitness(struct redis_link *l, const redisReply *reply)
+{
+    char text[REFUSAL_ROOM] = "";
+    struct buf rights = { 0 };
+
+    l->fitness_asked = false;
+    if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
+        link_load_scripts(l);
+        return true;
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        (void)snprintf(text, sizeof(text), "it refuses EVALSHA: %s", reply->str);
+    } else if (!is_fitness_result(reply)) {
+        (void)snprintf(text, sizeof(text), "it does not run scripts");
+    } else {
+        list_rights(reply, true, &rights);
+        if (buf_len(&rights) > 1) {
+            (void)snprintf(
+                text, sizeof(text),
+                "latchd's user lacks the rights%s; latchd.conf(5) lists what "
+                "the user needs",
+                buf_ptr(&rights));
+        }
+        buf_reset(&rights);
+        warn_of_deaf_classes(l, reply);
+    }
+    if (text[0] != '\0' && l->stage == LINK_PREPARING) {
+        redis_conn_fail(l->conn, "it cannot keep locks: %s", text);
+        return false;
+    }
+    set_refusal(l, text[0] == '\0' ? reply->element[0]->str : text);
+    l->in_doubt = l->refusal[0] != '\0';
+    return true;
+}
+
+static void on_look(struct redis_link *l, const redisReply *reply)
+{
+    l->look_asked = false;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        l->look_refused = strncmp(reply->str, "NOPERM", 6) == 0;
+        l->in_doubt = true;
+        ask_fitness(l);
+    }
+}
+
 /* --- the stages ------------------------------------------------------------------ */
 
 static bool has_deadline_after(const struct redis_link *l, uint64_t redis_us)
@@ -248,6 +391,7 @@ static bool prepare_link(struct redis_link *l)
         l->kill_failed = may_be_same_process(l);
     }
     link_load_scripts(l);
+    ask_fitness(l);
     link_ask_clock(l);
     return true;
 }
@@ -415,7 +559,7 @@ static void on_announced(struct redis_link *l, const redisReply *reply)
 {
     bool mute = reply->type == REDIS_REPLY_ERROR;
 
-    if (mute && !l->announce_refused) {
+    if (mute && !l->announce_refused && log_is_news(&l->told, "PUBLISH")) {
         log_warning("redis",
                     "%s refuses PUBLISH (%s): other daemons do not wait for this one "
                     "when Redis has lost its data; latchd's user needs +publish and "
@@ -434,10 +578,13 @@ static bool is_forgivable(const redisReply *reply, enum call_what what)
     case CALL_HISTORY:
     case CALL_PROBE:
     case CALL_ANNOUNCE:
+    case CALL_FITNESS:
+    case CALL_LOOK:
         return true;
     case CALL_INFO_SERVER:
     case CALL_INFO_REPLICATION:
     case CALL_CLIENT_ID:
+    case CALL_LOAD:
         return strncmp(reply->str, "NOPERM", 6) == 0;
     default:
         return false;
@@ -480,6 +627,11 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
     case CALL_ANNOUNCE:
         on_announced(l, reply);
         return true;
+    case CALL_LOOK:
+        on_look(l, reply);
+        return true;
+    case CALL_FITNESS:
+        return on_fitness(l, reply);
     default:
         return true;
     }

@@ -4,7 +4,6 @@
 #include "backend/redis/redis_command.h"
 #include "util/alloc.h"
 #include "util/clock.h"
-#include "util/log.h"
 
 #include <stdlib.h>
 
@@ -73,9 +72,9 @@ static bool is_over(const struct sub_channel *ch)
 static void ask_chunk(struct redis_sub *s)
 {
     struct sub_channel *add[CHUNK], *remove[CHUNK];
-    size_t adds = 0, removes = 0;
+    size_t adds = 0, removes = 0, most = s->one_by_one ? 1 : CHUNK;
 
-    while (adds < CHUNK && removes < CHUNK && !list_empty(&s->channels.todo)) {
+    while (adds < most && removes < most && !list_empty(&s->channels.todo)) {
         struct sub_channel *ch =
             container_of(s->channels.todo.next, struct sub_channel, todo);
 
@@ -89,6 +88,10 @@ static void ask_chunk(struct redis_sub *s)
             sub_channel_free(&s->channels, ch);
         }
     }
+    s->alone = !s->one_by_one ? NULL
+               : adds != 0    ? add[0]
+               : removes != 0 ? remove[0]
+                              : NULL;
     send_subscribe(s, "SUBSCRIBE", add, adds, true);
     send_subscribe(s, "UNSUBSCRIBE", remove, removes, false);
 }
@@ -98,7 +101,8 @@ void redis_sub_flush(struct redis_sub *s)
     if (!s->greeted) {
         return;
     }
-    while (!list_empty(&s->channels.todo) && s->open < ASKED_MAX) {
+    while (!list_empty(&s->channels.todo) &&
+           s->open < (s->one_by_one ? 1 : ASKED_MAX)) {
         ask_chunk(s);
     }
     redis_conn_flush(s->conn);
@@ -149,6 +153,9 @@ static void on_lost(void *ctx)
     struct table_node *n;
 
     s->greeted = false;
+    s->one_by_one = s->was_refused;
+    s->was_refused = false;
+    s->alone = NULL;
     s->pattern_open = false;
     s->daemons_open = false;
     s->ping_us = 0;
@@ -208,6 +215,7 @@ static void on_confirmed(struct redis_sub *s, struct sub_channel *ch)
 {
     s->open--;
     ch->open--;
+    s->alone = NULL;
     sub_confirmed(s, ch);
     if (!list_empty(&s->channels.todo)) {
         redis_sub_flush(s);
@@ -262,11 +270,43 @@ void sub_on_member(struct redis_sub *s, struct span channel)
 static void on_pattern_refused(struct redis_sub *s, const char *why)
 {
     s->pattern_open = false;
+    if (!log_is_news(&s->told, s->member.text)) {
+        return;
+    }
     log_warning("redis-sub",
                 "%s refuses PSUBSCRIBE %s*%s* (%s): clients that wait for a FAIR lock "
                 "are woken late; its user needs +psubscribe and allchannels",
                 redis_conn_address(s->conn), channel_prefix(CLASS_PLAIN).ptr,
                 s->member.text, why);
+}
+
+/* Without its channel only the recheck wakes who heads a queue: slow, not wrong. */
+static void on_channel_refused(struct redis_sub *s, const char *why)
+{
+    struct sub_channel *ch = s->alone;
+
+    if (log_is_news(&s->told, why)) {
+        log_warning("redis-sub",
+                    "%s refuses SUBSCRIBE (%s): clients that wait for such locks are "
+                    "woken late; latchd's user needs +subscribe and the channels that "
+                    "latchd.conf(5) lists",
+                    redis_conn_address(s->conn), why);
+    }
+    s->was_refused = true;
+    if (sub_shard_on_no_right(s)) {
+        return;
+    }
+    if (ch == NULL) {
+        redis_conn_fail(s->conn,
+                        "it refuses SUBSCRIBE: each channel is asked for alone");
+        return;
+    }
+    s->alone = NULL;
+    s->open--;
+    ch->open--;
+    ch->asked = false;
+    sub_confirmed(s, ch);
+    redis_sub_flush(s);
 }
 
 static void on_error(struct redis_sub *s, const redisReply *reply)
@@ -278,6 +318,8 @@ static void on_error(struct redis_sub *s, const redisReply *reply)
         on_pattern_refused(s, reply->str);
     } else if (s->daemons_open) {
         sub_on_daemons_refused(s, reply->str);
+    } else if (s->greeted && strncmp(reply->str, "NOPERM", 6) == 0) {
+        on_channel_refused(s, reply->str);
     } else {
         redis_conn_fail(s->conn, "%s", reply->str);
     }

@@ -1,7 +1,6 @@
 /* The channel on which daemons announce themselves to each other. */
 #include "backend/redis/redis_command.h"
 #include "backend/redis/redis_sub_priv.h"
-#include "util/log.h"
 
 void sub_ask_daemons(struct redis_sub *s)
 {
@@ -19,6 +18,9 @@ void sub_ask_daemons(struct redis_sub *s)
 void sub_on_daemons_refused(struct redis_sub *s, const char *why)
 {
     s->daemons_open = false;
+    if (!log_is_news(&s->told, s->daemons)) {
+        return;
+    }
     log_warning("redis-sub",
                 "%s refuses SUBSCRIBE %s (%s): latchd does not wait for other daemons "
                 "when Redis has lost its data; its user needs +subscribe and "

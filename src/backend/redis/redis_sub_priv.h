@@ -7,6 +7,7 @@
 #include "backend/redis/channel_name.h"
 #include "backend/redis/redis_sub.h"
 #include "backend/redis/sub_channel.h"
+#include "util/log.h"
 
 struct redis_sub {
     struct redis_conn *conn;
@@ -15,9 +16,15 @@ struct redis_sub {
     struct sub_channels channels;
     size_t open; /* confirmations, of all channels */
     bool greeted;
-    bool closed;       /* no event any more */
-    bool pattern_open; /* PSUBSCRIBE was asked, and is not answered yet */
-    uint64_t ping_us;  /* when the open PING was sent; 0: none */
+    bool closed; /* no event any more */
+    /* After a refusal, as an error does not tell its channel: each channel is asked for
+     * alone, once the one before is answered. */
+    bool one_by_one;
+    bool was_refused;          /* on this link */
+    struct sub_channel *alone; /* the one that is asked for; NULL: none */
+    struct log_recent told;    /* lately */
+    bool pattern_open;         /* PSUBSCRIBE was asked, and is not answered yet */
+    uint64_t ping_us;          /* when the open PING was sent; 0: none */
     const struct store_listener *listener;
     bool hears_daemons;
     bool daemons_open; /* its SUBSCRIBE was asked behind that, the same */
@@ -54,6 +61,9 @@ void sub_shard_step(struct redis_sub *s, struct sub_channel *ch);
 /* Returns true if the push, or the error, was about sharded channels. */
 bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channel);
 bool sub_shard_on_error(struct redis_sub *s, const char *text);
+/* The user may not listen to the sharded channel that was asked for first. False: none
+ * was. */
+bool sub_shard_on_no_right(struct redis_sub *s);
 /* Forgets that the sharded channel was refused. */
 void sub_shard_let_go(struct sub_channel *ch);
 /* The link was lost. */

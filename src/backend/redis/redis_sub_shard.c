@@ -148,6 +148,18 @@ bool sub_shard_on_error(struct redis_sub *s, const char *text)
     return false;
 }
 
+bool sub_shard_on_no_right(struct redis_sub *s)
+{
+    struct sub_channel *ch = pop_channel(s);
+
+    if (ch == NULL) {
+        return false;
+    }
+    ch->shard_on = false;
+    sub_confirmed(s, ch);
+    return true;
+}
+
 void redis_sub_retry(struct redis_sub *s)
 {
     struct list *it, *tmp;

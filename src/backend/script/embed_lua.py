@@ -21,7 +21,7 @@ import lua_scope
 
 LUA = pathlib.Path(__file__).parent / 'lua'
 
-PUBLISH = re.compile(r"(.*\b(?:call|try)\()'PUBLISH', (.*\))")
+PUBLISH = re.compile(r"(.*\b(?:p?call|try)\()'PUBLISH', (.*\))")
 COUNTS = {'PUBLISH': 'NUMSUB', 'SPUBLISH': 'SHARDNUMSUB'}
 LISTEN = re.compile(r"(\s*local \w+ = )(tonumber\(call\('PUBSUB', 'NUMSUB', .*\)\[2\]\))")
 

@@ -36,6 +36,7 @@ enum lua_id {
     LUA_LATCH_DELETE,
     LUA_LATCH_LOOK,
     LUA_RENEW_LOANS,
+    LUA_FITNESS,
     LUA_COUNT,
 };
 

@@ -70,6 +70,7 @@ static void redis_section(struct server *s, struct buf *out)
     buf_printf(out, "redis_server_name:%s\r\nredis_server_version:%s\r\n", info.product,
                info.version);
     buf_printf(out, "redis_run_id:%s\r\n", info.run_id);
+    buf_printf(out, "redis_trouble:%s\r\n", info.why_not == NULL ? "" : info.why_not);
     buf_printf(out, "redis_reconnects:%" PRIu64 "\r\n", info.reconnects);
     buf_printf(out, "redis_calls:%" PRIu64 "\r\n", info.calls);
     buf_printf(out, "redis_calls_in_flight:%" PRIu64 "\r\n", info.in_flight);

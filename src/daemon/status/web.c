@@ -18,10 +18,14 @@ bool web_health(void *ctx, struct buf *out)
 {
     const struct server *s = ctx;
     struct engine_stats stats;
+    struct store_info info;
 
     engine_stats(s->engine, &stats);
+    store_info(s->store, &info);
     if (s->phase >= SERVER_STOPPING) {
         buf_add_str(out, "stopping");
+    } else if (info.why_not != NULL) {
+        buf_printf(out, "Redis cannot be used: %s", info.why_not);
     } else if (!s->redis_answered) {
         buf_add_str(out, "starting: Redis has not answered yet");
     } else if (!stats.store_up) {

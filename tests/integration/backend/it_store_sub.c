@@ -143,7 +143,7 @@ START_TEST(a_refused_pattern_costs_the_members_messages_only)
     redis = redis_start_with(true, NULL);
     redis_expect(redis, "OK",
                  "ACL SETUSER u on >p ~* resetchannels &redisson_lock__channel:{n} "
-                 "+@all");
+                 "&redisson_lock__channel:{latchd:probe} +@all");
     (void)snprintf(url, sizeof url, "redis://u:p@127.0.0.1:%d", redis_port(redis));
     peer = peer_open(url, TIMEOUT);
     peer_await_count(peer, &peer->ups, 1);

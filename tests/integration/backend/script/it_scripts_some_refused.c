@@ -43,7 +43,6 @@ START_TEST(where_a_key_may_not_be_used_nothing_is_taken,
 
 static const char *const CANNOT_END[] = {
     USER "&* " OTHERS "~*queue:{b}",
-    USER "~* resetchannels &*{a}* &*{c}*",
 };
 
 START_TEST(a_hold_that_may_not_be_ended_is_no_hindrance_to_the_others,
@@ -61,6 +60,21 @@ START_TEST(a_hold_that_may_not_be_ended_is_no_hindrance_to_the_others,
     ck_assert(!some_is_there("a"));
     ck_assert(some_is_there("b"));
     ck_assert(!some_is_there("my:{c}:x"));
+}
+
+START_TEST(a_hold_whose_release_may_not_be_published_is_ended)
+{
+    struct op ops[THREE];
+
+    some_holds(ops);
+    become(USER "~* resetchannels &*{a}*");
+    run_some(INSTANCE_A, ops, THREE, some_times());
+    for (size_t i = 0; i < THREE; i++) {
+        some_expect(i, OP_OK);
+        ck_assert(some_result(i)->release.freed);
+        ck_assert(!some_is_there(SOME_NAMES[i]));
+    }
+    be_default_again();
 }
 
 static const char *const WITHOUT[] = {

@@ -126,6 +126,6 @@ if not free then
 end
 -- It is another member's turn, and that one may not know: not every release reads the queue.
 if head and (purged or not ours) then
-    call('PUBLISH', channel .. ':' .. head, '0')
+    redis.pcall('PUBLISH', channel .. ':' .. head, '0')
 end
 return { 'BUSY', ours and -2 or math.max(head_score - now_ms, 0), head and 1 or 0 }

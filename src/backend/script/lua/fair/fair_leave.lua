@@ -42,6 +42,6 @@ elseif first then
 end
 --@include include/part_purge.lua
 if first and head and head ~= first and call('EXISTS', lock) == 0 then
-    call('PUBLISH', channel .. ':' .. head, '0')
+    redis.pcall('PUBLISH', channel .. ':' .. head, '0')
 end
 return { 'OK', head and 1 or 0 }

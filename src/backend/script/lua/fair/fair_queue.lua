@@ -175,6 +175,6 @@ local left = call('PTTL', lock)
 head = call('LINDEX', queue, 0)
 -- If it is another member's turn, that one may not know: not every release reads the queue.
 if head and left == -2 and (taken or string.sub(head, 1, 24) ~= mine) then
-    call('PUBLISH', channel .. ':' .. head, '0')
+    redis.pcall('PUBLISH', channel .. ':' .. head, '0')
 end
 return { 'OK', left, head and 1 or 0 }

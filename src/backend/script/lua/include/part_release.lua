@@ -15,7 +15,7 @@ if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
     if found[2] and not found[1] and call('EXISTS', queue) == 0 then
         local tombstone_key, tombstone = tombstone_of .. t_field, '0 ' .. t_token
 --@include include/part_tombstone.lua
-        call('PUBLISH', channel, '0')
+        redis.pcall('PUBLISH', channel, '0')
         call('DEL', lock)
         return 'FREED'
     end
@@ -220,9 +220,9 @@ if move then
 --@include include/part_grant.lua
 --@include include/part_granted.lua
 end
--- Before the DEL, as it may be refused; nobody can act on it before the script ends.
+-- Who may not publish frees the lock all the same. Nobody can act on it before the script ends.
 -- What may need memory comes after the DEL: see part_tombstone.lua.
-call('PUBLISH', channel, '0')
+redis.pcall('PUBLISH', channel, '0')
 -- The last token is the one before, or what others have under that one could not be put
 -- back here.
 if left_over or entry then

@@ -32,9 +32,9 @@ if move and (not head or string.sub(head, 1, 24) == mine) then
 --@include include/part_leave.lua
     return { 'OK', 0, token, 1, 0, 0, 0, call('EXISTS', queue) }
 end
-call('PUBLISH', channel, '0')
+redis.pcall('PUBLISH', channel, '0')
 if head then
-    call('PUBLISH', channel .. ':' .. head, '0')
+    redis.pcall('PUBLISH', channel .. ':' .. head, '0')
 end
 call('DEL', lock, entries_key, keeper_key)
 return { 'OK', 0, 0, 0, 1, 0, 0, head and 1 or 0 }

@@ -4,9 +4,9 @@
 local READERS_MAX, keys_left = 1000, 1000
 call('HLEN', entries_key) -- fails before anything is done if it is of another type
 if mode == 'write' then
-    call('PUBLISH', channel, '1')
+    redis.pcall('PUBLISH', channel, '1')
 end
-call('PUBLISH', channel, '0')
+redis.pcall('PUBLISH', channel, '0')
 if call('HLEN', lock) <= READERS_MAX then
     local all = call('HGETALL', lock)
     for i = 1, #all, 2 do

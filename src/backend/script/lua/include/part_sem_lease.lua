@@ -26,6 +26,6 @@ end
 if not whole then
 --@include include/part_sem_remove.lua
     if free and free > 0 then
-        call('PUBLISH', channel, string.format('%.0f', free))
+        redis.pcall('PUBLISH', channel, string.format('%.0f', free))
     end
 end

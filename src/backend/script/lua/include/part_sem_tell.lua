@@ -1,5 +1,5 @@
 -- Part: tells those who wait that permits came back whose lease was over.
---@needs call channel free reclaimed
+--@needs channel free reclaimed
 if reclaimed > 0 and free and free > 0 then
-    call('PUBLISH', channel, string.format('%.0f', free))
+    redis.pcall('PUBLISH', channel, string.format('%.0f', free))
 end

@@ -46,7 +46,7 @@ else
                 count, is_set, state = false, false, 'open'
                 call('DEL', lock)
                 call('HSET', latch_key, 'state', state)
-                call('PUBLISH', latch_channel, '0')
+                redis.pcall('PUBLISH', latch_channel, '0')
             end
         end
 --@include include/part_latch_keep.lua

@@ -30,6 +30,6 @@ if count and value == '0' then
     call('DEL', lock)
     call('HSET', latch_key, 'state', state, 'gone', gone, 'deleted_by', request)
 --@include include/part_latch_keep.lua
-    call('PUBLISH', latch_channel, '0')
+    redis.pcall('PUBLISH', latch_channel, '0')
 end
 --@include include/part_latch_tell.lua

@@ -45,6 +45,6 @@ if value == '0' and not count then
     call('HSET', latch_key, 'gen', gen_text, 'state', state, 'lost', lost)
     call('ZADD', counted_key, gen_text, request)
 --@include include/part_latch_keep.lua
-    call('PUBLISH', latch_channel, '1')
+    redis.pcall('PUBLISH', latch_channel, '1')
 end
 --@include include/part_latch_tell.lua

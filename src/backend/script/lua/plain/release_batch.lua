@@ -39,10 +39,10 @@ for i = 1, count do
         tag = sub(queue, 21)
         local written = no_tombstone or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
             tombstone, 'PX', tombstone_ms, 'NX')
-        local told = written and (written == true or written.ok) and try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
-        freed = type(told) == 'number'
+        freed = written and (written == true or written.ok)
     end
     if freed then
+        try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
         last = last + 1
         gone[last], reply[i] = lock, 'FREED'
         if no_tombstone then

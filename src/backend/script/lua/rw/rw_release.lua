@@ -140,15 +140,15 @@ end
 if move then
 --@include include/part_rw_left_over.lua
 end
--- Before all else, as it may be refused; nobody can act on it before the script ends.
+-- Who may not publish frees the lock all the same. Nobody can act on it before the script ends.
 -- Redisson's `1` wakes the threads that are parked at that moment. One that is about to
 -- park would sleep on, but finds the wake-up of a `0`.
 local shared = writes and left == 0 and not freed
 if shared or freed and (not move or writes and not for_write) then
     if writes then
-        call('PUBLISH', channel, '1')
+        redis.pcall('PUBLISH', channel, '1')
     end
-    call('PUBLISH', channel, '0')
+    redis.pcall('PUBLISH', channel, '0')
 end
 
 -- Marks, under every name by which the same release may be asked for again; and for a

@@ -43,6 +43,6 @@ else
     call('SET', lock, string.format('%.0f', free))
 end
 if free > 0 and (new_limit > before or reclaimed > 0) then
-    call('PUBLISH', channel, string.format('%.0f', free))
+    redis.pcall('PUBLISH', channel, string.format('%.0f', free))
 end
 return { 'OK', free, new_limit }

@@ -119,7 +119,7 @@ if move then
     moved_to = token
 end
 if free and free > 0 then
-    call('PUBLISH', channel, string.format('%.0f', free))
+    redis.pcall('PUBLISH', channel, string.format('%.0f', free))
 end
 --@include include/part_sem_busy.lua
 --@include include/part_sem_left.lua

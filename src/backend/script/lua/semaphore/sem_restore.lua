@@ -58,7 +58,7 @@ else
         local token = held
 --@include include/part_sem_remove.lua
         if free and free > 0 then
-            call('PUBLISH', channel, string.format('%.0f', free))
+            redis.pcall('PUBLISH', channel, string.format('%.0f', free))
         end
     end
     local made = not free and limit > 0
