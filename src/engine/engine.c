@@ -44,7 +44,7 @@ struct engine *engine_new(const struct engine_setup *setup)
     eng->cfg = setup->config;
     memcpy(eng->instance, setup->instance, sizeof(eng->instance));
     eng->is_heard = true;
-    eng->now = setup->now_ms;
+    eng->now = eng->down_at = setup->now_ms;
     eng->quorum = setup->quorum;
     effects_init(&eng->fx);
     heap_init(&eng->heap);

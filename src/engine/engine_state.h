@@ -67,6 +67,7 @@ struct engine {
     struct recent_ask *recent_asks; /* NULL: no LOCAL so far; see recent_asks.h */
     uint64_t (*read_clock)(void);
     bool up;
+    uint64_t down_at; /* since when it is not, if it is not */
     bool stopping;
     bool quorum; /* see engine_setup */
     struct effects fx;
@@ -106,6 +107,7 @@ struct engine {
     uint64_t deadlock_search; /* the number of the last search */
     size_t hold_count;
     size_t waiter_count;
+    size_t release_count; /* pending releases */
     size_t over_count;
     struct list loans;
     struct list due_loans; /* see loan_renewal.h */

@@ -97,6 +97,7 @@ void engine_on_store_down(struct engine *eng)
     watch_set_doubt(eng, &eng->leader_watches);
     watch_set_doubt(eng, &eng->latch_watches);
     count_log_pause(eng);
+    eng->down_at = eng->now;
     eng->up = false;
 }
 

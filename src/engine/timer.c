@@ -17,3 +17,14 @@ bool tick_is_too_late(const struct engine *eng, uint64_t deadline)
 {
     return eng->now > deadline && eng->before < deadline;
 }
+
+/* While other daemons are asked first, Redis can be reached. */
+uint64_t answer_deadline(const struct engine *eng, uint64_t deadline)
+{
+    uint64_t given_up = eng->down_at + eng->cfg.redis_timeout_ms;
+
+    if (eng->up || eng->peers.asking || deadline <= given_up) {
+        return deadline;
+    }
+    return given_up > eng->now ? given_up : eng->now;
+}

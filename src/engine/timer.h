@@ -36,5 +36,9 @@ void timer_stop(struct engine *eng, struct timer *t);
 /* Whether this tick is so late for a deadline that answers which came in time may not
  * have been read yet; the next tick decides then. */
 bool tick_is_too_late(const struct engine *eng, uint64_t deadline);
+/* Until when an answer of Redis is waited for that is due at `deadline`. Nobody waits
+ * for longer than redis-timeout after Redis went out of reach: so the outage of a
+ * moment is ridden out, and in a long one there is an answer at once. */
+uint64_t answer_deadline(const struct engine *eng, uint64_t deadline);
 
 #endif

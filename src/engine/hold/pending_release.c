@@ -59,6 +59,7 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
     d->give_up_at =
         release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);
+    eng->release_count++;
     lock_touch(eng, lock);
     return d;
 }
@@ -107,6 +108,7 @@ void pending_release_free(struct engine *eng, struct lock *lock,
     spec_unref(eng, d->next);
     spec_unref(eng, d->to);
     list_del(&d->in_lock);
+    eng->release_count--;
     lock_touch(eng, lock);
     pool_free(&eng->pool, d);
 }

@@ -72,8 +72,39 @@ struct pending_request *pending_request_new(struct engine *eng,
     }
     c->asked = eng->now;
     c->deadline = eng->now + eng->cfg.redis_timeout_ms;
-    timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
+    pending_request_arm(eng, c);
     return c;
+}
+
+/* Whether a client comes back to a hold that would be ended otherwise, as soon as Redis
+ * is back. */
+static bool keeps_hold(const struct pending_request *c)
+{
+    const struct entry *e = pending_request_entry(c);
+
+    if (c->kind != PENDING_RENEW && c->kind != PENDING_REGRANT) {
+        return false;
+    }
+    return e == NULL ? !list_empty(&c->lock->activity->releases)
+                     : !entry_is_attached(e);
+}
+
+uint64_t pending_request_deadline(const struct engine *eng,
+                                  const struct pending_request *c)
+{
+    uint64_t at = answer_deadline(eng, c->deadline);
+
+    if (keeps_hold(c) ||
+        /* a release outlives its answer */
+        (c->release != NULL && eng->release_count > RELEASES_AT_ONCE_MAX)) {
+        return c->deadline;
+    }
+    return at < c->wait_until ? c->wait_until : at;
+}
+
+void pending_request_arm(struct engine *eng, struct pending_request *c)
+{
+    timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, pending_request_deadline(eng, c));
 }
 
 void pending_request_aim(struct pending_request *c, struct entry *e)

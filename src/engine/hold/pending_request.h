@@ -79,6 +79,11 @@ struct pending_request *pending_request_new(struct engine *eng,
                                             enum pending_request_kind kind,
                                             struct lock *lock,
                                             const struct hold_req *req);
+/* Sets the timer to when the request is given up. */
+void pending_request_arm(struct engine *eng, struct pending_request *c);
+/* When that is, as far as is known now. */
+uint64_t pending_request_deadline(const struct engine *eng,
+                                  const struct pending_request *c);
 /* The entry that the request means, if that is known here and not ending. */
 struct entry *pending_request_entry(const struct pending_request *c);
 /* Aims the request at this entry, however its client named it. */

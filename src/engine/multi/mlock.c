@@ -18,7 +18,7 @@
 /* When it gives up to learn what Redis would say. */
 static uint64_t patience_ms(const struct engine *eng, const struct mlock *ml)
 {
-    uint64_t last = ml->since + eng->cfg.redis_timeout_ms;
+    uint64_t last = answer_deadline(eng, ml->since + eng->cfg.redis_timeout_ms);
 
     if (ml->once || ml->deadline == UINT64_MAX) {
         return ml->once ? last : UINT64_MAX;

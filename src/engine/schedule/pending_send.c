@@ -101,8 +101,12 @@ void pending_request_on_timer(struct engine *eng, struct pending_request *c)
     }
     if (c->retry) {
         c->retry = false;
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
+        pending_request_arm(eng, c);
         pending_request_queue(eng, c);
+        return;
+    }
+    if (eng->now < pending_request_deadline(eng, c)) {
+        pending_request_arm(eng, c); /* the outage is over */
         return;
     }
     if (tick_is_too_late(eng, c->deadline)) {

@@ -61,9 +61,8 @@ static void arm_timer(struct engine *eng, struct waiter *w)
 {
     uint64_t at = w->deadline;
 
-    if (w->once) {
-        at = w->since +
-             eng->cfg.redis_timeout_ms; /* it is answered when Redis has been asked */
+    if (w->once) { /* it is answered when Redis has been asked */
+        at = answer_deadline(eng, w->since + eng->cfg.redis_timeout_ms);
     }
     if (at == UINT64_MAX) {
         timer_stop(eng, &w->timer);
@@ -375,7 +374,7 @@ void waiter_expire(struct engine *eng, struct waiter *w)
 
 void waiter_on_timer(struct engine *eng, struct waiter *w)
 {
-    uint64_t last = w->since + eng->cfg.redis_timeout_ms;
+    uint64_t last = answer_deadline(eng, w->since + eng->cfg.redis_timeout_ms);
 
     if (w->session == NULL) {
         emit_wait_end(eng, w, WAIT_GONE, LOCK_ERR);

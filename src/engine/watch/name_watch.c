@@ -200,8 +200,8 @@ void name_watch_request_on_timer(struct engine *eng, struct pending_request *c)
     if (name_watch_is_known_to(c->watch, c)) {
         c->watch->kind->answer_over(eng, c->watch, c);
         pending_request_free(eng, c);
-    } else if (eng->now < c->deadline) {
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
+    } else if (eng->now < pending_request_deadline(eng, c)) {
+        pending_request_arm(eng, c);
     } else if (tick_is_too_late(eng, c->deadline)) {
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
     } else {

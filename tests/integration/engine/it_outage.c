@@ -70,6 +70,61 @@ START_TEST(waits_are_exact_while_redis_is_dead)
     stand_down();
 }
 
+/* Whatever needs Redis. What an UNLOCK or FORCEUNLOCK said is done afterwards. */
+START_TEST(in_an_outage_that_lasts_everything_is_answered_at_once)
+{
+    enum { LONG_MS = 2000 };
+    static const char *const COMMANDS[] = {
+        "LOCK other WAIT 0",
+        "LOCK other QUEUE 0",
+        "LOCK other WAIT 1",
+        "LOCK other READ WAIT 0",
+        "LOCK other FAIR WAIT 0",
+        "LOCK other PERMITS 1 OF 2 WAIT 0",
+        "MLOCK 2 other more WAIT 0",
+        "SET other v NX PX 10000",
+        "GET other",
+        "PTTL other",
+        "EXISTS other",
+        "LOCKINFO other",
+        "LEADER other",
+        "LEADER other AFTER 0 WAIT 0",
+        "RENEW other TOKEN 7",
+        "UNLOCK other TOKEN 7",
+        "UNLOCK kept",
+        "FORCEUNLOCK other TOKEN 7",
+        "LATCH COUNT other ID 7c0e8e0a-5d5e-4a53-9d0e-0d1e2f3a4b5c",
+        "LATCH INFO other",
+        "LATCH AWAIT other WAIT 0",
+        "SEMAPHORE LIMIT other 3",
+    };
+    struct client *c, *holder;
+    int64_t forced;
+
+    keep_data();
+    stand_up("--redis-timeout", "2s", "--watchdog-timeout", "30s", NULL);
+    c = open_client();
+    holder = open_client();
+    (void)ask_int(c, "LOCK kept");
+    forced = ask_int(holder, "LOCK forced");
+    redis_kill(stand.redis);
+    ask_error(c, "BACKEND", "LOCK other WAIT 0"); /* the outage of a moment? */
+    for (size_t i = 0; i < sizeof COMMANDS / sizeof COMMANDS[0]; i++) {
+        uint64_t start = test_now_ms();
+
+        ask_error(c, "BACKEND", "%s", COMMANDS[i]);
+        ck_assert_msg(test_now_ms() - start < LONG_MS / 2, "%s", COMMANDS[i]);
+    }
+    ask_error(c, "BACKEND", "FORCEUNLOCK forced TOKEN %" PRId64, forced);
+    redis_restart(stand.redis);
+    await_no_locks(10000);
+    (void)ask_int(c, "LOCK kept WAIT 10000");
+    ck_assert_int_eq(ask_int(c, "UNLOCK kept"), 0);
+    client_close(c);
+    client_close(holder);
+    stand_down();
+}
+
 START_TEST(a_wait_rides_out_an_outage)
 {
     struct client *c;
