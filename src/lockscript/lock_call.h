@@ -138,7 +138,11 @@ struct lock_call {
     int64_t end_ms;
     struct lock_publish publish;
     /* By the state of the key before the call. Of several keys the first one in which
-     * nothing can be done decides; if there is none, the first key. */
+     * nothing can be done decides; if there is none, the first key.
+     *
+     * Without a comparison no key is others', and Redis changes any. latchd does not:
+     * of a call that changes keys, the reply for others' is then that for a lock which
+     * it leaves alone (cmd_script.c). */
     struct lock_reply replies[LOCK_KEY_STATES];
 };
 
@@ -146,6 +150,13 @@ struct lock_call {
 static inline bool lock_call_takes(enum lock_call_kind kind)
 {
     return kind == LOCK_CALL_ACQUIRE || kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
+}
+
+/* Whether it changes nothing. */
+static inline bool lock_call_is_query(enum lock_call_kind kind)
+{
+    return kind == LOCK_CALL_GET_VALUE || kind == LOCK_CALL_GET_TTL ||
+           kind == LOCK_CALL_EXISTS;
 }
 
 /* An item of a list, as if it were the reply. */

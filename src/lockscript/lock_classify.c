@@ -166,6 +166,11 @@ static bool derive_kind(struct script_analysis *a, const struct base_runs *base,
         return script_refuse(a, base->of[LOCK_KEY_OTHERS]->line,
                              "what it does to others' keys is no lock operation");
     }
+    if (plan->kind == LOCK_CALL_OVERWRITE) {
+        return script_refuse(a, base->of[LOCK_KEY_OTHERS]->line,
+                             "it gives another's lock a new value, and a lock "
+                             "keeps its value");
+    }
     done = done_run(base, plan->kind);
     plan->end = done->keys[0].end;
     if (plan->kind != LOCK_CALL_EXTEND) {

@@ -70,7 +70,8 @@ static bool reply_of_ttl(const struct lua_value *v, struct lock_reply *ret)
     return true;
 }
 
-/* ARGV[value_arg] is the value that the key has, if it was set or is mine. */
+/* ARGV[value_arg] is the value that the key has, if it was set or is mine. One that has
+ * the same beginning keeps the value that it had. */
 static bool reply_of_arg(const struct script_analysis *a, const struct script_run *run,
                          const struct lua_value *v, struct lock_reply *ret)
 {
@@ -78,6 +79,7 @@ static bool reply_of_arg(const struct script_analysis *a, const struct script_ru
 
     ret->kind = LOCK_REPLY_VALUE;
     return v->arg == a->value_arg && run->key_count == 1 &&
+           key->found != SCRIPT_SAME_PREFIX &&
            (key->after == SCRIPT_SET ||
             (key->found == SCRIPT_MINE && key->after != SCRIPT_DELETED));
 }

@@ -46,6 +46,20 @@ static void refuse_script(struct command_ctx *ctx, const struct lock_script_erro
               why->line, why->why);
 }
 
+/* Redis lets a script change any key. Where latchd leaves a lock alone, none of the
+ * script's own replies would be true. */
+static void refuse_others(struct lock_call *call)
+{
+    if (call->compare == LOCK_COMPARE_NONE && !lock_call_takes(call->kind) &&
+        !lock_call_is_query(call->kind)) {
+        call->replies[LOCK_KEY_OTHERS] = (struct lock_reply){
+            .kind = LOCK_REPLY_PLAIN_ERROR,
+            .text = SPAN("nothing was done: another client holds the lock, and the "
+                         "script does not compare the lock's value"),
+        };
+    }
+}
+
 static void run_script(struct command_ctx *ctx, const struct lock_script *script)
 {
     struct lock_script_error why;
@@ -60,6 +74,7 @@ static void run_script(struct command_ctx *ctx, const struct lock_script *script
         ctx_error(ctx, LATCHD_ERR, "this script cannot be run so: %s", why.why);
         return;
     }
+    refuse_others(&call);
     library_begin(ctx, &call);
 }
 

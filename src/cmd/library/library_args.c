@@ -70,6 +70,7 @@ static void reply_done(struct lock_call *call, bool done_if_free,
 {
     reply_always(call, done_if_free ? not_done : done);
     call->replies[LOCK_KEY_FREE] = done_if_free ? done : not_done;
+    call->replies[LOCK_KEY_OTHERS] = not_done;
 }
 
 static bool set_end(struct lock_call *call, const struct word *w, struct span number,

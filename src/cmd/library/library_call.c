@@ -26,9 +26,22 @@ static size_t reply_bytes(const struct lock_call *call)
     size_t bytes = 0;
 
     for (int i = 0; i < LOCK_KEY_STATES; i++) {
-        bytes += call->replies[i].text.len;
+        const struct lock_reply *r = &call->replies[i];
+
+        bytes += r->text.len;
+        for (unsigned k = 0; k < r->item_count; k++) {
+            bytes += r->items[k].text.len;
+        }
     }
     return bytes;
+}
+
+static void copy_reply(struct lock_reply *r, char **at)
+{
+    r->text = span_put(at, r->text);
+    for (unsigned i = 0; i < r->item_count; i++) {
+        r->items[i].text = span_put(at, r->items[i].text);
+    }
 }
 
 static bool has_key(const struct library_call *lib, struct span key)
@@ -69,7 +82,7 @@ static struct library_call *copy_call(const struct lock_call *call)
     lib->call.keys = lib->keys;
     lib->call.value = span_put(&at, call->value);
     for (int i = 0; i < LOCK_KEY_STATES; i++) {
-        lib->call.replies[i].text = span_put(&at, call->replies[i].text);
+        copy_reply(&lib->call.replies[i], &at);
     }
     return lib;
 }
@@ -97,7 +110,7 @@ static void make_texts(struct library_call *lib, const struct command_ctx *ctx)
     value_escape(&lib->value, value);
     if (call->compare == LOCK_COMPARE_NONE) {
         buf_add_str(&lib->pattern, "*");
-    } else if (call->compare == LOCK_COMPARE_PREFIX && call->prefix_len < value.len) {
+    } else if (call->compare == LOCK_COMPARE_PREFIX && call->prefix_len <= value.len) {
         value_escape(&lib->pattern, span_of(value.ptr, call->prefix_len));
         buf_add_str(&lib->pattern, "*");
     } else {
@@ -127,30 +140,31 @@ bool library_is_endless(const struct library_call *lib)
     return lib->call.end == LOCK_END_NONE;
 }
 
-static bool only_looks(const struct lock_call *call)
+bool library_must_check(const struct library_call *lib)
 {
-    return call->kind == LOCK_CALL_GET_VALUE || call->kind == LOCK_CALL_GET_TTL ||
-           call->kind == LOCK_CALL_EXISTS;
+    const struct lock_call *call = &lib->call;
+
+    if (call->scope == LOCK_CALL_EACH_KEY) {
+        return false;
+    }
+    return lib->key_count > 1 || call->end == LOCK_END_ADDED ||
+           call->endless == LOCK_ENDLESS_REFUSED ||
+           !lock_reply_eq(&call->replies[LOCK_KEY_MINE],
+                          &call->replies[LOCK_KEY_MINE_ENDLESS]);
 }
 
 static enum library_phase first_phase(const struct library_call *lib)
 {
-    const struct lock_call *call = &lib->call;
-
     if (library_next_compared(lib, 0) != NULL) {
         return LIBRARY_COMPARES;
     }
-    if (only_looks(call)) {
-        return LIBRARY_LOOKS;
+    if (lock_call_is_query(lib->call.kind)) {
+        return LIBRARY_QUERIES;
     }
-    if (lock_call_takes(call->kind)) {
+    if (lock_call_takes(lib->call.kind)) {
         return LIBRARY_TAKES;
     }
-    if ((lib->key_count > 1 && call->scope == LOCK_CALL_ALL_OR_NONE) ||
-        call->end == LOCK_END_ADDED || call->endless == LOCK_ENDLESS_REFUSED) {
-        return LIBRARY_LOOKS;
-    }
-    return library_acts(lib);
+    return library_must_check(lib) ? LIBRARY_CHECKS : library_acts(lib);
 }
 
 const struct watched_key *library_watched(const struct library_call *lib)
@@ -225,8 +239,9 @@ void library_ask(struct cmd *c, struct library_call *lib)
     switch (lib->phase) {
     case LIBRARY_REMEMBERS:
     case LIBRARY_COMPARES:
-    case LIBRARY_LOOKS:
-    case LIBRARY_LOOKS_WHOSE:
+    case LIBRARY_QUERIES:
+    case LIBRARY_CHECKS:
+    case LIBRARY_EXPLAINS:
         engine_lock_info(c->env.engine, lib->from, req.name);
         break;
     case LIBRARY_TAKES:
@@ -266,7 +281,7 @@ static bool check_keys(struct command_ctx *ctx, struct library_call *lib)
                             text)) {
             continue;
         }
-        if (only_looks(&lib->call)) {
+        if (lock_call_is_query(lib->call.kind)) {
             struct effect_reply nothing = { .kind = REPLY_NULL };
 
             library_write(ctx->out, ctx->proto, lib, &nothing);
@@ -320,6 +335,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
     lib->user = ctx->client->user->id;
     lib->overrides = ctx_overrides(ctx);
     lib->lease_ms = lease_of(ctx->cmd, call);
+    lib->first = LOCK_KEY_MINE;
     lib->watch =
         multi_is_running(ctx->client->multi) ? multi_watch(ctx->client->multi) : NULL;
     lib->phase = first_phase(lib);
@@ -334,7 +350,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         /* Redis would say OK, and keep nothing: nobody is told of such a lock. */
         struct effect_reply in_vain = { .kind = REPLY_NULL };
 
-        lib->state = LOCK_KEY_OTHERS;
+        library_end_in_vain(lib);
         library_write(ctx->out, ctx->proto, lib, &in_vain);
         library_call_free(lib);
         return;

@@ -5,10 +5,10 @@
  * other under the same call number:
  *
  *   TAKES ----> EXTENDS   acquire or extend: held, perhaps by this value
- *   TAKES, EXTENDS, RELEASES ----> LOOKS   in vain, and the reply tells why
- *   LOOKS ----> EXTENDS, RELEASES   several keys that are all or none; time is added
+ *   TAKES, EXTENDS, RELEASES ----> EXPLAINS   in vain, and the reply tells why
+ *   CHECKS ----> EXTENDS, RELEASES   several keys that are all or none; time is added;
+ *                an endless key is another case
  *   COMPARES ----> EXTENDS, RELEASES   in a transaction that watches
- *   EXTENDS, RELEASES ----> LOOKS_WHOSE   in vain and without a value, as DEL is
  *
  * Who was told a moment ago that somebody else has the key, and asks again, is parked:
  * its LOCK waits, for a short time, and takes its place in the queue by when the asker

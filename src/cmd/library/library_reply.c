@@ -21,12 +21,35 @@ static bool is_done(const struct effect_reply *reply)
            reply->kind == REPLY_INT;
 }
 
+/* A call that compares no value changes whatever lock there is.. */
+static bool changes_any(const struct lock_call *call)
+{
+    return call->compare == LOCK_COMPARE_NONE && !lock_call_takes(call->kind) &&
+           !lock_call_is_query(call->kind);
+}
+
+/* ..or asks whether there is one. */
+static bool asks_for_any(const struct lock_call *call)
+{
+    return call->compare == LOCK_COMPARE_NONE && !changes_any(call);
+}
+
+static enum lock_call_state state_of_held(const struct library_call *lib, bool fits,
+                                          bool endless)
+{
+    if (!fits && !asks_for_any(&lib->call)) {
+        return LOCK_KEY_OTHERS;
+    }
+    return endless ? LOCK_KEY_MINE_ENDLESS : LOCK_KEY_MINE;
+}
+
 /* Takes in who holds a key. Other data, and a read/write lock, are somebody else's. */
 static enum lock_call_state read_info(struct library_call *lib,
                                       const struct effect_reply *reply)
 {
     const struct info_hold *hold;
     struct span origin, value;
+    bool fits;
 
     buf_clear(&lib->held);
     lib->ttl_ms = reply->kind == REPLY_INFO ? reply->info->ttl_ms : reply->value;
@@ -34,11 +57,11 @@ static enum lock_call_state read_info(struct library_call *lib,
         buf_add_span(&lib->held, reply->data.ptr != NULL
                                      ? reply->data
                                      : SPAN(LATCHD_VALUE_OF_OTHERS));
-        return LOCK_KEY_OTHERS;
+        return state_of_held(lib, false, lib->ttl_ms == -1);
     }
     if (reply->info->state == LOCK_STATE_LENT_ELSEWHERE) {
         buf_add_str(&lib->held, LATCHD_VALUE_OF_OTHERS);
-        return LOCK_KEY_OTHERS;
+        return state_of_held(lib, false, false);
     }
     if (reply->info->hold_count == 0) {
         lib->ttl_ms = -2;
@@ -47,16 +70,15 @@ static enum lock_call_state read_info(struct library_call *lib,
     hold = &reply->info->holds[0];
     if (!value_field_split(hold->owner, &origin, &value)) {
         buf_printf(&lib->held, LATCHD_VALUE_OF_OTHERS "%" PRIu64, hold->token);
-        return LOCK_KEY_OTHERS;
+        return state_of_held(lib, false, false);
     }
     value_unescape(&lib->held, value);
     if (hold->lease == LEASE_ENDLESS) {
         lib->ttl_ms = -1;
     }
-    if (!value_field_fits(hold->owner, buf_span(&lib->pattern))) {
-        return LOCK_KEY_OTHERS;
-    }
-    return hold->lease == LEASE_ENDLESS ? LOCK_KEY_MINE_ENDLESS : LOCK_KEY_MINE;
+    fits = value_field_fits(hold->owner, buf_span(&lib->pattern));
+    lib->is_others = lib->is_others || (changes_any(&lib->call) && !fits);
+    return state_of_held(lib, fits, hold->lease == LEASE_ENDLESS);
 }
 
 static bool is_mine(enum lock_call_state state)
@@ -70,15 +92,49 @@ static bool tells_what_is_there(const struct lock_reply *r)
            lock_reply_has(r, LOCK_REPLY_TTL_MS) || lock_reply_has(r, LOCK_REPLY_TTL_S);
 }
 
-/* Whether the reply to what was done in vain depends on who holds. */
-static bool must_look(const struct library_call *lib, enum lock_call_state other)
+/* Whether a key may be in that state if nothing could be done to it. */
+static bool may_be_in_vain(const struct lock_call *call, enum lock_call_state state)
 {
-    const struct lock_reply *a = &lib->call.replies[LOCK_KEY_OTHERS];
-    const struct lock_reply *b = &lib->call.replies[other];
+    switch (state) {
+    case LOCK_KEY_FREE:
+        return !lock_call_takes(call->kind);
+    case LOCK_KEY_MINE:
+        return call->kind == LOCK_CALL_ACQUIRE;
+    case LOCK_KEY_MINE_ENDLESS:
+        return call->kind == LOCK_CALL_ACQUIRE || call->endless == LOCK_ENDLESS_REFUSED;
+    case LOCK_KEY_OTHERS:
+        return !asks_for_any(call);
+    default:
+        return false;
+    }
+}
 
-    return lib->call.scope == LOCK_CALL_ALL_OR_NONE &&
-           lib->call.compare != LOCK_COMPARE_NONE && !lib->keys_checked &&
-           (tells_what_is_there(a) || tells_what_is_there(b) || !lock_reply_eq(a, b));
+/* The state that stands for all of these, where it makes no difference. */
+static enum lock_call_state state_in_vain(const struct lock_call *call)
+{
+    return asks_for_any(call) ? LOCK_KEY_MINE : LOCK_KEY_OTHERS;
+}
+
+/* Whether another user's lock, which is left alone, is told by an error. */
+static bool may_be_refused(const struct library_call *lib)
+{
+    return changes_any(&lib->call) && !lib->overrides;
+}
+
+/* Whether the reply to what was done in vain depends on who holds. */
+static bool must_explain(const struct library_call *lib)
+{
+    const struct lock_call *call = &lib->call;
+    const struct lock_reply *usual = &call->replies[state_in_vain(call)];
+    bool differs = false;
+
+    for (int s = 0; s < LOCK_KEY_STATES; s++) {
+        const struct lock_reply *r = &call->replies[s];
+
+        differs = differs || (may_be_in_vain(call, (enum lock_call_state)s) &&
+                              (tells_what_is_there(r) || !lock_reply_eq(r, usual)));
+    }
+    return may_be_refused(lib) || (differs && call->scope == LOCK_CALL_ALL_OR_NONE);
 }
 
 /* --- what comes next ---------------------------------------------------- */
@@ -99,6 +155,62 @@ static bool ends_with(struct library_call *lib, enum lock_call_state state)
     return false;
 }
 
+void library_end_in_vain(struct library_call *lib)
+{
+    buf_clear(&lib->held);
+    buf_add_str(&lib->held, LATCHD_VALUE_OF_OTHERS);
+    lib->ttl_ms = 0;
+    lib->phase = LIBRARY_DONE;
+    lib->state = state_in_vain(&lib->call);
+}
+
+/* Of keys that are changed each for itself. */
+static bool goes_to_next(struct cmd *c, struct library_call *lib)
+{
+    if (lib->key + 1 < lib->key_count) {
+        return goes_to(c, lib, library_acts(lib), lib->key + 1);
+    }
+    return ends_with(lib, lib->first);
+}
+
+/* Nothing could be done to the key under way. */
+static bool give_up(struct cmd *c, struct library_call *lib)
+{
+    if (must_explain(lib)) {
+        return goes_to(c, lib, LIBRARY_EXPLAINS, lib->key);
+    }
+    return lib->call.scope == LOCK_CALL_EACH_KEY
+               ? goes_to_next(c, lib)
+               : ends_with(lib, state_in_vain(&lib->call));
+}
+
+/* Tells why nothing could be done, which was a moment ago. */
+static bool ends_explained(struct library_call *lib, enum lock_call_state state)
+{
+    if (lock_call_takes(lib->call.kind) && state == LOCK_KEY_FREE) {
+        library_end_in_vain(lib);
+        return false;
+    }
+    /* What failed and would not fail now failed all the same. */
+    return ends_with(lib, is_mine(state) && !may_be_in_vain(&lib->call, state)
+                              ? LOCK_KEY_OTHERS
+                              : state);
+}
+
+static bool on_explained(struct cmd *c, struct library_call *lib,
+                         const struct effect_reply *reply)
+{
+    enum lock_call_state state = read_info(lib, reply);
+
+    /* Of several keys the first one that is not free was in the way. */
+    if (state == LOCK_KEY_FREE && lock_call_takes(lib->call.kind) &&
+        lib->key + 1 < lib->key_count) {
+        return goes_to(c, lib, LIBRARY_EXPLAINS, lib->key + 1);
+    }
+    return lib->call.scope == LOCK_CALL_EACH_KEY ? goes_to_next(c, lib)
+                                                 : ends_explained(lib, state);
+}
+
 static bool on_taken(struct cmd *c, struct library_call *lib,
                      const struct effect_reply *reply)
 {
@@ -115,13 +227,10 @@ static bool on_taken(struct cmd *c, struct library_call *lib,
         return ends_with(lib, LOCK_KEY_FREE);
     }
     if (may_be_mine) {
-        return goes_to(c, lib, LIBRARY_EXTENDS, 0);
+        return goes_to(c, lib,
+                       library_must_check(lib) ? LIBRARY_CHECKS : LIBRARY_EXTENDS, 0);
     }
-    if (must_look(lib, LOCK_KEY_MINE)) {
-        lib->keys_checked = true;
-        return goes_to(c, lib, LIBRARY_LOOKS, 0);
-    }
-    return ends_with(lib, LOCK_KEY_OTHERS);
+    return give_up(c, lib);
 }
 
 /* --- watched keys --------------------------------------------------------- */
@@ -161,48 +270,9 @@ static bool on_compared(struct cmd *c, struct library_call *lib,
 
 /* --- what was done -------------------------------------------------------- */
 
-/* The key is free, or somebody else's. */
-static enum lock_call_state state_in_vain(const struct library_call *lib)
-{
-    return lib->call.compare == LOCK_COMPARE_NONE ? LOCK_KEY_FREE : LOCK_KEY_OTHERS;
-}
-
-/* A command without a value must not tell another user's lock as a free one. */
-static bool must_look_whose(const struct library_call *lib)
-{
-    return lib->call.compare == LOCK_COMPARE_NONE && !lib->overrides &&
-           lib->phase != LIBRARY_LOOKS_WHOSE;
-}
-
-static bool goes_to_next(struct cmd *c, struct library_call *lib)
-{
-    if (lib->key + 1 < lib->key_count) {
-        return goes_to(c, lib, library_acts(lib), lib->key + 1);
-    }
-    if (lib->done == 0 && lib->is_others) {
-        return ends_with(lib, LOCK_KEY_OTHERS);
-    }
-    return ends_with(lib, lib->done > 0 ? LOCK_KEY_MINE : state_in_vain(lib));
-}
-
-static bool on_looked_whose(struct cmd *c, struct library_call *lib,
-                            const struct effect_reply *reply)
-{
-    struct span origin, value;
-
-    if (reply->kind == REPLY_INFO && reply->info->hold_count > 0 &&
-        value_field_split(reply->info->holds[0].owner, &origin, &value) &&
-        !value_field_fits(reply->info->holds[0].owner, buf_span(&lib->pattern))) {
-        lib->is_others = true;
-    }
-    return goes_to_next(c, lib);
-}
-
 static bool on_acted(struct cmd *c, struct library_call *lib,
                      const struct effect_reply *reply)
 {
-    bool each = lib->call.scope == LOCK_CALL_EACH_KEY;
-
     if (lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND) {
         library_note_poller(c, lib, is_done(reply));
     }
@@ -216,15 +286,9 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
                                                     : reply->value;
         buf_clear(&lib->held);
         buf_add_span(&lib->held, lib->call.value);
-    } else if (must_look_whose(lib)) {
-        return goes_to(c, lib, LIBRARY_LOOKS_WHOSE, lib->key);
-    } else if (!each && must_look(lib, LOCK_KEY_FREE)) {
-        lib->keys_checked = true;
-        return goes_to(c, lib, LIBRARY_LOOKS, lib->key);
-    } else if (!each) {
-        return ends_with(lib, state_in_vain(lib));
+        return goes_to_next(c, lib);
     }
-    return goes_to_next(c, lib);
+    return give_up(c, lib);
 }
 
 /* Nothing was done: the keys stay as they are, and the reply is an error. */
@@ -239,13 +303,6 @@ static bool refuse_lease(struct library_call *lib, uint64_t most)
     return ends_with(lib, LOCK_KEY_MINE);
 }
 
-/* A look that comes before anything is done. */
-static bool looks_first(const struct library_call *lib)
-{
-    return !lib->keys_checked &&
-           (lib->call.kind == LOCK_CALL_EXTEND || lib->call.kind == LOCK_CALL_RELEASE);
-}
-
 static bool may_act_on(const struct library_call *lib, enum lock_call_state state)
 {
     bool refused = state == LOCK_KEY_MINE_ENDLESS &&
@@ -255,30 +312,30 @@ static bool may_act_on(const struct library_call *lib, enum lock_call_state stat
     return is_mine(state) && !refused;
 }
 
-static bool on_looked(struct cmd *c, struct library_call *lib,
-                      const struct effect_reply *reply)
+/* The first key decides, unless all are counted. */
+static bool on_queried(struct cmd *c, struct library_call *lib,
+                       const struct effect_reply *reply)
 {
     enum lock_call_state state = read_info(lib, reply);
-    bool last = lib->key + 1 == lib->key_count;
 
-    if (lib->call.kind == LOCK_CALL_EXISTS) {
-        lib->done += state != LOCK_KEY_FREE;
-        return last ? ends_with(lib, state)
-                    : goes_to(c, lib, LIBRARY_LOOKS, lib->key + 1);
-    }
-    if (!looks_first(lib) || !may_act_on(lib, state)) {
-        /* What failed and would not fail now failed all the same. */
-        bool was_mine =
-            lib->keys_checked && is_mine(state) && lib->call.kind != LOCK_CALL_ACQUIRE;
-        bool was_free = lib->keys_checked && state == LOCK_KEY_FREE &&
-                        lock_call_takes(lib->call.kind);
+    lib->done += state != LOCK_KEY_FREE;
+    return lib->call.scope == LOCK_CALL_EACH_KEY && lib->key + 1 < lib->key_count
+               ? goes_to(c, lib, LIBRARY_QUERIES, lib->key + 1)
+               : ends_with(lib, state);
+}
 
-        return ends_with(lib, was_mine || was_free ? LOCK_KEY_OTHERS : state);
+static bool on_checked(struct cmd *c, struct library_call *lib,
+                       const struct effect_reply *reply)
+{
+    enum lock_call_state state = read_info(lib, reply);
+
+    if (!may_act_on(lib, state)) {
+        return ends_explained(lib, state);
     }
-    if (!last) {
-        return goes_to(c, lib, LIBRARY_LOOKS, lib->key + 1);
+    lib->first = lib->key == 0 ? state : lib->first;
+    if (lib->key + 1 < lib->key_count) {
+        return goes_to(c, lib, LIBRARY_CHECKS, lib->key + 1);
     }
-    lib->keys_checked = true;
     if (lib->call.end == LOCK_END_ADDED && lib->ttl_ms > 0) {
         lib->lease_ms = lib->call.end_ms + lib->ttl_ms;
         if (lib->lease_ms > (int64_t)c->limits.max_lease_ms) {
@@ -300,15 +357,17 @@ bool library_goes_on(struct cmd *c, struct library_call *lib,
         return on_remembered(c, lib, reply);
     case LIBRARY_COMPARES:
         return on_compared(c, lib, reply);
-    case LIBRARY_LOOKS:
-        return on_looked(c, lib, reply);
+    case LIBRARY_QUERIES:
+        return on_queried(c, lib, reply);
+    case LIBRARY_CHECKS:
+        return on_checked(c, lib, reply);
+    case LIBRARY_EXPLAINS:
+        return on_explained(c, lib, reply);
     case LIBRARY_TAKES:
         return on_taken(c, lib, reply);
     case LIBRARY_EXTENDS:
     case LIBRARY_RELEASES:
         return on_acted(c, lib, reply);
-    case LIBRARY_LOOKS_WHOSE:
-        return on_looked_whose(c, lib, reply);
     case LIBRARY_DONE:
         break;
     }
@@ -329,9 +388,16 @@ static bool is_null(const struct library_call *lib, const struct lock_reply *r)
             lib->done == 0);
 }
 
-static int64_t whole_seconds(int64_t ms)
+/* The time to live, in units of so many ms. A lock that was found taken has at least
+ * one left: to some libraries 0 means that the lock is theirs. */
+static int64_t ttl_in(const struct library_call *lib, int64_t unit_ms)
 {
-    return ms < 0 ? ms : (ms + 500) / 1000;
+    int64_t ttl = lib->ttl_ms < 0 ? lib->ttl_ms : (lib->ttl_ms + unit_ms / 2) / unit_ms;
+
+    if (lib->state == LOCK_KEY_FREE && lib->done == 0) {
+        return -2;
+    }
+    return ttl == 0 && lock_call_takes(lib->call.kind) ? 1 : ttl;
 }
 
 /* A script's own status or error: one line, whatever it is made of. */
@@ -384,12 +450,10 @@ static void write_reply(struct buf *out, int proto, const struct library_call *l
         resp_bulk(out, buf_span(&lib->held));
         break;
     case LOCK_REPLY_TTL_MS:
-        resp_int(out, lib->state == LOCK_KEY_FREE && lib->done == 0 ? -2 : lib->ttl_ms);
+        resp_int(out, ttl_in(lib, 1));
         break;
     case LOCK_REPLY_TTL_S:
-        resp_int(out, whole_seconds(lib->state == LOCK_KEY_FREE && lib->done == 0
-                                        ? -2
-                                        : lib->ttl_ms));
+        resp_int(out, ttl_in(lib, 1000));
         break;
     case LOCK_REPLY_NULL:
     case LOCK_REPLY_LIST:

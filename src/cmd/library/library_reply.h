@@ -22,12 +22,13 @@
 enum library_phase {
     LIBRARY_REMEMBERS, /* WATCH */
     LIBRARY_COMPARES,  /* the watched keys; `key` is one of these */
-    LIBRARY_LOOKS,
+    LIBRARY_QUERIES,   /* what the call asks for */
+    LIBRARY_CHECKS,    /* whether all keys can be changed, before any is */
     LIBRARY_TAKES,
     LIBRARY_EXTENDS,
     LIBRARY_RELEASES,
-    LIBRARY_LOOKS_WHOSE, /* a command without a value changed nothing: why? */
-    LIBRARY_DONE,        /* `state` says which reply */
+    LIBRARY_EXPLAINS, /* what was done in vain: the reply depends on who holds */
+    LIBRARY_DONE,     /* `state` says which reply */
 };
 
 struct library_call {
@@ -37,7 +38,6 @@ struct library_call {
     uint32_t user;
     bool overrides;
     struct watch *watch; /* the connection's, of WATCH and of its EXEC; or NULL */
-    bool keys_checked;   /* all keys were looked at, and may be acted on */
     int64_t lease_ms;
     uint64_t park_ms;           /* how long the asker may wait; 0: it may not */
     uint64_t asker;             /* a hash: see pollers.h */
@@ -47,7 +47,8 @@ struct library_call {
     size_t key;                 /* the key under way */
     size_t done;                /* keys that something was done to, or that are there */
     bool is_others;             /* a key that nothing was done to is another user's */
-    enum lock_call_state state; /* of the first key in which nothing could be done */
+    enum lock_call_state first; /* the first key, before it was changed */
+    enum lock_call_state state; /* of the key that decides: which reply */
     int64_t ttl_ms;             /* of the last key looked at or extended; as PTTL */
     struct buf held;            /* its value, as GET tells it */
     size_t key_count;
@@ -56,6 +57,8 @@ struct library_call {
 
 /* Whether the call makes its keys endless. */
 bool library_is_endless(const struct library_call *lib);
+/* Whether the keys must be looked at before they are changed. */
+bool library_must_check(const struct library_call *lib);
 /* The phase that changes the keys. */
 enum library_phase library_acts(const struct library_call *lib);
 /* The watched key that a transaction acts on; NULL: nothing is watched. */
@@ -70,6 +73,8 @@ const struct watched_key *library_next_compared(const struct library_call *lib,
 void library_choose_park(const struct command_ctx *ctx, struct library_call *lib);
 /* The asker has the key, or was told that another has it. */
 void library_note_poller(struct cmd *c, const struct library_call *lib, bool taken);
+/* Ends a call that takes, without a look: somebody holds, and it is not known who. */
+void library_end_in_vain(struct library_call *lib);
 /* Makes the request of the phase. */
 void library_ask(struct cmd *c, struct library_call *lib);
 

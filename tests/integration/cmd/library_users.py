@@ -20,6 +20,9 @@ RELEASE = ('if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del
 BLIND = [("DEL", "job"), ("UNLINK", "job"), ("EXPIRE", "job", 5), ("PEXPIRE", "job", 5000),
          ("EXPIREAT", "job", 1), ("PEXPIREAT", "job", 1), ("PEXPIRE", "job", 0)]
 
+BLIND_SCRIPTS = [("EVAL", "return redis.call('del', KEYS[1])", 1, "job"),
+                 ("EVAL", "redis.call('pexpire', KEYS[1], 5) return 1", 1, "job")]
+
 
 def equal(got, wanted):
     if got != wanted:
@@ -84,7 +87,7 @@ def another_user_is_refused_and_told_so(stand):
         take(ann)
         for source in (HOME, AWAY):
             with login(stand, "bob", source) as link:
-                for command in (*BLIND, ("DEL", "none", "job"), ("DEL", "job", "none"),
+                for command in (*BLIND, *BLIND_SCRIPTS, ("DEL", "none", "job"), ("DEL", "job", "none"),
                                 ("SET", "job", "w", "XX", "PX", 5)):
                     refused(link, "NOPERM", *command)
                 equal(link.ask("DEL", "none"), 0)
@@ -135,6 +138,8 @@ def what_lock_holds_is_nobodys_here(stand):
         for link in (ann, admin):
             for command in BLIND:
                 equal(link.ask(*command), 0)
+            for command in BLIND_SCRIPTS:
+                refused(link, "ERR", *command)
         equal(ann.ask("UNLOCK", "job", "TOKEN", token), 0)
 
 

@@ -47,19 +47,23 @@ void seen_reply_read(const redisReply *reply, struct seen_reply *ret)
     }
 }
 
-void seen_keys_read(struct test_redis *r, const struct span *keys, size_t count,
+void seen_keys_read(redisContext *link, const struct span *keys, size_t count,
                     struct seen *ret)
 {
     for (size_t i = 0; i < count; i++) {
         struct seen_key *k = &ret->keys[i];
-        redisReply *type = redis_ask(r, "TYPE %b", keys[i].ptr, keys[i].len);
-        redisReply *value = redis_ask(r, "GET %b", keys[i].ptr, keys[i].len);
+        redisReply *value = redisCommand(link, "GET %b", keys[i].ptr, keys[i].len);
+        redisReply *ttl = redisCommand(link, "PTTL %b", keys[i].ptr, keys[i].len);
 
-        (void)snprintf(k->text, sizeof(k->text), "%s %s", type->str,
+        ck_assert(value != NULL && ttl != NULL);
+        (void)snprintf(k->text, sizeof(k->text), "%s%s",
+                       value->type == REDIS_REPLY_STRING  ? "string "
+                       : value->type == REDIS_REPLY_ERROR ? "data"
+                                                          : "none",
                        value->type == REDIS_REPLY_STRING ? value->str : "");
-        k->ttl_ms = redis_ask_int(r, "PTTL %b", keys[i].ptr, keys[i].len);
-        freeReplyObject(type);
+        k->ttl_ms = ttl->integer;
         freeReplyObject(value);
+        freeReplyObject(ttl);
     }
 }
 

@@ -19,7 +19,7 @@ struct seen_reply {
 };
 
 struct seen_key {
-    char text[80]; /* type, and the value of a string */
+    char text[80]; /* what it is, and the value of a string */
     int64_t ttl_ms;
 };
 
@@ -33,7 +33,8 @@ void lock_call_run(struct test_redis *r, const struct lock_call *call,
                    struct seen_reply *ret);
 
 void seen_reply_read(const redisReply *reply, struct seen_reply *ret);
-void seen_keys_read(struct test_redis *r, const struct span *keys, size_t count,
+/* Through a Redis or a latchd. */
+void seen_keys_read(redisContext *link, const struct span *keys, size_t count,
                     struct seen *ret);
 /* Times may differ by what the test takes. */
 bool seen_is_equal(const struct seen *a, const struct seen *b, size_t key_count);

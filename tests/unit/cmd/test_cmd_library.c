@@ -1,7 +1,9 @@
 /* The plain commands of lock libraries: what they ask of the engine, and reply. */
 #include "unit/cmd/cmd_fake.h"
 
+#include "cmd/cmd_priv.h"
 #include "cmd/library/value_text.h"
+#include "lockscript/lock_script_cache.h"
 #include "support/runner.h"
 
 enum { DAY = 86400000 };
@@ -153,19 +155,94 @@ START_TEST(a_script_that_depends_on_more_asks_for_it_first)
     ck_assert_str_eq(fake_hear(me, fake.hold.from, told), ":0\r\n");
 }
 
-/* Between the look and what was done in vain, whoever held the name has released it. */
-START_TEST(a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now)
+START_TEST(a_lock_that_is_anothers_needs_no_look)
 {
-    struct lock_info info = { .ttl_ms = -2 };
-    struct effect_reply told = { .kind = REPLY_INFO, .info = &info };
-
     (void)fake_run(me, "EVALSHA " OBTAIN " 1 job v 1 1000");
     ck_assert_str_eq(fake.asked, "lock");
     fake_answer(REPLY_NULL, 0, 0);
     ck_assert_str_eq(fake.asked, "renew");
     fake_answer(REPLY_ERROR, 0, 0); /* not held */
-    ck_assert_str_eq(fake.asked, "lockinfo");
-    ck_assert_str_eq(fake_hear(me, fake.hold.from, told), NULL_2);
+    ck_assert_str_eq(fake_output(me), NULL_2);
+}
+
+#define TAKE "redis.call('set',KEYS[1],ARGV[1],'NX','PX',9)and'mine'or"
+#define TELL_MS "EVAL return(" TAKE "(redis.call('pttl',KEYS[1]))) 1 job v"
+#define TELL_S "EVAL return(" TAKE "(redis.call('ttl',KEYS[1]))) 1 job v"
+#define TELL_VALUE "EVAL return(" TAKE "(redis.call('get',KEYS[1]))) 1 job v"
+
+/* By the time of the look the lock is nearly over, or over: 0, or nothing, would look
+ * as if it were the asker's. */
+START_TEST(a_lock_that_was_not_taken_is_anothers_though_it_is_free_by_now)
+{
+    static const struct {
+        const char *line;
+        int64_t ttl_ms; /* -2: free */
+        const char *reply;
+    } LINES[] = {
+        { TELL_MS, 700, ":700\r\n" },
+        { TELL_MS, 0, ":1\r\n" },
+        { TELL_MS, -2, ":1\r\n" },
+        { TELL_S, 1600, ":2\r\n" },
+        { TELL_S, 300, ":1\r\n" },
+        { TELL_S, -2, ":1\r\n" },
+        { TELL_VALUE, 700, "$1\r\nw\r\n" },
+        { TELL_VALUE, -2, "$12\r\nlatchd:held:\r\n" },
+    };
+
+    for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+        struct info_hold hold = { .owner =
+                                      SPAN("latchd:value:0123456789abcdef:7:0:w") };
+        struct lock_info info = { .holds = &hold,
+                                  .hold_count = LINES[i].ttl_ms != -2,
+                                  .ttl_ms = LINES[i].ttl_ms };
+        struct effect_reply told = { .kind = REPLY_INFO, .info = &info };
+
+        ck_assert_str_eq(fake_run(me, LINES[i].line), "");
+        ck_assert_str_eq(fake.asked, "lock");
+        fake_answer(REPLY_NULL, 0, 0);
+        ck_assert_str_eq(fake.asked, "lockinfo");
+        ck_assert_str_eq(fake_hear(me, fake.hold.from, told), LINES[i].reply);
+    }
+}
+
+/* The words of a reply are a script's, which may be forgotten meanwhile. */
+START_TEST(a_reply_outlives_the_script_that_has_its_words)
+{
+    ck_assert_str_eq(
+        fake_run(me, "EVAL if\tredis.call('set',KEYS[1],ARGV[1],'NX')then\treturn{1}"
+                     "end\treturn{0,'not'} 1 job v"),
+        "");
+    lock_script_cache_flush(fake.cmd->scripts);
+    fake_answer(REPLY_NULL, 0, 0);
+    ck_assert_str_eq(fake_output(me), "*2\r\n:0\r\n$3\r\nnot\r\n");
+}
+
+/* A script that compares no value, of a lock that latchd does not let it change. */
+START_TEST(a_script_that_did_nothing_to_anothers_lock_says_so)
+{
+    static const struct {
+        const char *owner, *reply;
+    } LINES[] = {
+        { "", "$4\r\nfree\r\n" },
+        { "latchd:value:0123456789abcdef:7:0:w", "-ERR nothing was done: " },
+        { "somebody's", "-ERR nothing was done: " },
+    };
+
+    for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+        struct info_hold hold = { .owner = span_str(LINES[i].owner) };
+        struct lock_info info = { .holds = &hold,
+                                  .hold_count = LINES[i].owner[0] != '\0',
+                                  .ttl_ms = 700 };
+        struct effect_reply told = { .kind = REPLY_INFO, .info = &info };
+
+        (void)fake_run(me,
+                       "EVAL return(redis.call('del',KEYS[1])==1)and'freed'or'free' 1 "
+                       "job");
+        ck_assert_str_eq(fake.asked, "unlock");
+        fake_answer(REPLY_ERROR, 0, 0); /* not held */
+        ck_assert_str_eq(fake.asked, "lockinfo");
+        ck_assert(starts(fake_hear(me, fake.hold.from, told), LINES[i].reply));
+    }
 }
 
 START_TEST(scripts_and_their_keys_are_checked)

@@ -229,12 +229,6 @@ static const struct script_case CASES[] = {
       { "v", "60000", "+" },
       "extend =v added 60000 refuses-endless | free 0, mine 1, endless 0, others 0, "
       "not-a-string !type" },
-    /* Overwrite. */
-    { "return redis.call('set', KEYS[1], ARGV[1], 'XX', 'EX', ARGV[2])",
-      { "k" },
-      { "v", "500" },
-      "overwrite v in 500000 | free nil, mine +OK, endless +OK, others +OK, "
-      "not-a-string +OK" },
     /* Queries. */
     { "return redis.call('get', KEYS[1])",
       { "k" },
@@ -260,6 +254,60 @@ static const struct script_case CASES[] = {
       { "k" },
       { "v" },
       "get ttl =v | free nil, mine ttl-s, endless 0, others nil, not-a-string !type" },
+    { "local a = redis.call('exists', KEYS[1]) redis.call('exists', KEYS[2]) return a",
+      { "a", "b" },
+      { NULL },
+      "exists | free 0, mine 1, endless 1, others 1, not-a-string 1" },
+    /* Acquires that tell who has it, or for how long. */
+    { "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end "
+      "return redis.call('pttl', KEYS[1])",
+      { "k" },
+      { "v", "5000" },
+      "acquire v in 5000 | free 0, mine ttl-ms, endless -1, others ttl-ms, "
+      "not-a-string ttl-ms" },
+    { "if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then "
+      "redis.call('expire', KEYS[1], ARGV[2]) return 0 end return redis.call('ttl', "
+      "KEYS[1])",
+      { "k" },
+      { "v", "5" },
+      "acquire v in 5000 | free 0, mine ttl-s, endless -1, others ttl-s, "
+      "not-a-string ttl-s" },
+    { "if redis.call('exists', KEYS[1]) == 1 then return redis.call('get', KEYS[1]) "
+      "end "
+      "redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return ARGV[1]",
+      { "k" },
+      { "v", "5000" },
+      "acquire v in 5000 | free value, mine value, endless value, others value, "
+      "not-a-string !type" },
+    { "local who = redis.call('get', KEYS[1]) if who then return "
+      "{who, redis.call('pttl', KEYS[1])} end "
+      "return {redis.call('setnx', KEYS[1], ARGV[1])}",
+      { "k" },
+      { "v" },
+      "acquire v endless | free [1], mine [value ttl-ms], endless [value -1], "
+      "others [value ttl-ms], not-a-string !type" },
+    { "for _, k in ipairs(KEYS) do if redis.call('get', k) == ARGV[1] then return 7 "
+      "end "
+      "if redis.call('exists', k) == 1 then return 0 end end "
+      "for _, k in ipairs(KEYS) do redis.call('set', k, ARGV[1], 'PX', ARGV[2]) end "
+      "return 1",
+      { "a", "b" },
+      { "v", "5000" },
+      "acquire =v in 5000 | free 1, mine 7, endless 7, others 0, not-a-string !type" },
+    /* An endless lock is another case. */
+    { "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "
+      "local left = redis.call('ttl', KEYS[1]) redis.call('del', KEYS[1]) "
+      "if left == -1 then return 2 end return 1",
+      { "k" },
+      { "v" },
+      "release =v | free 0, mine 1, endless 2, others 0, not-a-string !type" },
+    { "for _, k in ipairs(KEYS) do if redis.call('exists', k) == 0 then return 0 end "
+      "end "
+      "for _, k in ipairs(KEYS) do redis.call('del', k) end return #KEYS",
+      { "a", "b" },
+      { NULL },
+      "force release | free 0, mine keys, endless keys, others keys, not-a-string "
+      "keys" },
     /* Lists. */
     { "return { redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1]); }",
       { "k" },

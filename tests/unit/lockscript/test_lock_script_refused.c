@@ -20,6 +20,16 @@ static const struct refused_case CASES[] = {
     { COMPARED "return 1 end redis.call('del', KEYS[1]) return 0", 1, "" },
     { "local v = redis.call('get', KEYS[1]) redis.call('del', KEYS[1]) return 0 == 1",
       1, "not the same" },
+    { "return redis.call('set', KEYS[1], ARGV[1], 'XX', 'EX', ARGV[2])", 1,
+      "another's lock a new value" },
+    { "if redis.call('exists', KEYS[1]) == 1 then\n"
+      "redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 'OK' end",
+      2, "another's lock a new value" },
+    { "if redis.call('exists', KEYS[1]) == 0 or redis.call('getrange', KEYS[1], 0, 2) "
+      "== "
+      "string.sub(ARGV[1], 1, 3) then redis.call('set', KEYS[1], ARGV[1]) return "
+      "ARGV[1] end",
+      1, "the reply" },
     { "return 1", 0, "looks at no key" },
     { "redis.call('exists', KEYS[1]) return 1", 0, "neither changes nor tells" },
     { COMPARED
