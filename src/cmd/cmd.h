@@ -21,6 +21,7 @@ struct cmd_limits {
     const char *local_names; /* globs with a space between; the configuration's */
     uint64_t max_name;       /* bytes */
     bool one_tag;            /* Redis Cluster: a name has no brace, or one {tag} */
+    unsigned database;       /* of Redis, in which the locks are */
     uint64_t max_lease_ms;
     uint64_t max_keep_ms;
     uint64_t watchdog_ms; /* a HEARTBEAT is at most that long */

@@ -277,7 +277,7 @@ const struct command COMMANDS[] = {
     { "script|load", cmd_script_load, 3, KEYS_NONE, 0, ACL_SCRIPT, "library", "0.1.0",
       "script", "Reads a script, and returns its SHA1.", NULL },
     { "select", cmd_select, 2, KEYS_NONE, CMD_FAST, ACL_CONN, "connection", "0.1.0",
-      "index", "Accepts 0: there is one name space.", NULL },
+      "index", "Accepts 0, and the number of the database in which latchd keeps its locks.", NULL },
     { "semaphore", ctx_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "lock", "0.1.0",
       "", "A container for commands about semaphores.", NULL },
     { "semaphore|delete", cmd_semaphore_delete, 3, KEYS_SECOND, CMD_WRITE | CMD_BLOCKING, ACL_HOLD, "lock", "0.1.0",

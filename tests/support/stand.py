@@ -88,6 +88,7 @@ class Stand:
     so connections wait for it. `more`: further arguments of the daemon. `certs`: there is
     a second port, for TLS. `unix`: there is a unix socket as well, `socket`."""
 
+    database = 0  # of Redis, that the daemon uses
     before_daemon = None  # what its process does before it is the daemon
 
     def __init__(self, binary, *more, certs=None, level="warning", unix=False):
@@ -137,7 +138,7 @@ class Stand:
         self.daemon = subprocess.Popen(
             ["sh", "-c", f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} "
              f"LISTEN_FDNAMES={':'.join(self.names)} exec \"$0\" \"$@\" {redirects}",
-             self.binary, "--redis", f"unix://{self.redis_socket}", *self.more],
+             self.binary, "--redis", f"unix://{self.redis_socket}?db={self.database}", *self.more],
             pass_fds=fds, stderr=self.log, preexec_fn=self.before_daemon)
 
     def __exit__(self, *exception):

@@ -36,6 +36,22 @@ void backend_config_add(struct backend_config *config, struct backend_url *url)
     *url = (struct backend_url){ 0 };
 }
 
+unsigned backend_config_database(const char *text)
+{
+    struct backend_config config;
+    const char *mistake;
+    unsigned db;
+
+    if (!backend_config_parse(text, &config, &mistake)) {
+        return 0;
+    }
+    db = config.topology == BACKEND_SENTINEL ? config.sentinel.redis.db
+         : config.url_count == 0             ? 0
+                                             : config.urls[0].db;
+    backend_config_fini(&config);
+    return db;
+}
+
 void backend_config_copy(struct backend_config *ret,
                          const struct backend_config *config)
 {

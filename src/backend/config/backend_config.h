@@ -48,6 +48,9 @@ bool backend_config_is_cluster(const char *text);
 /* Whether it is `quorum <url> <url> <url>`, which does not serve all kinds of locks. */
 bool backend_config_is_quorum(const char *text);
 
+/* The number of the database that the locks are in; 0 if the text is none of these. */
+unsigned backend_config_database(const char *text);
+
 /* Writes the text with stars in place of its passwords. */
 void backend_config_show(const char *text, struct buf *out);
 

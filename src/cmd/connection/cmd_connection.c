@@ -123,18 +123,24 @@ void cmd_echo(struct command_ctx *ctx)
     resp_bulk(ctx->out, ctx->argv[1]);
 }
 
+/* 0 is what clients select that care for no number. */
 void cmd_select(struct command_ctx *ctx)
 {
+    unsigned database = ctx->cmd->limits.database;
     int64_t index;
 
     if (!ctx_arg_int(ctx, 1, &index)) {
         return;
     }
-    if (index != 0) {
-        ctx_error(ctx, LATCHD_ERR, "DB index is out of range");
+    if (index == 0 || index == database) {
+        resp_simple(ctx->out, "OK");
         return;
     }
-    resp_simple(ctx->out, "OK");
+    ctx_error(ctx, LATCHD_ERR,
+              "DB index is out of range: this latchd keeps its locks in database %u of "
+              "its Redis; connect with that number or without one, or to a latchd "
+              "whose option redis names the other database",
+              database);
 }
 
 void cmd_quit(struct command_ctx *ctx)

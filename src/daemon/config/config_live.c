@@ -1,5 +1,6 @@
 #include "daemon/server_state.h"
 
+#include "backend/config/backend_config.h"
 #include "daemon/config/config_conflicts.h"
 #include "daemon/server.h"
 #include "daemon/tls_certs.h"
@@ -45,6 +46,7 @@ struct cmd_limits config_live_cmd_limits(const struct config *c)
         .local_names = c->local_names == NULL ? "" : c->local_names,
         .max_name = c->max_name_length,
         .one_tag = config_is_cluster(c),
+        .database = backend_config_database(c->redis),
         .max_lease_ms = c->max_lease_ms,
         .max_keep_ms = c->max_keep_ms,
         .watchdog_ms = c->watchdog_timeout_ms,

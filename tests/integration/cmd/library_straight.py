@@ -101,11 +101,47 @@ def a_string_without_an_end_is_no_lock(stand):
     straight.delete("data")
 
 
+class AtDatabase1(Stand):
+    database = 1
+
+
+def refuses_database(port, number):
+    try:
+        got = redis.Redis(port=port, db=number).ping()
+    except ResponseError as error:
+        return str(error)
+    raise AssertionError(f"SELECT {number}: {got}")
+
+
+def a_client_may_select_the_database_that_latchd_uses(stand):
+    """Laravel and django-redis keep their locks in database 1."""
+    with AtDatabase1(stand.binary, level="error") as one:
+        straight = redis.Redis(unix_socket_path=str(one.redis_socket), db=1)
+        moved = redis.Redis(port=one.port, db=1)
+        with straight.lock("moving", timeout=60):
+            equal(moved.lock("moving", timeout=60, blocking=False).acquire(), False)
+        lock = moved.lock("moving", timeout=60, blocking=False)
+        equal(lock.acquire(), True)
+        equal(take(client(one), "moving"), None)  # without a number
+        equal(straight.lock("moving", timeout=60, blocking=False).acquire(), False)
+        lock.release()
+        equal("database 1 of its Redis" in refuses_database(one.port, 2), True)
+
+
+def another_database_is_refused_with_what_to_do(stand):
+    equal(client(stand).execute_command("SELECT", 0), True)
+    for number in (1, 16):
+        said = refuses_database(stand.port, number)
+        equal("database 0 of its Redis" in said and "redis names the other" in said, True)
+
+
 CASES = [
     a_lock_straight_at_redis_excludes_it_and_the_other_way_round,
     a_lock_straight_at_redis_is_waited_for,
     each_kind_of_lock_waits_for_one_straight_at_redis,
     a_string_without_an_end_is_no_lock,
+    a_client_may_select_the_database_that_latchd_uses,
+    another_database_is_refused_with_what_to_do,
 ]
 
 

@@ -72,3 +72,19 @@ START_TEST(a_quorum_is_of_three_or_five, TEST_ROWS(QUORUMS))
     ck_assert_uint_eq(place.url_count, _i == 0 ? 3 : 5);
     backend_config_fini(&place);
 }
+
+static const struct {
+    const char *text;
+    unsigned database;
+} DATABASES[] = {
+    { "redis://a", 0 },      { "redis://a/3", 3 },
+    { "unix:///b?db=4", 4 }, { "sentinel://a,b/master/5", 5 },
+    { "cluster://a,b", 0 },  { "quorum redis://a/6 redis://b/6 redis://c/6", 6 },
+    { "embedded", 0 },
+};
+
+START_TEST(each_form_names_the_database_of_the_locks, TEST_ROWS(DATABASES))
+{
+    ck_assert_uint_eq(backend_config_database(DATABASES[_i].text),
+                      DATABASES[_i].database);
+}
