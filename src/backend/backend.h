@@ -21,6 +21,10 @@ struct store_backend {
     void (*unsubscribe)(void *backend, struct span name, enum lock_class lock_class);
     void (*unlisten)(void *backend, struct span name, struct span member); /* or NULL */
     void (*announce)(void *backend, struct span text); /* or NULL: nobody listens */
+    /* Or NULL, all three: */
+    void (*hear)(void *backend, bool is_pattern, struct span name, bool wanted);
+    bool (*hears)(const void *backend, bool is_pattern, struct span name);
+    bool (*publish)(void *backend, struct span channel, struct span text);
     void (*end_turn)(void *backend);
     /* Adds its counters to *ret. */
     void (*info)(const void *backend, struct store_info *ret);

@@ -1,6 +1,7 @@
 #include "backend/node.h"
 
 #include "backend/redis/redis_link.h"
+#include "backend/redis/redis_relay.h"
 #include "backend/redis/redis_sub.h"
 #include "backend/replication/replica_ack.h"
 #include "backend/script/script_call.h"
@@ -14,6 +15,7 @@ struct node {
     struct script_sender sender;     /* on that link */
     struct replica_ack *replica_ack; /* NULL: no replica is waited for */
     struct redis_sub *sub;
+    struct redis_relay *relay; /* NULL: no lock library has waited for a message yet */
     struct backend_url url;
     char instance[OP_INSTANCE_LEN + 1];
     struct store_events events;
@@ -266,6 +268,9 @@ void node_move(struct node *n, const char *host, const char *port)
     n->moved = true;
     redis_link_move(n->link);
     redis_sub_move(n->sub);
+    if (n->relay != NULL) {
+        redis_relay_move(n->relay);
+    }
     if (n->replica_ack != NULL) {
         replica_ack_move(n->replica_ack);
     }
@@ -306,6 +311,9 @@ void node_configure(struct node *n, const struct store_options *options)
     script_sender_flush(&n->sender); /* before replicas count for what comes then */
     redis_link_set_timeout(n->link, options->timeout_ms);
     redis_sub_set_timeout(n->sub, options->timeout_ms);
+    if (n->relay != NULL) {
+        redis_relay_set_timeout(n->relay, options->timeout_ms);
+    }
     n->link_setup.conn.timeout_ms = options->timeout_ms;
     configure_acked(n, options);
 }
@@ -351,6 +359,35 @@ void node_unlisten(struct node *n, struct span name, struct span member)
     }
 }
 
+void node_hear(struct node *n, bool is_pattern, struct span name, bool wanted)
+{
+    if (n->closed || (n->relay == NULL && !wanted)) {
+        return;
+    }
+    if (n->relay == NULL) {
+        struct redis_relay_setup setup = {
+            .conn = n->link_setup.conn,
+            .listener = &n->listener,
+            .on_wake = on_wake,
+            .ctx = n,
+        };
+
+        n->relay = redis_relay_new(&setup);
+    }
+    redis_relay_hear(n->relay, is_pattern, name, wanted);
+}
+
+bool node_hears(const struct node *n, bool is_pattern, struct span name)
+{
+    return !n->closed && n->relay != NULL &&
+           redis_relay_hears(n->relay, is_pattern, name);
+}
+
+bool node_publish(struct node *n, struct span channel, struct span text)
+{
+    return !n->closed && redis_link_publish(n->link, channel, text);
+}
+
 void node_end_turn(struct node *n)
 {
     if (n->closed) {
@@ -367,6 +404,9 @@ void node_end_turn(struct node *n)
     }
     redis_link_flush(n->link);
     redis_sub_flush(n->sub);
+    if (n->relay != NULL) {
+        redis_relay_flush(n->relay);
+    }
 }
 
 void node_info(const struct node *n, struct store_info *ret)
@@ -404,6 +444,9 @@ void node_close(struct node *n)
         n->closed = true;
         redis_link_close(n->link);
         redis_sub_close(n->sub);
+        if (n->relay != NULL) {
+            redis_relay_close(n->relay);
+        }
         if (n->replica_ack != NULL) {
             replica_ack_close(n->replica_ack);
         }
@@ -418,6 +461,7 @@ void node_free(struct node *n)
     replica_ack_free(n->replica_ack);
     redis_link_free(n->link);
     redis_sub_free(n->sub);
+    redis_relay_free(n->relay);
     backend_url_fini(&n->url);
     free(n);
 }

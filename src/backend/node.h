@@ -65,6 +65,10 @@ void node_unsubscribe(struct node *n, struct span name, enum lock_class lock_cla
  * as one of them. */
 void node_listen(struct node *n, struct span name, struct span member);
 void node_unlisten(struct node *n, struct span name, struct span member);
+/* Channels of lock libraries: see store_hear(), store_hears() and store_publish(). */
+void node_hear(struct node *n, bool is_pattern, struct span name, bool wanted);
+bool node_hears(const struct node *n, bool is_pattern, struct span name);
+bool node_publish(struct node *n, struct span channel, struct span text);
 /* Ends a loop turn: what was submitted leaves in one write. */
 void node_end_turn(struct node *n);
 /* Adds the node's counters to *ret, and overwrites what only one node can say. */

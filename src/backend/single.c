@@ -55,6 +55,21 @@ static void single_announce(void *backend, struct span text)
     redis_link_announce(node_link(backend), text);
 }
 
+static void single_hear(void *backend, bool is_pattern, struct span name, bool wanted)
+{
+    node_hear(backend, is_pattern, name, wanted);
+}
+
+static bool single_hears(const void *backend, bool is_pattern, struct span name)
+{
+    return node_hears(backend, is_pattern, name);
+}
+
+static bool single_publish(void *backend, struct span channel, struct span text)
+{
+    return node_publish(backend, channel, text);
+}
+
 static void single_end_turn(void *backend)
 {
     node_end_turn(backend);
@@ -90,6 +105,9 @@ const struct store_backend SINGLE_BACKEND = {
     .subscribe = single_subscribe,
     .unsubscribe = single_unsubscribe,
     .announce = single_announce,
+    .hear = single_hear,
+    .hears = single_hears,
+    .publish = single_publish,
     .end_turn = single_end_turn,
     .info = single_info,
     .each_node = single_each_node,

@@ -82,6 +82,25 @@ void store_announce(struct store *s, struct span text)
     }
 }
 
+void store_hear(struct store *s, bool is_pattern, struct span name, bool wanted)
+{
+    if (!s->closed && s->ops->hear != NULL) {
+        s->ops->hear(s->backend, is_pattern, name, wanted);
+    }
+}
+
+bool store_hears(const struct store *s, bool is_pattern, struct span name)
+{
+    return !s->closed && s->ops->hears != NULL &&
+           s->ops->hears(s->backend, is_pattern, name);
+}
+
+bool store_publish(struct store *s, struct span channel, struct span text)
+{
+    return !s->closed && s->ops->publish != NULL &&
+           s->ops->publish(s->backend, channel, text);
+}
+
 void store_end_turn(struct store *s)
 {
     if (!s->closed) {

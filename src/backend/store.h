@@ -101,6 +101,14 @@ void store_unlisten(struct store *s, struct span name, struct span member);
 /* Sends `text` to all daemons that use the same locks, before what is submitted later.
  * Lost if Redis is out of reach. */
 void store_announce(struct store *s, struct span text);
+/* Wants the messages that are published at Redis on a channel of a lock library, or on
+ * those that fit a pattern; or wants them no more. Not in a cluster, not on a quorum.
+ */
+void store_hear(struct store *s, bool is_pattern, struct span name, bool wanted);
+/* Whether they come, as far as is known. */
+bool store_hears(const struct store *s, bool is_pattern, struct span name);
+/* Publishes on such a channel. False: perhaps in vain. */
+bool store_publish(struct store *s, struct span channel, struct span text);
 /* Ends a loop turn: what was submitted leaves in one write. */
 void store_end_turn(struct store *s);
 void store_info(const struct store *s, struct store_info *ret);

@@ -45,6 +45,9 @@ struct store_listener {
     /* Announcements of daemons are received from now on; also after each reconnect. */
     void (*on_listening)(void *ctx);
     void (*on_announced)(void *ctx, struct span text);
+    /* By store_hear(), for the pattern, or for the channel itself (SPAN_NONE). */
+    void (*on_published)(void *ctx, struct span pattern, struct span channel,
+                         struct span text);
 };
 
 #endif

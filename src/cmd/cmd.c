@@ -3,6 +3,7 @@
 #include "cmd/observe/log_identity.h"
 
 #include "cmd/deferred_command.h"
+#include "cmd/library/library_publish.h"
 #include "cmd/library/pollers.h"
 #include "cmd/pipeline.h"
 #include "lockscript/lock_script_cache.h"
@@ -10,14 +11,19 @@
 
 #include <stdlib.h>
 
-/* Who subscribes to the channel of a leader follows the name. */
-static void follow_leader(void *cmd, struct span channel, bool heard)
+/* A subscriber to the channel of a leader follows the name; one to a channel that is
+ * none of latchd's waits for the message of a lock library's script. */
+static void follow_channel(void *cmd, enum pubsub_kind kind, struct span channel,
+                           bool heard)
 {
     const struct cmd *c = cmd;
-    struct span name = leader_channel_name(channel);
+    struct span name =
+        kind == PUBSUB_CHANNEL ? leader_channel_name(channel) : SPAN_NONE;
 
     if (name.len != 0) {
         engine_follow(c->env.engine, name, heard);
+    } else if (library_has_channels(kind, channel)) {
+        c->env.hear(c->env.ctx, kind == PUBSUB_PATTERN, channel, heard);
     }
 }
 
@@ -29,7 +35,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     c->limits = *limits;
     users_init(&c->users);
     cmd_password_changed(c);
-    c->pubsub = pubsub_new(follow_leader, c);
+    c->pubsub = pubsub_new(follow_channel, c);
     tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
     list_init(&c->monitors);

@@ -68,6 +68,10 @@ struct cmd_env {
      * mode, run_id, uptime and pid. */
     void (*info)(void *ctx, const char *section, struct buf *out);
     void (*shutdown)(void *ctx);
+    /* Messages of lock libraries at Redis, as store_hear() and so on have it. */
+    void (*hear)(void *ctx, bool is_pattern, struct span name, bool wanted);
+    bool (*hears)(void *ctx, bool is_pattern, struct span name);
+    bool (*publish)(void *ctx, struct span channel, struct span text);
     const char *run_id; /* 40 hex digits */
 };
 
@@ -160,6 +164,10 @@ size_t cmd_keeps(void *ctx, struct conn *conn);
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
 void cmd_leader_changed(struct cmd *c, const struct effect_leader *change);
 void cmd_notice(struct cmd *c, const struct effect_notice *notice);
+/* Redis has sent a message of a lock library: to the subscribers of the pattern that it
+ * came for, or of its channel (SPAN_NONE). */
+void cmd_published(struct cmd *c, struct span pattern, struct span channel,
+                   struct span text);
 /* The holds that were lost last (cmd/observe/losses.h). */
 const struct losses *cmd_losses(const struct cmd *c);
 /* Whether any client is subscribed to anything. */

@@ -96,6 +96,9 @@ bool protect_lets_in(struct cmd *c, struct conn *conn);
 /* Writes an error reply, and records its word as the outcome. */
 void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Publishes at Redis, and tells those subscribers who will not hear of it by that. */
+void cmd_publish(struct cmd *c, struct span channel, struct span text);
+
 /* Writes null. */
 void ctx_null(struct command_ctx *ctx);
 /* Refuses a command that only Redis has; the advice says what to do instead. */

@@ -1,6 +1,7 @@
 /* Passes the engine's answers and events on to clients. */
 #include "cmd/acl/sight.h"
 #include "cmd/cmd_priv.h"
+#include "cmd/library/library_publish.h"
 #include "cmd/pipeline.h"
 
 #include "util/log.h"
@@ -150,8 +151,8 @@ struct event {
     struct cmd *cmd;
     struct span channel;
     struct span payload[SIGHT_ALL + 1]; /* for who has that sight */
-    struct span name;
-    uint32_t user; /* whose hold it is; 0: not known */
+    struct span name; /* SPAN_NONE: of no lock, but a message of a lock library */
+    uint32_t user;    /* whose hold it is; 0: not known */
 };
 
 static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
@@ -159,7 +160,9 @@ static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
     const struct event *ev = ctx;
     struct client *client = container_of(s, struct client, sub);
     struct conn *conn = net_find(ev->cmd->env.net, client->id);
-    enum sight sight = sight_of(ev->cmd, client, ev->name, ev->user);
+    enum sight sight = ev->name.ptr == NULL
+                           ? SIGHT_ALL
+                           : sight_of(ev->cmd, client, ev->name, ev->user);
     struct buf *out;
 
     if (conn == NULL || conn_overflows(conn) || sight == SIGHT_NOTHING) {
@@ -238,6 +241,39 @@ void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
     pubsub_publish(c->pubsub, ev.channel, deliver_event, &ev);
     buf_reset(&channel);
     buf_reset(&payload);
+}
+
+void cmd_published(struct cmd *c, struct span pattern, struct span channel,
+                   struct span text)
+{
+    enum pubsub_kind kind = pattern.ptr == NULL ? PUBSUB_CHANNEL : PUBSUB_PATTERN;
+    struct event ev = { .cmd = c, .channel = channel, .payload[SIGHT_ALL] = text };
+
+    if (library_has_channels(PUBSUB_CHANNEL, channel)) {
+        pubsub_deliver(c->pubsub, kind, pattern.ptr == NULL ? channel : pattern,
+                       deliver_event, &ev);
+    }
+}
+
+/* What Redis sends back is delivered then. */
+static void deliver_unheard(void *ctx, struct subscriber *s, struct span pattern)
+{
+    const struct event *ev = ctx;
+    struct cmd *c = ev->cmd;
+    bool is_pattern = pattern.ptr != NULL;
+
+    if (!c->env.hears(c->env.ctx, is_pattern, is_pattern ? pattern : ev->channel)) {
+        deliver_event(ctx, s, pattern);
+    }
+}
+
+void cmd_publish(struct cmd *c, struct span channel, struct span text)
+{
+    struct event ev = { .cmd = c, .channel = channel, .payload[SIGHT_ALL] = text };
+    bool sent = library_has_channels(PUBSUB_CHANNEL, channel) &&
+                c->env.publish(c->env.ctx, channel, text);
+
+    pubsub_publish(c->pubsub, channel, sent ? deliver_unheard : deliver_event, &ev);
 }
 
 void cmd_notice(struct cmd *c, const struct effect_notice *notice)

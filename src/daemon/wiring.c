@@ -156,6 +156,14 @@ static void on_announced(void *ctx, struct span text)
     log_withheld(s, left_ms);
 }
 
+static void on_published(void *ctx, struct span pattern, struct span channel,
+                         struct span text)
+{
+    struct server *s = ctx;
+
+    cmd_published(s->cmd, pattern, channel, text);
+}
+
 /* The store reconnects by itself when the embedded Redis comes up again. */
 static void on_embedded_up(void *ctx)
 {
@@ -180,6 +188,27 @@ static uint64_t env_now(void *ctx)
 /* Metrics never go back, so that CONFIG RESETSTAT does not confuse their readers. */
 static void env_reset_stats(void *ctx)
 {
+}
+
+static void env_hear(void *ctx, bool is_pattern, struct span name, bool wanted)
+{
+    struct server *s = ctx;
+
+    store_hear(s->store, is_pattern, name, wanted);
+}
+
+static bool env_hears(void *ctx, bool is_pattern, struct span name)
+{
+    const struct server *s = ctx;
+
+    return store_hears(s->store, is_pattern, name);
+}
+
+static bool env_publish(void *ctx, struct span channel, struct span text)
+{
+    struct server *s = ctx;
+
+    return store_publish(s->store, channel, text);
 }
 
 static void env_shutdown(void *ctx)
@@ -276,6 +305,7 @@ static bool make_store(struct server *s, struct tls *tls)
             .on_message = on_message,
             .on_listening = on_listening,
             .on_announced = on_announced,
+            .on_published = on_published,
         },
     };
 
@@ -312,6 +342,9 @@ static void make_clients_side(struct server *s)
         .acl_write = acl_file_write,
         .info = info_section,
         .shutdown = env_shutdown,
+        .hear = env_hear,
+        .hears = env_hears,
+        .publish = env_publish,
         .run_id = s->run_id,
     };
 

@@ -118,6 +118,10 @@ void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ct
 /* Publishes `text` to channel_daemons(), unless the link is not ready. */
 void redis_link_announce(struct redis_link *l, struct span text);
 
+/* Publishes on the channel of a lock library. False: not so that it certainly arrives,
+ * as the link is not ready, or Redis refused the last one. */
+bool redis_link_publish(struct redis_link *l, struct span channel, struct span text);
+
 /* Sends everything that was written, in one write. */
 void redis_link_flush(struct redis_link *l);
 

@@ -26,6 +26,7 @@ enum call_what {
     CALL_MARK,    /* a write, so that WAIT has an offset to start from */
     CALL_WAIT,
     CALL_ANNOUNCE,
+    CALL_PUBLISH, /* for a lock library */
 };
 
 enum { REFUSAL_ROOM = 256 };
@@ -79,11 +80,13 @@ struct redis_link {
     bool refusal_told;          /* the log has it */
     struct log_recent told;     /* lately */
     bool is_second;
-    bool clock_due;        /* the next WAIT is to have a heartbeat before it */
-    bool announce_refused; /* an announcement was refused */
-    bool batch_refused;    /* one call for several ops was refused */
-    bool has_written;      /* something was written on this link */
-    uint64_t wait_us;      /* how long the WAIT that is open may take; 0: none is */
+    bool clock_due;           /* the next WAIT is to have a heartbeat before it */
+    bool announce_refused;    /* an announcement was refused */
+    bool publish_refused;     /* the last PUBLISH for a lock library was */
+    uint64_t publish_said_us; /* when that was logged last; 0: never */
+    bool batch_refused;       /* one call for several ops was refused */
+    bool has_written;         /* something was written on this link */
+    uint64_t wait_us;         /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;
     uint64_t alive_us;  /* the server was the one of `before` then, at the least */
     uint64_t probed_us; /* it was last asked whether it is the same master */

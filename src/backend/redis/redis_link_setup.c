@@ -15,8 +15,9 @@
 
 enum {
     OLDEST_MAJOR = 5,
-    SHARDED_MAJOR = 7, /* has sharded channels */
-    PROBE_MS = 700,    /* at the least between two probes, which ticks send */
+    SHARDED_MAJOR = 7,           /* has sharded channels */
+    PROBE_MS = 700,              /* at the least between two probes, which ticks send */
+    SAY_AGAIN_US = 60 * 1000000, /* between two log lines of one kind */
 };
 
 /* The questions of the audit, in this order. */
@@ -146,6 +147,21 @@ void redis_link_announce(struct redis_link *l, struct span text)
     command_word(out, channel_daemons(channel, l->url->db));
     command_word(out, text);
     (void)link_push(l, CALL_ANNOUNCE);
+}
+
+bool redis_link_publish(struct redis_link *l, struct span channel, struct span text)
+{
+    struct buf *out = redis_conn_out(l->conn);
+
+    if (l->stage != LINK_READY) {
+        return false;
+    }
+    command_begin(out, 3);
+    command_word(out, SPAN("PUBLISH"));
+    command_word(out, channel);
+    command_word(out, text);
+    (void)link_push(l, CALL_PUBLISH);
+    return !l->publish_refused;
 }
 
 /* --- the audit ------------------------------------------------------------------- */
@@ -569,6 +585,22 @@ static void on_announced(struct redis_link *l, const redisReply *reply)
     l->announce_refused = mute;
 }
 
+static void on_published(struct redis_link *l, const redisReply *reply)
+{
+    uint64_t now = clock_boot_us();
+
+    l->publish_refused = reply->type == REDIS_REPLY_ERROR;
+    if (l->publish_refused &&
+        (l->publish_said_us == 0 || now - l->publish_said_us >= SAY_AGAIN_US)) {
+        l->publish_said_us = now;
+        log_warning("redis",
+                    "%s refuses PUBLISH for a lock library (%s): only clients of this "
+                    "latchd hear of its releases; latchd's user needs +publish and the "
+                    "channels of its libraries",
+                    redis_conn_address(l->conn), reply->str);
+    }
+}
+
 static bool is_forgivable(const redisReply *reply, enum call_what what)
 {
     switch (what) {
@@ -580,6 +612,7 @@ static bool is_forgivable(const redisReply *reply, enum call_what what)
     case CALL_ANNOUNCE:
     case CALL_FITNESS:
     case CALL_LOOK:
+    case CALL_PUBLISH:
         return true;
     case CALL_INFO_SERVER:
     case CALL_INFO_REPLICATION:
@@ -632,6 +665,9 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
         return true;
     case CALL_FITNESS:
         return on_fitness(l, reply);
+    case CALL_PUBLISH:
+        on_published(l, reply);
+        return true;
     default:
         return true;
     }

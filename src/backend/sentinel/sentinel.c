@@ -238,6 +238,27 @@ static void sentinel_announce(void *backend, struct span text)
     redis_link_announce(node_link(s->node), text);
 }
 
+static void sentinel_hear(void *backend, bool is_pattern, struct span name, bool wanted)
+{
+    struct sentinel *s = backend;
+
+    node_hear(s->node, is_pattern, name, wanted);
+}
+
+static bool sentinel_hears(const void *backend, bool is_pattern, struct span name)
+{
+    const struct sentinel *s = backend;
+
+    return node_hears(s->node, is_pattern, name);
+}
+
+static bool sentinel_publish(void *backend, struct span channel, struct span text)
+{
+    struct sentinel *s = backend;
+
+    return node_publish(s->node, channel, text);
+}
+
 static void sentinel_end_turn(void *backend)
 {
     struct sentinel *s = backend;
@@ -319,6 +340,9 @@ const struct store_backend SENTINEL_BACKEND = {
     .subscribe = sentinel_subscribe,
     .unsubscribe = sentinel_unsubscribe,
     .announce = sentinel_announce,
+    .hear = sentinel_hear,
+    .hears = sentinel_hears,
+    .publish = sentinel_publish,
     .end_turn = sentinel_end_turn,
     .info = sentinel_info,
     .each_node = sentinel_each_node,

@@ -1,6 +1,7 @@
 #include "cmd/library/library_call.h"
 
 #include "cmd/handlers.h"
+#include "cmd/library/library_publish.h"
 #include "cmd/library/library_reply.h"
 #include "cmd/library/value_text.h"
 #include "util/alloc.h"
@@ -68,7 +69,8 @@ static void copy_keys(struct library_call *lib, const struct lock_call *call, ch
 
 static struct library_call *copy_call(const struct lock_call *call)
 {
-    size_t bytes = reply_bytes(call) + call->value.len;
+    size_t bytes = reply_bytes(call) + call->value.len + call->publish.channel.len +
+                   call->publish.message.len;
     struct library_call *lib;
     char *at;
 
@@ -81,6 +83,8 @@ static struct library_call *copy_call(const struct lock_call *call)
     copy_keys(lib, call, &at);
     lib->call.keys = lib->keys;
     lib->call.value = span_put(&at, call->value);
+    lib->call.publish.channel = span_put(&at, call->publish.channel);
+    lib->call.publish.message = span_put(&at, call->publish.message);
     for (int i = 0; i < LOCK_KEY_STATES; i++) {
         copy_reply(&lib->call.replies[i], &at);
     }
@@ -356,6 +360,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         return;
     }
     make_texts(lib, ctx);
+    library_check_publish(ctx, lib);
     library_choose_park(ctx, lib);
     begin_call(ctx, lib);
 }

@@ -1,6 +1,7 @@
 #include "cmd/library/library_reply.h"
 
 #include "cmd/cmd_priv.h"
+#include "cmd/library/library_publish.h"
 #include "cmd/library/value_text.h"
 #include "engine/value_hold.h"
 
@@ -280,6 +281,9 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
         return ends_changed(lib);
     }
     if (is_done(reply)) {
+        if (lib->phase == LIBRARY_RELEASES) {
+            library_publish(c, lib);
+        }
         lib->done++;
         lib->ttl_ms = lib->phase != LIBRARY_EXTENDS ? -2
                       : library_is_endless(lib)     ? -1
@@ -476,6 +480,10 @@ void library_write(struct buf *out, int proto, const struct library_call *lib,
         resp_error(out, LATCHD_ERR_NOPERM, SPAN(LIBRARY_IS_OTHERS));
         return;
     }
+    if (lib->may_not_publish && lib->done > 0) {
+        resp_error(out, LATCHD_ERR_NOPERM, SPAN(LIBRARY_NO_CHANNEL));
+        return;
+    }
     if (r->kind != LOCK_REPLY_LIST) {
         write_reply(out, proto, lib, r);
         return;
@@ -494,7 +502,7 @@ enum outcome library_outcome(const struct library_call *lib,
     if (is_failure(reply)) {
         return outcome_of_error(lock_error_word(reply->error));
     }
-    if (lib->is_others && lib->done == 0) {
+    if ((lib->is_others && lib->done == 0) || (lib->may_not_publish && lib->done > 0)) {
         return OUTCOME_NOPERM;
     }
     return is_null(lib, reply_of(lib)) ? OUTCOME_NULL : OUTCOME_OK;

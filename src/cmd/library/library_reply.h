@@ -19,6 +19,12 @@
     "a "                                                                               \
     "user that may run FORCEUNLOCK"
 
+/* The error of a release whose message may not be sent, as a Redis has it. */
+#define LIBRARY_NO_CHANNEL                                                             \
+    "the lock is released, but its message was not sent: this user has no "            \
+    "permissions "                                                                     \
+    "to access the channel of the script's PUBLISH"
+
 enum library_phase {
     LIBRARY_REMEMBERS, /* WATCH */
     LIBRARY_COMPARES,  /* the watched keys; `key` is one of these */
@@ -46,6 +52,7 @@ struct library_call {
     struct buf pattern;         /* that finds it */
     size_t key;                 /* the key under way */
     size_t done;                /* keys that something was done to, or that are there */
+    bool may_not_publish;       /* the user may not use the channel of its message */
     bool is_others;             /* a key that nothing was done to is another user's */
     enum lock_call_state first; /* the first key, before it was changed */
     enum lock_call_state state; /* of the key that decides: which reply */

@@ -28,15 +28,15 @@ struct subscription {
 struct pubsub {
     struct table topics[2]; /* by kind */
     size_t work;            /* of all patterns */
-    pubsub_channel_fn *on_channel;
+    pubsub_heard_fn *on_heard;
     void *ctx;
 };
 
-struct pubsub *pubsub_new(pubsub_channel_fn *fn, void *ctx)
+struct pubsub *pubsub_new(pubsub_heard_fn *fn, void *ctx)
 {
     struct pubsub *p = xcalloc(1, sizeof(*p));
 
-    p->on_channel = fn;
+    p->on_heard = fn;
     p->ctx = ctx;
     return p;
 }
@@ -100,18 +100,11 @@ static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
     return t;
 }
 
-static void tell_channel(const struct pubsub *p, const struct topic *t, bool heard)
-{
-    if (t->kind == PUBSUB_CHANNEL) {
-        p->on_channel(p->ctx, topic_name(t), heard);
-    }
-}
-
 /* Drops one subscription of a topic. */
 static void topic_unref(struct pubsub *p, struct topic *t)
 {
     if (--t->sub_count == 0) {
-        tell_channel(p, t, false);
+        p->on_heard(p->ctx, t->kind, topic_name(t), false);
         table_remove(&p->topics[t->kind], &t->in_topics);
         p->work -= t->work;
         free(t);
@@ -184,7 +177,7 @@ bool pubsub_add(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
     list_append(&s->subs, &sub->in_subscriber);
     list_append(&t->subs, &sub->in_topic);
     if (t->sub_count++ == 0) {
-        tell_channel(p, t, true);
+        p->on_heard(p->ctx, t->kind, topic_name(t), true);
     }
     s->work += t->work;
     ++*kind_count(s, kind);
@@ -288,6 +281,17 @@ void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn
         if (glob_match(topic_name(t), channel)) {
             deliver_to_topic(t, topic_name(t), fn, ctx);
         }
+    }
+}
+
+void pubsub_deliver(struct pubsub *p, enum pubsub_kind kind, struct span name,
+                    pubsub_deliver_fn *fn, void *ctx)
+{
+    struct topic *t = topic_find(p, kind, name);
+
+    if (t != NULL) {
+        deliver_to_topic(t, kind == PUBSUB_PATTERN ? topic_name(t) : SPAN_NONE, fn,
+                         ctx);
     }
 }
 

@@ -33,10 +33,12 @@ struct subscriber {
     uint32_t work; /* glob_work() of its patterns */
 };
 
-/* Called when a channel gets its first subscriber, and when its last one has left. */
-typedef void pubsub_channel_fn(void *ctx, struct span name, bool heard);
+/* Called when a channel or pattern gets its first subscriber, and when its last one has
+ * left. */
+typedef void pubsub_heard_fn(void *ctx, enum pubsub_kind kind, struct span name,
+                             bool heard);
 
-struct pubsub *pubsub_new(pubsub_channel_fn *fn, void *ctx);
+struct pubsub *pubsub_new(pubsub_heard_fn *fn, void *ctx);
 /* Frees a registry from which all subscribers were removed. Accepts NULL. */
 void pubsub_free(struct pubsub *p);
 
@@ -69,6 +71,10 @@ void pubsub_each_of(const struct subscriber *s, pubsub_each_fn *fn, void *ctx);
 typedef void pubsub_deliver_fn(void *ctx, struct subscriber *s, struct span pattern);
 void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn,
                     void *ctx);
+
+/* The same for the subscribers of one channel, or of one pattern, alone. */
+void pubsub_deliver(struct pubsub *p, enum pubsub_kind kind, struct span name,
+                    pubsub_deliver_fn *fn, void *ctx);
 
 /* Calls `fn` for each channel that has subscribers. */
 void pubsub_each_channel(struct pubsub *p, pubsub_name_fn *fn, void *ctx);

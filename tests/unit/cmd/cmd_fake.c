@@ -276,6 +276,24 @@ static bool env_config_set(void *ctx, const struct span *pairs, size_t count,
     return count == 1;
 }
 
+static void env_hear(void *ctx, bool is_pattern, struct span name, bool wanted)
+{
+    (void)snprintf(fake.heard, sizeof(fake.heard), "%c%s%.*s", wanted ? '+' : '-',
+                   is_pattern ? "p:" : "", (int)name.len, name.ptr);
+}
+
+static bool env_hears(void *ctx, bool is_pattern, struct span name)
+{
+    return fake.hears;
+}
+
+static bool env_publish(void *ctx, struct span channel, struct span text)
+{
+    (void)snprintf(fake.published, sizeof(fake.published), "%.*s %.*s",
+                   (int)channel.len, channel.ptr, (int)text.len, text.ptr);
+    return !fake.publish_fails;
+}
+
 static void env_shutdown(void *ctx)
 {
     fake.shut_down = true;
@@ -340,6 +358,9 @@ void fake_setup(void)
         .acl_read = env_acl_read,
         .acl_write = env_acl_write,
         .shutdown = env_shutdown,
+        .hear = env_hear,
+        .hears = env_hears,
+        .publish = env_publish,
     };
 
     fake = (struct fake){ .output_limit = 1 << 20 };

@@ -21,6 +21,10 @@ struct fake {
     char peer[64];    /* of all conns; empty: one each */
     size_t output_limit;
     bool shut_down;
+    char heard[64];      /* the channel that is heard at Redis, or no more, last */
+    char published[128]; /* there: channel and message */
+    bool hears;          /* what is published there comes back */
+    bool publish_fails;
     /* What the engine was asked last. */
     struct lock_req lock;
     struct lock_req run[FAKE_RUN_MAX]; /* of engine_lock_batch(), with live words */

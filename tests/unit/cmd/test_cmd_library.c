@@ -412,3 +412,71 @@ START_TEST(a_connection_that_closes_meanwhile_leaves_nothing_behind)
     (void)fake_send(me, "DEL a b", true);
     fake_close(me, true);
 }
+
+/* Spring Integration's, and what it publishes. */
+#define RELEASE_AND_TELL "7a71e9443a2a41539fb115a5a27d5a748a871aed"
+#define TOLD "*3\r\n$7\r\nmessage\r\n$6\r\ntold:x\r\n$3\r\njob\r\n"
+#define TOLD_P "*4\r\n$8\r\npmessage\r\n$6\r\ntold:*\r\n$6\r\ntold:x\r\n$3\r\njob\r\n"
+
+static const struct {
+    const char *subscribe, *heard, *no_more, *message;
+    bool hears, publish_fails, later;
+} MESSAGES[] = {
+    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, false, false, false },
+    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, true, false, true },
+    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, true, true, false },
+    { "PSUBSCRIBE told:*", "+p:told:*", "-p:told:*", TOLD_P, false, false, false },
+    { "PSUBSCRIBE told:*", "+p:told:*", "-p:told:*", TOLD_P, true, false, true },
+};
+
+START_TEST(a_release_sends_the_message_of_its_script_once, TEST_ROWS(MESSAGES))
+{
+    struct conn *waiter = fake_open(1);
+    bool is_pattern = MESSAGES[_i].subscribe[0] == 'P';
+
+    fake.hears = MESSAGES[_i].hears;
+    fake.publish_fails = MESSAGES[_i].publish_fails;
+    (void)fake_run(waiter, MESSAGES[_i].subscribe);
+    ck_assert_str_eq(fake.heard, MESSAGES[_i].heard);
+    (void)fake_run(me, "EVALSHA " RELEASE_AND_TELL " 1 job v told:x");
+    ck_assert_str_eq(fake.published, "");
+    fake_answer(REPLY_INT, 0, 0);
+    ck_assert_str_eq(fake.published, "told:x job");
+    ck_assert_str_eq(fake_output(waiter),
+                     MESSAGES[_i].later ? "" : MESSAGES[_i].message);
+    if (MESSAGES[_i].later) {
+        cmd_published(fake.cmd, is_pattern ? SPAN("told:*") : SPAN_NONE, SPAN("told:x"),
+                      SPAN("job"));
+        ck_assert_str_eq(fake_output(waiter), MESSAGES[_i].message);
+    }
+    fake_close(waiter, false);
+    ck_assert_str_eq(fake.heard, MESSAGES[_i].no_more);
+}
+
+START_TEST(a_release_in_vain_sends_none)
+{
+    (void)fake_run(me, "EVALSHA " RELEASE_AND_TELL " 1 job v told");
+    fake_answer(REPLY_ERROR, 0, 0); /* not held */
+    ck_assert_str_eq(fake.published, "");
+}
+
+static const char *const NO_LIBRARYS[] = {
+    "SUBSCRIBE granted:job",
+    "SUBSCRIBE lost:job",
+    "SUBSCRIBE leader:job",
+    "SUBSCRIBE latchd:daemons:0",
+    "SUBSCRIBE redisson_lock:{job}",
+    "SUBSCRIBE __keyevent@0__:expired",
+    "PSUBSCRIBE *",
+    "PSUBSCRIBE *:job",
+    "PSUBSCRIBE lost:*",
+    "PSUBSCRIBE ?x",
+};
+
+START_TEST(channels_of_latchd_or_redis_are_not_heard_there, TEST_ROWS(NO_LIBRARYS))
+{
+    (void)fake_run(me, NO_LIBRARYS[_i]);
+    ck_assert_str_eq(fake.heard, "");
+    cmd_published(fake.cmd, SPAN("l*"), SPAN("lost:job"), SPAN("x"));
+    ck_assert(!has(fake_output(me), "\r\nx\r\n"));
+}
