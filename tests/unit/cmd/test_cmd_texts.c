@@ -31,8 +31,16 @@ static const struct {
     { "PING a b", "-ERR wrong number of arguments for 'ping' command\r\n" },
     { "ECHO hi", "$2\r\nhi\r\n" },
     { "SELECT 0", "+OK\r\n" },
-    { "SELECT 1", "-ERR DB index is out of range\r\n" },
-    { "SELECT -1", "-ERR DB index is out of range\r\n" },
+    { "SELECT 1",
+      "-ERR DB index is out of range: this latchd keeps its locks in database 0 of its "
+      "Redis; connect with that number or without one, or to a latchd whose option "
+      "redis "
+      "names the other database\r\n" },
+    { "SELECT -1",
+      "-ERR DB index is out of range: this latchd keeps its locks in database 0 of its "
+      "Redis; connect with that number or without one, or to a latchd whose option "
+      "redis "
+      "names the other database\r\n" },
     { "SELECT x", "-ERR value is not an integer or out of range\r\n" },
     { "HELLO 4", "-NOPROTO unsupported protocol version\r\n" },
     { "HELLO x", "-ERR Protocol version is not an integer or out of range\r\n" },
