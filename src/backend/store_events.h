@@ -33,6 +33,9 @@ struct store_events {
 struct store_listener {
     void *ctx;
     void (*on_clock_jumped)(void *ctx);
+    /* The clock of a server is behind `us`, where it was, or that of the server before
+     * it at the same link. NULL: it does not matter. */
+    void (*on_clock_behind)(void *ctx, uint64_t us);
     /* From now on no message of this name is missed; once for each subscription, and
      * after each loss. */
     void (*on_subscribed)(void *ctx, struct span name, enum lock_class lock_class);

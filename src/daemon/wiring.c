@@ -118,6 +118,13 @@ static void on_clock_jumped(void *ctx)
     engine_on_clock_jump(s->engine);
 }
 
+static void on_clock_behind(void *ctx, uint64_t us)
+{
+    struct server *s = ctx;
+
+    engine_on_clock_behind(s->engine, us);
+}
+
 static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct server *s = ctx;
@@ -300,6 +307,7 @@ static bool make_store(struct server *s, struct tls *tls)
         .listener = {
             .ctx = s,
             .on_clock_jumped = on_clock_jumped,
+            .on_clock_behind = on_clock_behind,
             .on_subscribed = on_subscribed,
             .on_unsubscribed_all = on_unsubscribed_all,
             .on_message = on_message,

@@ -51,6 +51,7 @@ struct engine_config {
     uint64_t max_holds;
     /* no new grants for this long after a failover; 0: at once */
     uint64_t quarantine_ms;
+    uint64_t fence_ttl_ms;    /* see op_fence_ttl(); must not change */
     uint64_t local_window_ms; /* how long a loan lends; at most LOCAL_WINDOW_MAX_MS */
     /* by how much each step of PRIORITY puts a waiter before those who arrived later
      */
@@ -312,6 +313,9 @@ void engine_on_store_down(struct engine *eng);
 /* Redis's clock moved against this machine's: no lease counts until Redis confirms it.
  */
 void engine_on_clock_jump(struct engine *eng);
+/* Redis's clock was at `us` and is behind that now. Nobody's token was above it: new
+ * ones have to be, also of names whose fence key is gone. */
+void engine_on_clock_behind(struct engine *eng, uint64_t us);
 
 /* The subscription of EFFECT_SUBSCRIBE is confirmed, also after each reconnect. */
 void engine_on_subscribed(struct engine *eng, struct span name,

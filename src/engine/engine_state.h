@@ -129,4 +129,12 @@ struct engine {
     struct engine_timings timings;
 };
 
+/* See op_fence_ttl(). The tokens of a quorum follow the clocks of the daemons, which
+ * may differ by more than one Redis differs from itself. */
+static inline uint64_t engine_fence_ttl(const struct engine *eng)
+{
+    return eng->quorum || eng->cfg.fence_ttl_ms == 0 ? OP_FENCE_TTL_MS
+                                                     : eng->cfg.fence_ttl_ms;
+}
+
 #endif

@@ -129,6 +129,7 @@ struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind k
     op->group = w->lock == NULL ? 0 : w->lock->group;
     op->seen_token = eng->seen_token;
     op->fair_wait_ms = eng->cfg.fair_wait_ms;
+    op->fence_ttl_ms = engine_fence_ttl(eng);
     return op;
 }
 

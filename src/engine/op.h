@@ -31,7 +31,7 @@ enum {
     OP_INSTANCE_LEN = 16,      /* hex digits that name one run of one daemon */
     OP_RENEW_MAX = 100,        /* holds renewed by one script call */
     OP_ENDED_MS = 20000,       /* an unlock can be sent again for this long at least */
-    OP_FENCE_TTL_MS = 3600000, /* a fence key outlives the lease of its lock by this */
+    OP_FENCE_TTL_MS = 3600000, /* see op_fence_ttl() */
     OP_QUEUE_MAX = 4096,       /* members named by one script call */
     OP_BATCH_MAX = 100,        /* names acquired by one script call */
     OP_BLOCK_MAX = 100000,     /* tokens that come with a loan */
@@ -401,6 +401,7 @@ struct op {
     uint32_t group;             /* then: of all names of this op */
     uint64_t seen_token;        /* a new token is greater than this */
     uint64_t fair_wait_ms;      /* what a waiter adds to the queue's deadlines */
+    uint64_t fence_ttl_ms;      /* see op_fence_ttl() */
     union {
         struct op_acquire acquire;
         struct op_acquire_batch batch;
@@ -437,6 +438,14 @@ static inline const struct claim *op_claim(const struct op *op)
            : op->kind == OP_RESTORE                         ? &op->restore.claim
            : op->kind == OP_RELEASE && op->release.has_next ? &op->release.next
                                                             : NULL;
+}
+
+/* By how much the helper keys of a lock, and the fence key above all, outlive its lease
+ * when they are written. A fence key is raised again before half of that is over, so
+ * it outlives its lock by half of that at least. */
+static inline uint64_t op_fence_ttl(const struct op *op)
+{
+    return op->fence_ttl_ms != 0 ? op->fence_ttl_ms : OP_FENCE_TTL_MS;
 }
 
 /* How long the tombstones of a RELEASE live: while the same release may be sent again,

@@ -6,6 +6,7 @@
 #include "engine/hold/hold.h"
 #include "engine/hold/loan.h"
 #include "engine/hold/pending_request.h"
+#include "engine/inflight_op.h"
 #include "engine/latch/count_log.h"
 #include "engine/latch/latch_watch.h"
 #include "engine/leader/followed_names.h"
@@ -114,6 +115,13 @@ void engine_on_clock_jump(struct engine *eng)
 
         fair_refresh_soon(eng, lock); /* its scores are by that clock */
     }
+    engine_settle(eng);
+}
+
+void engine_on_clock_behind(struct engine *eng, uint64_t us)
+{
+    inflight_saw_token(eng, us);
+    peers_tell_token(eng);
     engine_settle(eng);
 }
 

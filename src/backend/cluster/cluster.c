@@ -214,6 +214,15 @@ static void on_clock_jumped(void *ctx)
     c->listener.on_clock_jumped(c->listener.ctx);
 }
 
+static void on_clock_behind(void *ctx, uint64_t us)
+{
+    struct cluster *c = ((struct member *)ctx)->cluster;
+
+    if (c->listener.on_clock_behind != NULL) {
+        c->listener.on_clock_behind(c->listener.ctx, us);
+    }
+}
+
 static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
     struct cluster *c = ((struct member *)ctx)->cluster;
@@ -254,6 +263,7 @@ const struct store_events CLUSTER_MEMBER_EVENTS = {
 
 const struct store_listener CLUSTER_MEMBER_LISTENER = {
     .on_clock_jumped = on_clock_jumped,
+    .on_clock_behind = on_clock_behind,
     .on_subscribed = on_subscribed,
     .on_unsubscribed_all = on_unsubscribed_all,
     .on_message = on_message,

@@ -3,6 +3,7 @@
 enum {
     JUMP_US = 500000,
     GOOD_TRIP_US = 20000, /* the middle of such a trip is good enough */
+    BEHIND_US = 20000,    /* no error of ours; a fence key tells of less */
     SMOOTH = 8,
 };
 
@@ -26,6 +27,15 @@ bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t receiv
         c->known ? (c->round_trip_us * (SMOOTH - 1) + trip) / SMOOTH : trip;
     c->known = true;
     return jumped;
+}
+
+uint64_t redis_clock_if_behind(const struct redis_clock *c, uint64_t sent_us,
+                               uint64_t received_us, uint64_t redis_us)
+{
+    if (!c->known || redis_clock_at(c, sent_us) <= redis_us + BEHIND_US) {
+        return 0;
+    }
+    return redis_clock_at(c, received_us);
 }
 
 uint64_t redis_clock_at(const struct redis_clock *c, uint64_t now_us)

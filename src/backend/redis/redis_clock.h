@@ -17,6 +17,10 @@ struct redis_clock {
 /* Returns true if Redis's clock moved against ours by more than half a second. */
 bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t received_us,
                         uint64_t redis_us);
+/* Before the sample is taken: where the clock should be by what is known of it, if it
+ * is behind that, which may be that of another server; else 0. */
+uint64_t redis_clock_if_behind(const struct redis_clock *c, uint64_t sent_us,
+                               uint64_t received_us, uint64_t redis_us);
 uint64_t redis_clock_at(const struct redis_clock *c, uint64_t now_us);
 
 #endif

@@ -466,7 +466,8 @@ static void info_value(const redisReply *reply, const char *key, char *ret, size
 static bool on_time(struct redis_link *l, const struct redis_call *call,
                     const redisReply *reply)
 {
-    uint64_t seconds, us;
+    const uint64_t now_us = clock_boot_us();
+    uint64_t seconds, us, before_us;
 
     l->clock_asked = false;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
@@ -476,10 +477,14 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
         return false;
     }
     us += seconds * 1000000;
+    before_us = redis_clock_if_behind(&l->clock, call->sent_us, now_us, us);
+    if (before_us != 0 && l->listener != NULL && l->listener->on_clock_behind != NULL) {
+        l->listener->on_clock_behind(l->listener->ctx, before_us);
+    }
     if (l->stage == LINK_GREETING && !is_same_process(l)) {
         l->clock = (struct redis_clock){ 0 }; /* another server, another clock */
     }
-    if (redis_clock_sample(&l->clock, call->sent_us, clock_boot_us(), us)) {
+    if (redis_clock_sample(&l->clock, call->sent_us, now_us, us)) {
         log_warning("redis",
                     "the clock of %s jumped: holds are uncertain until they are "
                     "confirmed; let NTP slew it, not step it",

@@ -185,9 +185,9 @@ static void put_claim_entry_or_block(struct script_source *from)
 }
 
 /* How long the helper keys of a hold live. */
-static uint64_t helper_ttl(uint64_t lease_ms)
+static uint64_t helper_ttl(const struct script_source *from, uint64_t lease_ms)
 {
-    return lease_ms + OP_FENCE_TTL_MS;
+    return lease_ms + op_fence_ttl(from->op);
 }
 
 static void put_lease(struct script_source *from)
@@ -199,8 +199,9 @@ static void put_helper_ttl(struct script_source *from)
 {
     uint64_t atleast_ms = from->claim == NULL ? 0 : from->claim->atleast_ms;
 
-    command_uint(from->out,
-                 helper_ttl(from->lease_ms > atleast_ms ? from->lease_ms : atleast_ms));
+    command_uint(
+        from->out,
+        helper_ttl(from, from->lease_ms > atleast_ms ? from->lease_ms : atleast_ms));
 }
 
 static void put_first_lease(struct script_source *from)
@@ -212,7 +213,8 @@ static void put_first_lease(struct script_source *from)
 static void put_first_ttl(struct script_source *from)
 {
     select_claim(from, 0);
-    put_number(from, from->op->kind == OP_ACQUIRE_BATCH, helper_ttl(from->lease_ms));
+    put_number(from, from->op->kind == OP_ACQUIRE_BATCH,
+               helper_ttl(from, from->lease_ms));
 }
 
 static void put_block(struct script_source *from)

@@ -9,7 +9,7 @@
 
 static void put_outlive(struct script_source *from)
 {
-    command_uint(from->out, OP_FENCE_TTL_MS);
+    command_uint(from->out, op_fence_ttl(from->op));
 }
 
 static void put_short(struct script_source *from)

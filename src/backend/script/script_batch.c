@@ -106,6 +106,7 @@ void script_batch_add(struct script_batch *g, const struct op *op)
         .name = keep_text(g, op->name),
         .seen_token = op->seen_token,
         .fair_wait_ms = op->fair_wait_ms,
+        .fence_ttl_ms = op->fence_ttl_ms,
     };
     if (op->kind == OP_ACQUIRE) {
         const struct claim *claim = &op->acquire.claim;

@@ -59,6 +59,7 @@ struct config {
     uint64_t recheck_ms;
     uint64_t fair_wait_ms;
     uint64_t fair_window;
+    uint64_t fence_ttl_ms;
     uint64_t handover_limit;
     uint64_t handover_pause_ms;
     char *local_names;

@@ -22,6 +22,7 @@ struct engine_config config_live_locks_config(const struct config *c)
         .recheck_ms = c->recheck_ms,
         .fair_wait_ms = c->fair_wait_ms,
         .fair_window = c->fair_window,
+        .fence_ttl_ms = c->fence_ttl_ms,
         .handover_limit = c->handover_limit,
         .handover_pause_ms = c->handover_pause_ms,
         .local_window_ms = c->local_window_ms,

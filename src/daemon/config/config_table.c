@@ -139,6 +139,10 @@ const struct config_key CONFIG_KEYS[] = {
       "watchdog-timeout, 0: not at all." },
     { "recheck", KEY_MSEC, FIELD(recheck_ms), "5s", 10, HOURS, NULL, KEY_LIVE, LOCKS,
       "The first waiter of a name asks Redis at least this often." },
+    { "fence-ttl", KEY_MSEC, FIELD(fence_ttl_ms), "5m", MINUTES, DAYS, NULL, 0, LOCKS,
+      "How long Redis keeps the last token of a name after the lease of its last "
+      "hold:\n"
+      "half of that at least, some 300 bytes for each name. On a quorum it is 1h." },
     { "fair-wait-timeout", KEY_MSEC, FIELD(fair_wait_ms), "30s", 1000, DAYS, NULL,
       KEY_LIVE, LOCKS,
       "How long, beyond the lock's TTL, this daemon's waiters delay a fair queue if\n"

@@ -3,8 +3,10 @@
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/inflight_op.h"
 #include "engine/recovery/quarantine.h"
 #include "engine/timer.h"
+#include "latchd/protocol.h"
 #include "util/parse.h"
 
 #include <inttypes.h>
@@ -96,8 +98,9 @@ static void announce_self(struct engine *eng, const char *word)
         return;
     }
     text = effects_alloc(&eng->fx, ANNOUNCEMENT_MAX);
-    len = snprintf(text, ANNOUNCEMENT_MAX, "%s %s %" PRIu64 " %" PRIu64, word,
-                   eng->instance, ++eng->peers.number, left_ms(eng));
+    len =
+        snprintf(text, ANNOUNCEMENT_MAX, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word,
+                 eng->instance, ++eng->peers.number, left_ms(eng), eng->seen_token);
     effects_add(&eng->fx, EFFECT_ANNOUNCE)->announcement = span_of(text, (size_t)len);
 }
 
@@ -106,6 +109,11 @@ void peers_greet(struct engine *eng)
     eng->peers.was_up = true;
     announce_self(eng, "hello");
     look_again(eng);
+}
+
+void peers_tell_token(struct engine *eng)
+{
+    announce_self(eng, "here");
 }
 
 void peers_leave(struct engine *eng)
@@ -200,14 +208,18 @@ bool peers_on_announcement(struct engine *eng, struct span text)
     struct span word = next_word(&text);
     struct span instance = next_word(&text);
     struct span number_text = next_word(&text);
-    uint64_t number, left;
+    struct span left_text = next_word(&text);
+    uint64_t number, left, seen = 0;
     struct peer *peer;
 
     if (instance.len != OP_INSTANCE_LEN || span_eq(instance, span_str(eng->instance)) ||
         !parse_u64(number_text, UINT64_MAX, &number) ||
-        !parse_u64(text, UINT64_MAX, &left)) {
+        !parse_u64(left_text, UINT64_MAX, &left) ||
+        (text.len > 0 && !parse_u64(text, LATCHD_TOKEN_MAX, &seen))) {
         return false;
     }
+    inflight_saw_token(eng,
+                       seen); /* the clock may have been set back before we began */
     if (!span_eq(word, SPAN("hello")) && !span_eq(word, SPAN("here"))) {
         if (!span_eq(word, SPAN("bye"))) {
             return false;

@@ -78,6 +78,9 @@ void peers_lost_writes(struct engine *eng);
 bool peers_may_restore(const struct engine *eng);
 /* Announces this daemon's state to the others. */
 void peers_greet(struct engine *eng);
+/* Tells the others of the highest token, as they may not have seen where the clock of
+ * Redis was. */
+void peers_tell_token(struct engine *eng);
 void peers_leave(struct engine *eng);
 /* Another daemon has announced its state. True: it has just come, or come back. */
 bool peers_on_announcement(struct engine *eng, struct span text);

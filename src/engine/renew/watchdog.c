@@ -69,9 +69,9 @@ static struct entry *pick_entry(struct hold *h)
 
 /* The fence key is renewed once in each half of its TTL: which one of a hold's it is.
  */
-static uint16_t fence_time(const struct hold *h, uint64_t now)
+static uint16_t fence_time(const struct engine *eng, const struct hold *h, uint64_t now)
 {
-    return (uint16_t)((now - h->began) / (OP_FENCE_TTL_MS / 2));
+    return (uint16_t)((now - h->began) / (engine_fence_ttl(eng) / 2));
 }
 
 static void fill_item(struct engine *eng, struct renew_item *item,
@@ -91,7 +91,7 @@ static void fill_item(struct engine *eng, struct renew_item *item,
         .limit = h->lock->sharing->limit,
         .loan_token = hold_loan(h) != NULL ? hold_loan_token(h) : 0,
         .exact = h->upkeep->exact_ms != 0,
-        .fence = fence_time(h, eng->now) != h->fence_time,
+        .fence = fence_time(eng, h, eng->now) != h->fence_time,
         .has_keeper_key = h->keeper_key,
     };
 }
@@ -258,7 +258,7 @@ static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
     eng->stats.renewals++;
     histogram_add(&eng->timings.renewal_lag,
                   eng->now > h->due ? (eng->now - h->due) * 1000 : 0);
-    h->fence_time = fence_time(h, w->sent);
+    h->fence_time = fence_time(eng, h, w->sent);
     if (h->upkeep->exact_ms == lease_ms) {
         h->upkeep->exact_ms = 0;
     }

@@ -127,6 +127,26 @@ START_TEST(everything_in_redis_has_a_ttl_always)
     stand_down();
 }
 
+/* What a released name leaves goes with its lease and fence-ttl, and no sooner than
+ * half of that later. */
+START_TEST(a_released_name_leaves_its_token_for_fence_ttl)
+{
+    enum { LEASE_MS = 5000, TTL_MS = 60000 };
+    struct client *c;
+    long long left;
+
+    stand_up("--fence-ttl", "1m", NULL);
+    c = open_client();
+    (void)ask_int(c, "LOCK job LEASE %d", LEASE_MS);
+    (void)ask_int(c, "UNLOCK job");
+    left = peek_int("PTTL latchd:fence:{job}");
+    ck_assert_int_le(left, LEASE_MS + TTL_MS);
+    ck_assert_int_gt(left, TTL_MS / 2);
+    ck_assert_int_le(peek_int("MEMORY USAGE latchd:fence:{job}"), 200);
+    client_close(c);
+    stand_down();
+}
+
 START_TEST(the_watchdog_renews_as_long_as_the_connection_is_open)
 {
     struct client *a, *b;

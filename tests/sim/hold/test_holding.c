@@ -319,6 +319,40 @@ START_TEST(tokens_grow_through_another_daemon_when_the_clock_is_set_back_H17)
     scenario_end(s);
 }
 
+/* No fence key tells any more, as the name was free for long: a daemon knows where the
+ * clock was, and one that starts later is told by the others. */
+START_TEST(tokens_grow_when_the_clock_is_set_back_and_the_fence_key_is_over_H17)
+{
+    struct engine_config config = scenario_config();
+    struct sim *s;
+    uint64_t token;
+    size_t a, b, c;
+
+    config.fence_ttl_ms = 60000;
+    s = scenario_with(2, &config);
+    a = sim_connect(s, 0);
+    b = sim_connect(s, 1);
+    answered(s, a, "token", "LOCK job");
+    token = sim_token(s, a);
+    answered(s, a, "0", "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, config.watchdog_ms + config.fence_ttl_ms);
+    ck_assert_uint_eq(scenario_job(s)->fence_token, 0);
+    fault_clock(s, -3600000);
+    sim_run(s, 300);
+    answered(s, b, "token", "LOCK job");
+    ck_assert_uint_gt(sim_token(s, b), token);
+    token = sim_token(s, b);
+    answered(s, b, "0", "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, config.watchdog_ms + config.fence_ttl_ms);
+    sim_kill_daemon(s, 0);
+    sim_start_daemon(s, 0, &config);
+    sim_run(s, 300);
+    c = sim_connect(s, 0);
+    answered(s, c, "token", "LOCK job");
+    ck_assert_uint_gt(sim_token(s, c), token);
+    scenario_end(s);
+}
+
 START_TEST(a_hold_released_through_another_daemon_is_not_lost_H30)
 {
     struct sim *s = scenario_new(2);

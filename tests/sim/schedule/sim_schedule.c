@@ -20,6 +20,7 @@ static struct engine_config some_config(struct sim *s)
     static const uint64_t LIMIT[] = { 2, 8, 64 };
     static const uint64_t FAIR_WAIT[] = { 1000, 5000, 30000 };
     static const uint64_t WINDOW[] = { 1, 4, 1024 };
+    static const uint64_t FENCE_TTL[] = { 4000, 60000, 3600000 };
     struct engine_config c = { 0 };
 
     c.watchdog_ms = one_of(s, WATCHDOG, 3);
@@ -27,6 +28,7 @@ static struct engine_config some_config(struct sim *s)
     c.recheck_ms = one_of(s, RECHECK, 2);
     c.fair_wait_ms = one_of(s, FAIR_WAIT, 3);
     c.fair_window = one_of(s, WINDOW, 3);
+    c.fence_ttl_ms = FENCE_TTL[s->seed / 5 % 3];
     c.handover_limit = one_of(s, LIMIT, 3);
     c.handover_pause_ms = dice_between(&s->dice, 1, 5);
     c.grace_ms = dice_chance(&s->dice, 600) ? -1 : (int64_t)dice_below(&s->dice, 500);

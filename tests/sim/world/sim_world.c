@@ -112,6 +112,18 @@ static bool for_daemon(enum event_kind kind)
            kind != EVENT_UNSUBSCRIBE && kind != EVENT_FOREIGN && kind != EVENT_REBORN;
 }
 
+/* Where the clock of Redis should be by what the daemon knows of it. */
+static void tell_clock(struct sim *s, struct sim_daemon *d)
+{
+    int64_t behind_ms = d->redis_ahead_ms - s->redis_ahead_ms;
+
+    if (behind_ms > 0) {
+        engine_on_clock_behind(
+            d->engine, (sim_redis_now(s)->now_ms + 1 + (uint64_t)behind_ms) * 1000);
+    }
+    d->redis_ahead_ms = s->redis_ahead_ms;
+}
+
 static void happen_link(struct sim *s, struct sim_daemon *d, const struct event *e)
 {
     switch (e->kind) {
@@ -124,7 +136,9 @@ static void happen_link(struct sim *s, struct sim_daemon *d, const struct event 
     case EVENT_CLOCK_JUMPED:
         TRACE(s, "d%zu: told that the clock jumped", d->index);
         d->jumped = s->happened;
-        engine_on_clock_jump(sim_turn_begin(s, d));
+        (void)sim_turn_begin(s, d);
+        tell_clock(s, d);
+        engine_on_clock_jump(d->engine);
         sim_turn_end(s, d);
         check_all_uncertain(s, d, "a jump of the clock");
         break;
@@ -195,6 +209,12 @@ void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *c
     }
     d->engine = engine_new(&setup);
     d->ticked_ms = s->now;
+    d->redis_ahead_ms = s->redis_ahead_ms;
+    /* It does not know where the clock was, unless another daemon tells it in time: see
+     * fence-ttl in latchd.conf(5). */
+    s->check.fences_lost =
+        s->check.fences_lost || (s->check.clock_set_back && config->fence_ttl_ms != 0 &&
+                                 config->fence_ttl_ms < OP_FENCE_TTL_MS);
     d->stalled_since = d->stalled_until = 0;
     d->told_up = false;
     d->failovers = s->failovers;

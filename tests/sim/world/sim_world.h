@@ -91,9 +91,10 @@ struct sim_daemon {
     uint64_t life; /* grows with each start */
     uint64_t ticked_ms;
     uint64_t stalled_since, stalled_until; /* the last time */
-    uint64_t jumped;     /* the clock of Redis: when it was told so, of `happened` */
-    uint64_t spins;      /* ticks without a step of time */
-    bool stall_to_check; /* it stood still: it must say so in this turn */
+    uint64_t jumped;        /* the clock of Redis: when it was told so, of `happened` */
+    int64_t redis_ahead_ms; /* where it believes that clock */
+    uint64_t spins;         /* ticks without a step of time */
+    bool stall_to_check;    /* it stood still: it must say so in this turn */
     bool told_up;
     bool grouped;       /* names are in groups, as in a Cluster */
     bool stopping;      /* then it leaves it at that its holds are uncertain */

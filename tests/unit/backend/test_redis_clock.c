@@ -40,6 +40,22 @@ START_TEST(a_jump_is_more_than_half_a_second_in_either_direction)
     ck_assert_int_eq(c.offset_us, -4000 * MS);
 }
 
+/* Of this server, or of another one that took its place. */
+START_TEST(a_clock_that_is_behind_is_told_H17)
+{
+    struct redis_clock c = { 0 };
+
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 0, 0, 5), 0); /* nothing is known */
+    ck_assert(!redis_clock_sample(&c, 1000, 3000, 1002000));
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 5000, 9000, 1005000), 0);
+    /* Redis read it in time, and the answer took long. */
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 5000, 900000, 1005000), 0);
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 5000, 9000, 1105000), 0); /* ahead */
+    /* As far as it errs at most. */
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 105000, 109000, 1085000), 0);
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 105000, 109000, 1084999), 1109000);
+}
+
 START_TEST(calls_come_out_in_the_order_they_went_in)
 {
     struct call_fifo f = { 0 };
