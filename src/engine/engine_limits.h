@@ -43,8 +43,14 @@ enum {
     LOAN_LAST_PART = 4,
     LOAN_WINDOWS_MAX = 3, /* for so many windows in all; others get their chance then */
     OVER_MAX = 262144,    /* finished requests that are remembered */
-    /* how often the head asks for a lock that a foreign library holds as a string */
+    /* How soon the head asks again for a lock that a foreign library holds as a string,
+     * whose release no message tells: after such a part of the time since the name was
+     * seen held so, within these bounds, but no more than so many times a second for
+     * all such names. */
+    FOREIGN_LOOK_PART = 8,
     FOREIGN_LOOK_MS = 50,
+    FOREIGN_LOOK_MAX_MS = 500,
+    FOREIGN_LOOKS_MAX = 1000,
     POLLER_PASSES_MAX = 128, /* waiters that one that polls passes when it comes back */
     SESSION_LOST_MAX = 64,   /* lost names that are remembered for each connection */
     /* how much longer Redis keeps a hold in grace than this daemon */

@@ -121,6 +121,7 @@ struct engine {
     /* names in whose fair queue this instance had places, see fair_left.h */
     struct list fair_left;
     struct table fair_left_names;
+    size_t foreign_names; /* see lock_note_foreign() */
     size_t restores_in_flight;
     uint64_t restores_cost; /* of those */
     size_t put_back_count;  /* holds that are RESTORING with is_put_back */

@@ -43,6 +43,19 @@ static void end_outdated_answer(struct engine *eng, struct lock *lock,
     last_answer_over(eng, lock);
 }
 
+static int64_t foreign_look_in(struct engine *eng, struct lock *lock, int64_t ttl_ms)
+{
+    uint64_t least = eng->foreign_names * 1000 / FOREIGN_LOOKS_MAX;
+    uint64_t in;
+
+    lock_note_foreign(eng, lock, true);
+    in = (eng->now - lock->activity->foreign_since) / FOREIGN_LOOK_PART;
+    in = in < FOREIGN_LOOK_MS ? FOREIGN_LOOK_MS : in;
+    in = in > FOREIGN_LOOK_MAX_MS ? FOREIGN_LOOK_MAX_MS : in;
+    in = in < least ? least : in;
+    return ttl_ms >= 0 && (uint64_t)ttl_ms < in ? ttl_ms : (int64_t)in;
+}
+
 static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter *w,
                             enum lock_kind kind, const struct op_result *r,
                             struct asked asked)
@@ -70,8 +83,7 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     if (ttl_ms == -2) {
         lock_ask(eng, lock); /* free, but a probe may not take it: the head may */
     } else if (r->foreign) {
-        lock_seen(eng, lock, r->id, ttl_ms < FOREIGN_LOOK_MS ? ttl_ms : FOREIGN_LOOK_MS,
-                  KIND_WRITE);
+        lock_seen(eng, lock, r->id, foreign_look_in(eng, lock, ttl_ms), KIND_WRITE);
     } else if (lock->lock_class == CLASS_PLAIN || (w != NULL && waiter_is_head(w))) {
         /* A hold that excludes others from a read/write lock may admit the head. */
         lock_seen(eng, lock, r->id, ttl_ms, KIND_WRITE);
@@ -135,6 +147,9 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         lock_pause(eng, lock, RETRY_PAUSE_MS);
     }
     fair_on_result(eng, lock, w, r);
+    if (r->status == OP_OK || (r->status == OP_BUSY && !r->foreign)) {
+        lock_note_foreign(eng, lock, false);
+    }
     switch (r->status) {
     case OP_OK:
         acquire_granted(eng, lock, spec, w, r, asked);

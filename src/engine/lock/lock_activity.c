@@ -54,9 +54,21 @@ static bool is_clear(const struct engine *eng, const struct lock *lock)
            d->stand_back_until <= eng->now && d->ask_after <= eng->now;
 }
 
+void lock_note_foreign(struct engine *eng, struct lock *lock, bool is_foreign)
+{
+    if (is_foreign && lock->activity->foreign_since == NEVER) {
+        lock_open_activity(eng, lock)->foreign_since = eng->now;
+        eng->foreign_names++;
+    } else if (!is_foreign && lock->activity->foreign_since != NEVER) {
+        lock->activity->foreign_since = NEVER;
+        eng->foreign_names--;
+    }
+}
+
 void lock_activity_free(struct engine *eng, struct lock *lock)
 {
     if (!lock_is_inactive(lock)) {
+        lock_note_foreign(eng, lock, false);
         timer_stop(eng, &lock->activity->wake);
         last_answer_fini(&lock->activity->last_answer);
         pool_free(&eng->pool, lock->activity->marks);

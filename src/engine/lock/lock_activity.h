@@ -59,6 +59,10 @@ struct lock_activity {
     uint64_t stand_back_until;
     /* no waiter asks before this, as too few replicas acknowledged a grant */
     uint64_t ask_after;
+    /* since when the name was found to be a foreign library's each time that its
+     * waiters asked; NEVER: it is none. Those with waiters are in eng->foreign_names.
+     */
+    uint64_t foreign_since;
     uint64_t handovers_since; /* when a hand-over was first considered since then */
 };
 
@@ -72,6 +76,8 @@ static inline bool lock_is_inactive(const struct lock *lock)
 {
     return lock->activity == &LOCK_INACTIVE;
 }
+/* The name is a foreign library's, or not, or nobody waits for it any more. */
+void lock_note_foreign(struct engine *eng, struct lock *lock, bool is_foreign);
 /* The activity, to be changed: made if the lock is inactive. It stays at least until
  * the engine returns. */
 static inline struct lock_activity *lock_open_activity(struct engine *eng,

@@ -97,6 +97,7 @@ static bool watch_lasts(const struct lock *lock)
 static void step_idle(struct engine *eng, struct lock *lock)
 {
     lock->ask = false;
+    lock_note_foreign(eng, lock, false);
     if (is_watched(lock)) {
         if (lock->sub == SUB_NONE && watch_lasts(lock)) {
             subscribe_lock(eng, lock);

@@ -436,12 +436,74 @@ START_TEST(the_end_of_a_poll_is_not_the_end_of_a_long_wait)
 /* --- a lock that a library took straight at Redis ----------------------------------
  */
 
+static const struct op_result STRING = { .status = OP_BUSY,
+                                         .ttl_ms = 600000,
+                                         .foreign = true };
+
+/* Time passes, and Redis answers what is asked: how often that was. */
+static size_t look_for(uint64_t ms)
+{
+    size_t looks = 0;
+
+    while (ms-- > 0) {
+        fixture_pass(&e, 1);
+        for (; e.op_count > 0; looks++) {
+            fixture_gives(&e, OP_ACQUIRE, STRING);
+        }
+    }
+    return looks;
+}
+
+static void wait_for_string(const char *name)
+{
+    fixture_lock(&e, 1, name, (struct lock_req){ .has = 0 });
+    fixture_gives(&e, OP_ACQUIRE, STRING);
+    engine_on_subscribed(e.engine, span_str(name), false);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_ACQUIRE, STRING);
+}
+
+START_TEST(the_head_looks_less_and_less_often)
+{
+    wait_for_string("job");
+    ck_assert_uint_ge(look_for(400), 6);
+    (void)look_for(1200);
+    ck_assert_uint_ge(look_for(1000), 4); /* each 200 to 325 ms */
+    ck_assert_uint_le(look_for(1000), 5);
+    (void)look_for(2000);
+    ck_assert_uint_ge(look_for(60000), 118);
+    ck_assert_uint_le(look_for(60000), 120);
+    /* Another holder: it begins anew. */
+    fixture_pass(&e, 500);
+    fixture_gives(&e, OP_ACQUIRE, BUSY);
+    engine_on_message(e.engine, SPAN("job"), CLASS_PLAIN, SPAN("0"));
+    fixture_collect(&e);
+    fixture_gives(&e, OP_ACQUIRE, STRING);
+    ck_assert_uint_ge(look_for(400), 6);
+}
+
+/* However many there are: one daemon asks Redis so often and no more. */
+START_TEST(the_looks_for_all_such_names_are_bounded)
+{
+    enum { NAMES = 900, LOOKS_MAX = 1000 };
+    size_t looks;
+
+    for (int i = 0; i < NAMES; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "job%d", i);
+        wait_for_string(name);
+        (void)look_for(3);
+        e.subs[0] = '\0';
+    }
+    (void)look_for(3000);
+    looks = look_for(10000);
+    ck_assert_uint_le(looks, 10 * LOOKS_MAX);
+    ck_assert_uint_ge(looks, 9 * LOOKS_MAX); /* and no less */
+}
+
 START_TEST(the_head_looks_often_as_nobody_will_tell)
 {
-    static const struct op_result STRING = { .status = OP_BUSY,
-                                             .ttl_ms = 60000,
-                                             .foreign = true };
-
     fixture_lock(&e, 1, "job", (struct lock_req){ .has = 0 });
     fixture_gives(&e, OP_ACQUIRE, STRING);
     engine_on_subscribed(e.engine, SPAN("job"), false);
