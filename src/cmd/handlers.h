@@ -13,6 +13,10 @@ bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
 /* Whether lock libraries are served. False: an error reply was written. */
 bool ctx_serves_libraries(struct command_ctx *ctx);
 
+/* Whether the locks are in the database of that number, or of any. False: an error
+ * reply was written. */
+bool ctx_has_database(struct command_ctx *ctx, int64_t index);
+
 /* Whether a LOCK, MLOCK or LEADER does not wait for others. False: an error reply was
  * written. */
 bool ctx_tries_once(struct command_ctx *ctx);

@@ -46,6 +46,22 @@ static bool bind_number(const struct binding *b, const struct lock_operand *o,
     return true;
 }
 
+static bool bind_database(const struct binding *b, struct lock_call *ret)
+{
+    const struct lock_operand *o = &b->plan->database;
+
+    ret->database = 0;
+    if (o->source == LOCK_OPERAND_NONE) {
+        return true;
+    }
+    if (!bind_number(b, o, &ret->database)) {
+        return false;
+    }
+    return ret->database >= 0 ||
+           script_error_set(b->error, 0, "ARGV[%u] is no number of a database",
+                            o->index);
+}
+
 static bool bind_word(const struct binding *b, const struct lock_operand *o,
                       struct span *ret)
 {
@@ -176,7 +192,7 @@ bool lock_script_bind(const struct lock_script *script, const struct span *keys,
     ret->endless = b.plan->endless;
     memcpy(ret->replies, b.plan->replies, sizeof(ret->replies));
     return bind_keys(&b, ret) && bind_value(&b, ret) && bind_prefix(&b, ret) &&
-           bind_end(&b, ret) &&
+           bind_end(&b, ret) && bind_database(&b, ret) &&
            bind_word(&b, &b.plan->channel, &ret->publish.channel) &&
            bind_word(&b, &b.plan->message, &ret->publish.message);
 }

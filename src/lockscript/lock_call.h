@@ -137,6 +137,7 @@ struct lock_call {
     size_t prefix_len; /* for LOCK_COMPARE_PREFIX, at least 1 */
     int64_t end_ms;
     struct lock_publish publish;
+    int64_t database; /* that a script selects; 0 also if it selects none */
     /* By the state of the key before the call. Of several keys the first one in which
      * nothing can be done decides; if there is none, the first key.
      *

@@ -161,6 +161,7 @@ static bool derive_kind(struct script_analysis *a, const struct base_runs *base,
     plan->compare = a->compare;
     plan->prefix_len = a->prefix_len;
     plan->value_arg = a->value_arg;
+    plan->database = base->of[LOCK_KEY_FREE]->database;
     plan->kind = kind_of_change(base, plan);
     if (plan->kind == LOCK_CALL_KINDS) {
         return script_refuse(a, base->of[LOCK_KEY_OTHERS]->line,

@@ -51,6 +51,8 @@ struct lock_plan {
     struct lock_operand prefix_len;
     struct lock_end_plan end;
     struct lock_operand channel, message;
+    struct lock_operand
+        database; /* that SELECT is given; LOCK_OPERAND_NONE: no SELECT */
     struct lock_reply replies[LOCK_KEY_STATES];
 };
 

@@ -328,6 +328,29 @@ static struct lua_value run_publish(struct command *c)
     return lua_value_of(LUA_VALUE_RECEIVERS);
 }
 
+/* Locks of one database only are kept, so the number must come first, and be known. */
+static struct lua_value run_select(struct command *c)
+{
+    const struct lua_value *v = &c->args->list[1];
+    struct script_run *run = c->a->run;
+    struct lock_operand database = { .source = LOCK_OPERAND_ARG, .index = v->arg };
+
+    for (unsigned i = 0; i < run->key_count; i++) {
+        if (run->keys[i].used || run->database.source != LOCK_OPERAND_NONE) {
+            return refuse_command(c, "SELECT is not the first command");
+        }
+    }
+    if (v->kind == LUA_VALUE_NUMBER && v->number >= 0) {
+        database =
+            (struct lock_operand){ .source = LOCK_OPERAND_NUMBER, .number = v->number };
+    } else if (v->kind != LUA_VALUE_ARG &&
+               (v->kind != LUA_VALUE_ARG_NUMBER || v->number != 0)) {
+        return refuse_command(c, "the number of a database is not known");
+    }
+    run->database = database;
+    return (struct lua_value){ .kind = LUA_VALUE_STATUS, .text = SPAN("OK") };
+}
+
 static const struct command_row COMMANDS[] = {
     { SPAN("GET"), 2, 2, run_get, 0, 0 },
     { SPAN("SET"), 3, LUA_CALL_ARGS_MAX, run_set, 0, 0 },
@@ -345,6 +368,7 @@ static const struct command_row COMMANDS[] = {
     { SPAN("EXPIREAT"), 3, 3, run_expire, LOCK_END_AT, LOCK_UNIT_S },
     { SPAN("PEXPIREAT"), 3, 3, run_expire, LOCK_END_AT, LOCK_UNIT_MS },
     { SPAN("PUBLISH"), 3, 3, run_publish, 0, 0 },
+    { SPAN("SELECT"), 2, 2, run_select, 0, 0 },
 };
 
 static const struct command_row *find_command(struct span name)

@@ -57,6 +57,7 @@ struct script_run {
     int lost_key; /* the key that is lost between two commands; -1: none */
     unsigned publish_count;
     struct lock_operand channel, message;
+    struct lock_operand database; /* of SELECT */
     struct lua_value reply;
     unsigned item_count; /* of a reply that is a list */
     struct lua_value items[LOCK_REPLY_ITEMS_MAX];

@@ -201,6 +201,7 @@ KITS = {
     "aioredlock": python("aioredlock==" + locks_list.version_of("aioredlock", "aioredlock")),
     "redlock-4": node_locks(("redlock", "node-redlock")),
     "redlock-5": node_locks(("redlock", "node-redlock"), ("redis-semaphore", "redis-semaphore")),
+    "redlock-sesamecare": node_locks(("@sesamecare-oss/redlock", "@sesamecare-oss/redlock")),
     "locks-go": golang_locks,
     "locks-java": lambda folder: java(folder, locks_list.LOCKS),
     "locks-rust": rust_locks,
@@ -211,6 +212,7 @@ SOURCES = {
     **{name: PROGRAMS / name for name in ("go", "java", "rust")},
     **{f"locks-{name}": locks_list.LOCKS / name for name in ("go", "java", "rust")},
     "redlock-4": locks_list.LOCKS, "redlock-5": locks_list.LOCKS,
+    "redlock-sesamecare": locks_list.LOCKS,
 }
 
 

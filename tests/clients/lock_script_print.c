@@ -122,6 +122,7 @@ static void print_plan(unsigned variant, const struct lock_plan *p)
     print_end(&p->end);
     print_operand("channel", &p->channel);
     print_operand("message", &p->message);
+    print_operand("database", &p->database);
     for (int s = 0; s < LOCK_KEY_STATES; s++) {
         print_reply(s, &p->replies[s]);
     }

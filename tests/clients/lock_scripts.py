@@ -32,8 +32,10 @@ def python_texts(data):
 
 
 def backtick_texts(data):
-    """Of JavaScript and Go: what is assigned, or an argument."""
-    return re.findall(rb"[=(,]\s*`([^`]*)`", data)
+    """Of JavaScript and Go: what is assigned, or an argument; with `${NAME}` put in."""
+    named = dict(re.findall(rb"(\w+)\s*=\s*`([^`]*)`", data))
+    for text in re.findall(rb"[=(,]\s*`([^`]*)`", data):
+        yield re.sub(rb"\$\{(\w+)\}", lambda m: named.get(m[1], m[0]), text)
 
 
 def rust_texts(data):
@@ -124,6 +126,7 @@ LIBRARIES = [
     (from_pip, "pottery", "3.0.1", r"pottery/redlock\.py", 3),
     (from_npm, "redlock", "4.2.0", r"package/redlock\.js", 3),
     (from_npm, "redlock", "5.0.0-beta.2", r"package/dist/.*\.js", 3),
+    (from_npm, "@sesamecare-oss/redlock", "1.4.0", r"package/build/scripts\.js", 3),
     (from_npm, "redis-semaphore", "5.8.0", r"package/lib/mutex/.*\.js", 2),
     (from_go, "github.com/go-redsync/redsync/v4", "v4.18.0", r"scripts\.go", 3),
     (from_go, "github.com/bsm/redislock", "v0.9.4", r"redislock\.go", 4),

@@ -124,23 +124,28 @@ void cmd_echo(struct command_ctx *ctx)
 }
 
 /* 0 is what clients select that care for no number. */
-void cmd_select(struct command_ctx *ctx)
+bool ctx_has_database(struct command_ctx *ctx, int64_t index)
 {
     unsigned database = ctx->cmd->limits.database;
-    int64_t index;
 
-    if (!ctx_arg_int(ctx, 1, &index)) {
-        return;
-    }
     if (index == 0 || index == database) {
-        resp_simple(ctx->out, "OK");
-        return;
+        return true;
     }
     ctx_error(ctx, LATCHD_ERR,
               "DB index is out of range: this latchd keeps its locks in database %u of "
               "its Redis; connect with that number or without one, or to a latchd "
               "whose option redis names the other database",
               database);
+    return false;
+}
+
+void cmd_select(struct command_ctx *ctx)
+{
+    int64_t index;
+
+    if (ctx_arg_int(ctx, 1, &index) && ctx_has_database(ctx, index)) {
+        resp_simple(ctx->out, "OK");
+    }
 }
 
 void cmd_quit(struct command_ctx *ctx)

@@ -74,6 +74,9 @@ static void run_script(struct command_ctx *ctx, const struct lock_script *script
         ctx_error(ctx, LATCHD_ERR, "this script cannot be run so: %s", why.why);
         return;
     }
+    if (!ctx_has_database(ctx, call.database)) {
+        return;
+    }
     refuse_others(&call);
     library_begin(ctx, &call);
 }

@@ -267,6 +267,22 @@ START_TEST(scripts_and_their_keys_are_checked)
     ck_assert_str_eq(fake.asked, "");
 }
 
+#define SELECTS "EVAL redis.pcall('SELECT',tonumber(ARGV[1]));return(redis.call("
+
+START_TEST(a_script_selects_the_database_that_has_the_locks)
+{
+    struct cmd_limits limits = LIMITS;
+
+    limits.database = 3;
+    cmd_set_limits(fake.cmd, &limits);
+    ck_assert(starts(fake_run(me, SELECTS "'exists',KEYS[1])) 1 job 1"),
+                     "-ERR DB index is out of range: this latchd keeps its locks in "
+                     "database 3 of its Redis;"));
+    ck_assert_str_eq(fake.asked, "");
+    ck_assert_str_eq(fake_run(me, SELECTS "'exists',KEYS[1])) 1 job 3"), "");
+    ck_assert_str_eq(fake.asked, "lockinfo");
+}
+
 /* The engine says who holds. */
 static const char *told_lease(const char *line, const char *owner, int64_t ttl_ms,
                               enum lease_kind lease)

@@ -294,6 +294,13 @@ static const struct script_case CASES[] = {
       { "a", "b" },
       { "v", "5000" },
       "acquire =v in 5000 | free 1, mine 7, endless 7, others 0, not-a-string !type" },
+    /* Of a database of a number that the caller has. */
+    { "redis.pcall('SELECT', tonumber(ARGV[1])) if redis.call('exists', KEYS[1]) == 1 "
+      "then "
+      "return 0 end redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3]) return 1",
+      { "k" },
+      { "0", "v", "5000" },
+      "acquire v in 5000 | free 1, mine 0, endless 0, others 0, not-a-string 0" },
     /* An endless lock is another case. */
     { "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "
       "local left = redis.call('ttl', KEYS[1]) redis.call('del', KEYS[1]) "

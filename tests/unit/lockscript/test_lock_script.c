@@ -61,6 +61,7 @@ START_TEST(scripts_of_lock_libraries_are_read, TEST_ROWS(CASES))
 #define PREFIX                                                                         \
     "if redis.call('getrange', KEYS[1], 0, ARGV[2] - 1) == string.sub(ARGV[1], 1, "    \
     "ARGV[2]) then return redis.call('del', KEYS[1]) end return 0"
+#define SELECT "redis.call('select', ARGV[1]) return redis.call('exists', KEYS[1])"
 #define ALL                                                                            \
     "local n = 0 for _, k in ipairs(KEYS) do n = n + redis.call('del', k) end return " \
     "n"
@@ -86,6 +87,8 @@ static const struct script_case BAD_CALLS[] = {
       "ARGV[2] is no time that a key can have" },
     { SET, { "k" }, { "v", "0" }, "ARGV[2] is no time that a key can have" },
     { SET, { "k" }, { "v", "-1" }, "ARGV[2] is no time that a key can have" },
+    { SELECT, { "k" }, { "x" }, "ARGV[1] is no integer or out of range" },
+    { SELECT, { "k" }, { "-1" }, "ARGV[1] is no number of a database" },
     { PREFIX, { "k" }, { "v", "0" }, "a prefix does not have 1 to 512 bytes" },
     { PREFIX, { "k" }, { "v", "-3" }, "a prefix does not have 1 to 512 bytes" },
     { PREFIX, { "k" }, { "v", "513" }, "a prefix does not have 1 to 512 bytes" },

@@ -30,6 +30,15 @@ static const struct refused_case CASES[] = {
       "string.sub(ARGV[1], 1, 3) then redis.call('set', KEYS[1], ARGV[1]) return "
       "ARGV[1] end",
       1, "the reply" },
+    /* Keys of another database are no locks of latchd's. */
+    { "local v = redis.call('get', KEYS[1])\nredis.call('select', 1)\n" COMPARED
+      "redis.call('del', KEYS[1]) end",
+      2, "SELECT is not the first command" },
+    { "redis.call('select', 0) redis.call('select', 1) " COMPARED
+      "redis.call('del', KEYS[1]) end",
+      1, "SELECT is not the first command" },
+    { "redis.call('select', ARGV[2] + 1) " COMPARED "redis.call('del', KEYS[1]) end", 1,
+      "number of a database" },
     { "return 1", 0, "looks at no key" },
     { "redis.call('exists', KEYS[1]) return 1", 0, "neither changes nor tells" },
     { COMPARED
