@@ -192,7 +192,7 @@ static void count_text(void)
     if (texts_sent++ % TEXTS_OF_A_USER == 0) {
         int user = texts_sent / TEXTS_OF_A_USER;
 
-        do_at(wire, "ACL SETUSER user%d.%d on nopass ~* +@all", getpid(), user);
+        do_at(wire, "ACL SETUSER user%d.%d on nopass ~* &* +@all", getpid(), user);
         do_at(wire, "AUTH user%d.%d any", getpid(), user);
     }
 }
