@@ -17,6 +17,7 @@ struct store_backend {
     void (*set_tls)(void *backend, struct tls *tls);
     void (*configure)(void *backend, const struct store_options *options);
     void (*submit)(void *backend, const struct op *op);
+    bool (*seek_part)(const void *backend, uint32_t *part); /* NULL: it is one server */
     void (*subscribe)(void *backend, struct span name, enum lock_class lock_class);
     void (*unsubscribe)(void *backend, struct span name, enum lock_class lock_class);
     void (*unlisten)(void *backend, struct span name, struct span member); /* or NULL */

@@ -108,6 +108,14 @@ void store_end_turn(struct store *s)
     }
 }
 
+bool store_seek_part(const struct store *s, uint32_t *part)
+{
+    if (s->closed) {
+        return false;
+    }
+    return s->ops->seek_part == NULL ? *part == 0 : s->ops->seek_part(s->backend, part);
+}
+
 void store_info(const struct store *s, struct store_info *ret)
 {
     *ret = (struct store_info){

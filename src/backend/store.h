@@ -93,6 +93,12 @@ void store_start(struct store *s);
 void store_set_tls(struct store *s, struct tls *tls);
 void store_configure(struct store *s, const struct store_options *options);
 void store_submit(struct store *s, const struct op *op);
+/* The servers of the store are its parts, each named by a group that it has. Moves
+ * *part on to the first one from there that can be asked now, for an OP_SCAN of that
+ * group; false: there is none. The result of an op whose id has STORE_SCAN_ID is an
+ * OP_SCAN's, and nobody else uses such ids. */
+#define STORE_SCAN_ID (1ULL << 63)
+bool store_seek_part(const struct store *s, uint32_t *part);
 void store_subscribe(struct store *s, struct span name, enum lock_class lock_class);
 void store_unsubscribe(struct store *s, struct span name, enum lock_class lock_class);
 /* Stops listening to that member of this instance, which has left the fair queue of

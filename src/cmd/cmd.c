@@ -1,4 +1,5 @@
 #include "cmd/cmd_priv.h"
+#include "cmd/lock/redis_names.h"
 #include "cmd/observe/latency.h"
 #include "cmd/observe/log_identity.h"
 
@@ -39,6 +40,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
     list_init(&c->monitors);
+    list_init(&c->redis_names);
     list_init(&c->pause.deferred);
     slowlog_init(&c->slow);
     slowlog_init(&c->waits);
@@ -54,6 +56,7 @@ void cmd_free(struct cmd *c)
     if (c == NULL) {
         return;
     }
+    redis_names_free(c);
     users_fini(&c->users);
     pubsub_free(c->pubsub);
     free(c->stats);
@@ -293,11 +296,15 @@ void cmd_on_ran(void *ctx, struct conn *conn)
 void cmd_tick(struct cmd *c, uint64_t now_ms)
 {
     pause_tick(c, now_ms);
+    redis_names_tick(c, now_ms);
 }
 
 uint64_t cmd_next_deadline(const struct cmd *c)
 {
-    return c->pause.until_ms == 0 ? UINT64_MAX : c->pause.until_ms;
+    uint64_t pause_ms = c->pause.until_ms == 0 ? UINT64_MAX : c->pause.until_ms;
+    uint64_t names_ms = redis_names_next_deadline(c);
+
+    return pause_ms < names_ms ? pause_ms : names_ms;
 }
 
 void cmd_stop(struct cmd *c)

@@ -55,6 +55,10 @@ struct cmd_env {
                        size_t room);
     bool (*config_rewrite)(void *ctx, char *reterr, size_t room);
     void (*reset_stats)(void *ctx);
+    /* Begins one step over the names that are held in Redis, from `cursor` on, of
+     * `count` keys. Returns a number for cmd_on_scanned(), which comes later; 0: Redis
+     * cannot be asked. May be NULL. */
+    uint64_t (*scan_redis)(void *ctx, uint64_t cursor, size_t count);
     /* requirepass, the password of the user `default`; NULL or empty: none. */
     const char *(*password)(void *ctx);
     /* For ACL LOAD and SAVE; may be NULL. acl_file is the path, empty if there is
@@ -144,6 +148,15 @@ bool cmd_check_users(const char *name, struct span text, struct buf *reterr);
 void cmd_tick(struct cmd *c, uint64_t now_ms);
 /* When cmd_tick() is needed next; UINT64_MAX: not at all. */
 uint64_t cmd_next_deadline(const struct cmd *c);
+
+/* What a step over the names in Redis has found. */
+struct scanned_names {
+    const struct span *list;
+    size_t count;
+    uint64_t cursor;   /* where the next step begins; 0: that was the last one */
+    struct span error; /* or why it found nothing */
+};
+void cmd_on_scanned(struct cmd *c, uint64_t id, const struct scanned_names *names);
 /* The daemon stops: ends a CLIENT PAUSE, so that deferred commands are answered. */
 void cmd_stop(struct cmd *c);
 

@@ -54,6 +54,7 @@ struct cmd {
     struct pollers *pollers;           /* lock libraries that ask again and again */
     struct rates rates;
     uint64_t top_cursor;      /* where the next LOCKS TOP begins */
+    struct list redis_names;  /* redis_names.in_all */
     uint64_t protect_said_ms; /* last log line about a refusal; 0: none yet */
 };
 

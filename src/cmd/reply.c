@@ -78,6 +78,9 @@ void reply_write(const struct cmd *c, struct buf *out, const struct client *clie
     case REPLY_LATCH:
         latch_write(out, client->proto, reply);
         break;
+    case REPLY_WRITTEN:
+        buf_add_span(out, reply->text);
+        break;
     case REPLY_UNREACHED: /* handled by the pipeline, never written */
         break;
     }

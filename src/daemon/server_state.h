@@ -59,6 +59,7 @@ struct server {
     struct net *net;
     struct tls *tls; /* NULL: none */
     struct cmd *cmd;
+    uint32_t scans;                  /* ops of LOCKS REDIS ever */
     struct web *web;                 /* NULL: http-port is 0 */
     struct top_granted *top_granted; /* web's, while its page is open somewhere */
 

@@ -15,11 +15,41 @@ enum { YOUNG_MS = 3000 }; /* a Redis with less uptime counts as just started */
 
 /* --- events of the store ---------------------------------------------- */
 
+/* A cursor of LOCKS REDIS is the part of the store, and the cursor of its server: in a
+ * Cluster that is at most 14 bits of slot and as many as the server's table has. The id
+ * of an op tells its part again. */
+enum { CURSOR_BITS = 50, PART_SHIFT = 32 };
+#define CURSOR_MAX ((1ULL << CURSOR_BITS) - 1)
+
+static void on_scanned(struct server *s, const struct op_result *result)
+{
+    uint32_t part = (uint32_t)((result->id & ~STORE_SCAN_ID) >> PART_SHIFT);
+    struct scanned_names names = { .error = SPAN("Redis did not answer") };
+
+    if (result->status == OP_OK && result->scan.cursor <= CURSOR_MAX) {
+        names = (struct scanned_names){ .list = result->scan.names,
+                                        .count = result->scan.count,
+                                        .cursor = result->scan.cursor };
+        if (names.cursor == 0 && store_seek_part(s->store, (part++, &part))) {
+            names.cursor = (uint64_t)part << CURSOR_BITS;
+        } else if (names.cursor != 0) {
+            names.cursor |= (uint64_t)part << CURSOR_BITS;
+        }
+    } else if (result->text.len != 0) {
+        names.error = result->text;
+    }
+    cmd_on_scanned(s->cmd, result->id, &names);
+}
+
 static void on_result(void *ctx, const struct op_result *result)
 {
     struct server *s = ctx;
 
-    engine_on_op_result(s->engine, result);
+    if ((result->id & STORE_SCAN_ID) != 0) {
+        on_scanned(s, result);
+    } else {
+        engine_on_op_result(s->engine, result);
+    }
 }
 
 void wiring_check_ready(struct server *s)
@@ -218,6 +248,24 @@ static bool env_publish(void *ctx, struct span channel, struct span text)
     return store_publish(s->store, channel, text);
 }
 
+static uint64_t env_scan_redis(void *ctx, uint64_t cursor, size_t count)
+{
+    struct server *s = ctx;
+    uint32_t part = (uint32_t)(cursor >> CURSOR_BITS);
+    struct op op = { .kind = OP_SCAN,
+                     .scan = { .cursor = cursor & CURSOR_MAX,
+                               .count = (uint32_t)count } };
+
+    if (!engine_is_up(s->engine) ||
+        (op.scan.cursor == 0 && !store_seek_part(s->store, &part))) {
+        return 0;
+    }
+    op.group = part;
+    op.id = STORE_SCAN_ID | (uint64_t)part << PART_SHIFT | ++s->scans;
+    store_submit(s->store, &op);
+    return op.id;
+}
+
 static void env_shutdown(void *ctx)
 {
     shutdown_begin(ctx);
@@ -344,6 +392,7 @@ static void make_clients_side(struct server *s)
         .config_set = config_live_set,
         .config_rewrite = config_live_rewrite,
         .reset_stats = env_reset_stats,
+        .scan_redis = env_scan_redis,
         .password = config_live_password,
         .acl_file = acl_file,
         .acl_read = acl_file_read,

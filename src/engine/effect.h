@@ -54,6 +54,7 @@ enum reply_kind {
     /* Of a batch: a LOCK before this one was not granted, so this one counts as never
      * sent, and must be sent again when all before it have been answered. */
     REPLY_UNREACHED,
+    REPLY_WRITTEN, /* not the engine's: text, as it goes to the client */
 };
 
 /* WITHHELD: the name is free, but for now nobody is granted it. */

@@ -112,6 +112,7 @@ enum op_kind {
     OP_LEAVE,         /* op.queue */
     OP_LIMIT,         /* op.limit */
     OP_LATCH,         /* op.latch */
+    OP_SCAN,          /* op.scan; not the engine's, see store_seek_part() */
 };
 /* The result of INSPECT: OK lock_kind fields[] queue[] ttl token who data atleast.
  *
@@ -392,6 +393,14 @@ struct op_limit {
     uint32_t limit;
 };
 
+/* SCAN lists names that somebody holds: one step over the keys of one server, as
+ * Redis's SCAN makes it. It has no name, and goes to the server that has `group` now.
+ * -> OK scan */
+struct op_scan {
+    uint64_t cursor;
+    uint32_t count; /* keys to look at */
+};
+
 struct op {
     enum op_kind kind;
     uint64_t id;                /* chosen by the engine, never used twice */
@@ -412,6 +421,7 @@ struct op {
         struct op_queue queue;
         struct op_limit limit;
         struct op_latch latch;
+        struct op_scan scan;
     };
 };
 

@@ -94,6 +94,7 @@ static void each_span(struct op *op, span_fn *fn, void *ctx)
         break;
     case OP_INSPECT:
     case OP_LIMIT:
+    case OP_SCAN:
         break;
     }
 }
@@ -145,6 +146,7 @@ static size_t size_of_lists(const struct op *op)
     case OP_ATTACH:
     case OP_INSPECT:
     case OP_LIMIT:
+    case OP_SCAN:
     case OP_LATCH:
         break;
     }

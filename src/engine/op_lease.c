@@ -17,6 +17,7 @@ bool op_extends_lease(const struct op *op)
     case OP_QUEUE:
     case OP_LEAVE:
     case OP_LIMIT:
+    case OP_SCAN:
         break;
     }
     return false;
@@ -53,6 +54,7 @@ bool op_result_extends_lease(enum op_kind kind, const struct op_result *r)
     case OP_QUEUE:
     case OP_LEAVE:
     case OP_LIMIT:
+    case OP_SCAN:
         break;
     }
     return false;

@@ -119,6 +119,11 @@ struct op_result {
         } release;
         struct latch_told latch;
         struct {
+            uint64_t cursor; /* 0: that was the last step */
+            const struct span *names;
+            size_t count;
+        } scan;
+        struct {
             bool restored; /* the hold was missing */
         } restore;
         struct {

@@ -3,7 +3,7 @@
 
 const char CTL_HELP[] =
     "usage: latchctl [options] run NAME [--] COMMAND [ARGUMENT ...]\n"
-    "       latchctl [options] top | why NAME | ls | leader NAME | force NAME\n"
+    "       latchctl [options] top | why NAME | ls [GLOB] | leader NAME | force NAME\n"
     "       latchctl [options] latch NAME set N | count | await | delete | info\n"
     "\n"
     "  run    take the lock NAME, run COMMAND, release the lock\n"
@@ -53,7 +53,10 @@ const char CTL_HELP[] =
     "      --verbose       say what happens\n"
     "\n"
     "top: --interval TIME, --once, --sort waiters|wait|held|name, --count N\n"
-    "ls: --match PATTERN, --count N          force: --any | --token T | --owner O\n"
+    "ls: [--match] GLOB, --count N, --all: also what others have left in Redis\n"
+    "force: --any | --token T | --owner O; or --match GLOB instead of NAME, which "
+    "shows\n"
+    "       what is held and asks first (--yes: does not ask)\n"
     "latch: --id ID counts once, --wait TIME, --no-wait\n"
     "leader: --follow, each change on a line of its own\n"
     "\n"

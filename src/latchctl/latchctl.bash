@@ -104,10 +104,10 @@ _latchctl() {
                 --owner --data --at-least --queue --priority --kill-after --conflict-exit-code
                 --lost-exit-code --verbose' ;;
             top) common+=' --interval --once --sort --count' ;;
-            ls) common+=' --match --count' ;;
+            ls) common+=' --match --count --all' ;;
             leader) common+=' --follow' ;;
             latch) common+=' --id --wait --no-wait --conflict-exit-code' ;;
-            force) common+=' --any --token --owner' ;;
+            force) common+=' --any --token --owner --match --yes' ;;
         esac
         _latchctl_offer "$cur" -W "$common"
     elif [[ -z $command ]]; then

@@ -71,6 +71,8 @@ static const struct option LONG[] = {
     { "any", no_argument, NULL, OPT_ANY },
     { "match", required_argument, NULL, OPT_MATCH },
     { "count", required_argument, NULL, OPT_COUNT },
+    { "all", no_argument, NULL, OPT_ALL },
+    { "yes", no_argument, NULL, OPT_YES },
     { NULL, 0, NULL, 0 },
 };
 
@@ -79,19 +81,34 @@ static const struct {
     int option;
     int commands;
 } FOR[] = {
-    { 'w', RUN | LATCH },   { OPT_NO_WAIT, RUN | LATCH },
-    { OPT_LEASE, RUN },     { OPT_FAIR, RUN },
-    { OPT_READ, RUN },      { OPT_WRITE, RUN },
-    { 'k', RUN },           { 'E', RUN | LATCH },
-    { OPT_LOST_CODE, RUN }, { OPT_INTERVAL, TOP },
-    { OPT_ONCE, TOP },      { OPT_SORT, TOP },
-    { OPT_TOKEN, FORCE },   { OPT_ANY, FORCE },
-    { OPT_MATCH, LS },      { OPT_COUNT, LS | TOP },
-    { OPT_VERBOSE, RUN },   { OPT_OWNER, RUN | FORCE },
-    { OPT_PERMITS, RUN },   { OPT_OF, RUN },
-    { OPT_DATA, RUN },      { OPT_FOLLOW, LEADER },
-    { OPT_QUEUE, RUN },     { OPT_PRIORITY, RUN },
-    { OPT_ID, LATCH },      { OPT_AT_LEAST, RUN },
+    { 'w', RUN | LATCH },
+    { OPT_NO_WAIT, RUN | LATCH },
+    { OPT_LEASE, RUN },
+    { OPT_FAIR, RUN },
+    { OPT_READ, RUN },
+    { OPT_WRITE, RUN },
+    { 'k', RUN },
+    { 'E', RUN | LATCH },
+    { OPT_LOST_CODE, RUN },
+    { OPT_INTERVAL, TOP },
+    { OPT_ONCE, TOP },
+    { OPT_SORT, TOP },
+    { OPT_TOKEN, FORCE },
+    { OPT_ANY, FORCE },
+    { OPT_MATCH, LS | FORCE },
+    { OPT_COUNT, LS | TOP },
+    { OPT_ALL, LS },
+    { OPT_YES, FORCE },
+    { OPT_VERBOSE, RUN },
+    { OPT_OWNER, RUN | FORCE },
+    { OPT_PERMITS, RUN },
+    { OPT_OF, RUN },
+    { OPT_DATA, RUN },
+    { OPT_FOLLOW, LEADER },
+    { OPT_QUEUE, RUN },
+    { OPT_PRIORITY, RUN },
+    { OPT_ID, LATCH },
+    { OPT_AT_LEAST, RUN },
 };
 
 static const char *const NAMES[] = {
@@ -172,6 +189,12 @@ static bool read_one(struct options *o, int option)
         return keep_text(&o->match, optarg);
     case OPT_COUNT:
         return read_count(o, optarg);
+    case OPT_ALL:
+        o->all = true;
+        return true;
+    case OPT_YES:
+        o->yes = true;
+        return true;
     default:
         return options_read_lock(o, option);
     }
@@ -247,9 +270,30 @@ static enum options_outcome read_options(struct options *o, struct words *w, int
     return OPTIONS_GO;
 }
 
+/* One name, and whose hold it is; or all that match. */
+static bool check_force(const struct options *o)
+{
+    int whose = (o->any ? 1 : 0) + (o->token != NULL) + (o->owner != NULL);
+
+    if (o->match != NULL && (o->name != NULL || whose != 0)) {
+        return options_wrong("--match",
+                             "it takes the place of NAME, --any, --token and "
+                             "--owner");
+    }
+    if (o->yes && o->match == NULL) {
+        return options_wrong("--yes", "it goes with --match");
+    }
+    if (o->match == NULL && whose != 1) {
+        return options_wrong("force",
+                             "one of --any, --token and --owner says whose hold it is");
+    }
+    return true;
+}
+
 static bool check_options(struct options *o, const struct words *w)
 {
-    bool named = o->command != CTL_TOP && o->command != CTL_LS;
+    bool named = o->command != CTL_TOP && o->command != CTL_LS &&
+                 (o->command != CTL_FORCE || o->match == NULL);
 
     for (int i = 0; LONG[i].name != NULL; i++) {
         if ((w->seen & UINT64_C(1) << i) != 0 && !option_fits(o, LONG[i].val)) {
@@ -271,12 +315,7 @@ static bool check_options(struct options *o, const struct words *w)
     if (o->command != CTL_RUN && *o->words != NULL) {
         return options_wrong(*o->words, "one word too many");
     }
-    if (o->command == CTL_FORCE &&
-        (o->any ? 1 : 0) + (o->token != NULL) + (o->owner != NULL) != 1) {
-        return options_wrong("force",
-                             "one of --any, --token and --owner says whose hold it is");
-    }
-    return true;
+    return o->command != CTL_FORCE || check_force(o);
 }
 
 /* How many words the subcommand has, with its own. */
@@ -327,6 +366,10 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
     ret->verb = w.count > 2 ? w.list[2] : NULL;
     ret->number = w.count > 3 ? w.list[3] : NULL;
     ret->words = argv + optind;
+    if (ret->command == CTL_LS && ret->match == NULL) {
+        ret->match = ret->name; /* `ls GLOB` */
+        ret->name = NULL;
+    }
     if ((ret->command == CTL_TOP || ret->command == CTL_LS) && ret->name != NULL) {
         return options_wrong(ret->name, "one word too many") ? OPTIONS_GO
                                                              : OPTIONS_WRONG;

@@ -68,6 +68,8 @@ struct options {
     const char *token;
     const char *match;
     bool any;
+    bool all; /* ls: what is held in Redis */
+    bool yes; /* force: do not ask */
     bool follow;
 };
 

@@ -40,6 +40,8 @@ enum {
     OPT_QUEUE,
     OPT_PRIORITY,
     OPT_ID,
+    OPT_ALL,
+    OPT_YES,
 };
 
 /* Prints an error about an option; returns false. */

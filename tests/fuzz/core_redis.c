@@ -211,6 +211,8 @@ static void well(const struct op *op, char how, uint64_t n, struct answer *a)
         a->r.fair = (n & 1) != 0;
         a->r.ttl_ms = (int64_t)(n % 5000) - 2;
         break;
+    case OP_SCAN:
+        break;
     }
 }
 

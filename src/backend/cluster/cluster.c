@@ -347,6 +347,29 @@ static void cluster_submit(void *backend, const struct op *op)
     }
 }
 
+/* A member is named by its first slot. */
+static bool cluster_seek_part(const void *backend, uint32_t *part)
+{
+    const struct cluster *c = backend;
+
+    for (uint32_t slot = *part; slot < SLOT_COUNT; slot++) {
+        const struct member *m = c->owners[slot];
+        uint32_t first = 0;
+
+        if (m == NULL || (slot > 0 && c->owners[slot - 1] == m)) {
+            continue;
+        }
+        while (c->owners[first] != m) {
+            first++;
+        }
+        if (first == slot) {
+            *part = slot;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void cluster_subscribe(void *backend, struct span name,
                               enum lock_class lock_class)
 {
@@ -443,6 +466,7 @@ const struct store_backend CLUSTER_BACKEND = {
     .set_tls = cluster_set_tls,
     .configure = cluster_configure,
     .submit = cluster_submit,
+    .seek_part = cluster_seek_part,
     .subscribe = cluster_subscribe,
     .unsubscribe = cluster_unsubscribe,
     .unlisten = cluster_unlisten,

@@ -81,6 +81,10 @@ static void on_result(void *ctx, const struct op_result *result)
 {
     struct member *m = ctx;
 
+    if ((result->id & STORE_SCAN_ID) != 0) {
+        m->quorum->events.on_result(m->quorum->events.ctx, result);
+        return;
+    }
     coordinator_result(m->quorum->coordinator, m->index, result);
 }
 
@@ -325,7 +329,22 @@ static void quorum_submit(void *backend, const struct op *op)
     struct quorum *q = backend;
 
     look_at_clock(q);
-    coordinator_submit(q->coordinator, op);
+    if (op->kind == OP_SCAN) {
+        node_submit(q->members[op->group % q->count].node, op);
+    } else {
+        coordinator_submit(q->coordinator, op);
+    }
+}
+
+/* A name that is held is held on a majority, so that one that is down hides none. */
+static bool quorum_seek_part(const void *backend, uint32_t *part)
+{
+    const struct quorum *q = backend;
+
+    while (*part < q->count && !q->members[*part].up) {
+        ++*part;
+    }
+    return *part < q->count;
 }
 
 static void quorum_subscribe(void *backend, struct span name,
@@ -445,6 +464,7 @@ const struct store_backend QUORUM_BACKEND = {
     .set_tls = quorum_set_tls,
     .configure = quorum_configure,
     .submit = quorum_submit,
+    .seek_part = quorum_seek_part,
     .subscribe = quorum_subscribe,
     .unsubscribe = quorum_unsubscribe,
     .end_turn = quorum_end_turn,

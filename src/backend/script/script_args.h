@@ -371,6 +371,16 @@ static void put_since(struct script_source *from)
 
 /* What is looked at */
 
+static void put_cursor(struct script_source *from)
+{
+    command_uint(from->out, from->op->scan.cursor);
+}
+
+static void put_count(struct script_source *from)
+{
+    command_uint(from->out, from->op->scan.count);
+}
+
 static void put_most(struct script_source *from)
 {
     command_uint(from->out, SCRIPT_FIELDS_MAX);

@@ -233,6 +233,8 @@ static enum lua_id prepare_op(struct script_source *from)
         return LUA_SEM_LIMIT;
     case OP_LATCH:
         return prepare_latch(from);
+    case OP_SCAN:
+        return LUA_SCAN;
     case OP_INSPECT:
         break;
     }

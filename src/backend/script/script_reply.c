@@ -3,6 +3,7 @@
 #include "backend/script/script_reply_priv.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
+#include "util/parse.h"
 
 #include <stdlib.h>
 
@@ -320,6 +321,12 @@ static bool read_all(const redisReply *reply, size_t item_count,
     return true;
 }
 
+static void read_scanned(struct reply_reader *r, struct script_result *ret)
+{
+    r->bad = !parse_u64(reply_text(r), UINT64_MAX, &ret->result.scan.cursor);
+    reply_names(r, ret, &ret->result.scan.names, &ret->result.scan.count);
+}
+
 static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count,
                     struct script_result *ret)
 {
@@ -355,6 +362,9 @@ static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count
         break;
     case OP_LEAVE:
         ret->result.fair = reply_flag(r);
+        break;
+    case OP_SCAN:
+        read_scanned(r, ret);
         break;
     case OP_LATCH:
         reply_latch(r, &ret->result.latch);

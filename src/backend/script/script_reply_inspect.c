@@ -58,7 +58,8 @@ static enum lock_kind read_kind(struct reply_reader *r)
     return KIND_PLAIN;
 }
 
-static void read_queue(struct reply_reader *r, struct script_result *ret)
+void reply_names(struct reply_reader *r, struct script_result *ret,
+                 const struct span **ret_names, size_t *ret_count)
 {
     const redisReply *queue = reply_next(r, REDIS_REPLY_ARRAY);
     struct reply_reader in = { .array = queue, .bad = queue == NULL };
@@ -69,8 +70,8 @@ static void read_queue(struct reply_reader *r, struct script_result *ret)
         ret->queue[i] = reply_text(&in);
     }
     r->bad = r->bad || in.bad;
-    ret->result.inspect.queue = ret->queue;
-    ret->result.inspect.queue_count = r->bad ? 0 : count;
+    *ret_names = ret->queue;
+    *ret_count = r->bad ? 0 : count;
 }
 
 static bool is_writer(struct span field)
@@ -106,7 +107,7 @@ void reply_inspected(struct reply_reader *r, struct script_result *ret)
     result->ttl_ms = reply_int(r);
     split_fence(reply_text(r), result);
     result->lock_kind = read_kind(r);
-    read_queue(r, ret);
+    reply_names(r, ret, &result->inspect.queue, &result->inspect.queue_count);
     if (result->lock_kind == KIND_PERMITS) {
         result->permits.free = reply_int(r);
         result->permits.limit = reply_limit(r);

@@ -30,6 +30,9 @@ uint32_t reply_limit(struct reply_reader *r);
 void reply_latch(struct reply_reader *r, struct latch_told *ret);
 
 /* What inspect.lua told after its OK. */
+/* Reads a list of texts, which *ret owns. */
+void reply_names(struct reply_reader *r, struct script_result *ret,
+                 const struct span **ret_names, size_t *ret_count);
 void reply_inspected(struct reply_reader *r, struct script_result *ret);
 
 #endif

@@ -37,6 +37,7 @@ enum lua_id {
     LUA_LATCH_LOOK,
     LUA_RENEW_LOANS,
     LUA_FITNESS,
+    LUA_SCAN,
     LUA_COUNT,
 };
 

@@ -2,6 +2,7 @@
 #include "cmd/handlers.h"
 
 #include "cmd/acl/sight.h"
+#include "cmd/lock/redis_names.h"
 #include "util/glob.h"
 
 #include <inttypes.h>
@@ -247,6 +248,10 @@ void cmd_locks(struct command_ctx *ctx)
     }
     if ((args.has & OPT_TOP) != 0) {
         cmd_locks_top(ctx, (size_t)args.count);
+        return;
+    }
+    if ((args.has & OPT_REDIS) != 0) {
+        redis_names_ask(ctx, &args, count_of(&args));
         return;
     }
     l.match = args.match;

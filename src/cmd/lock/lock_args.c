@@ -32,9 +32,9 @@ const struct lock_syntax SYNTAX_FORCEUNLOCK = { "FORCEUNLOCK",
 const struct lock_syntax SYNTAX_LEADER = { "LEADER", OPT_AFTER | OPT_WAIT,
                                            RULE_NAME | RULE_MAX_WAIT };
 const struct lock_syntax SYNTAX_LOCKINFO = { "LOCKINFO", 0, RULE_NAME };
-const struct lock_syntax SYNTAX_LOCKS = { "LOCKS",
-                                          OPT_CURSOR | OPT_MATCH | OPT_COUNT | OPT_TOP,
-                                          0 };
+const struct lock_syntax SYNTAX_LOCKS = {
+    "LOCKS", OPT_CURSOR | OPT_MATCH | OPT_COUNT | OPT_TOP | OPT_REDIS, 0
+};
 const struct lock_syntax SYNTAX_MLOCK = { "MLOCK",
                                           OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID |
                                               OPT_KEEP | OPT_GRACE | OPT_HEARTBEAT |

@@ -51,6 +51,7 @@ enum lock_option {
     OPT_QUEUE = 1 << 23,
     OPT_PRIORITY = 1 << 24,
     OPT_ATLEAST = 1 << 25,
+    OPT_REDIS = 1 << 26,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
     /* what a LOCK that is granted from a loan can't have */

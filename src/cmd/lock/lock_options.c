@@ -285,6 +285,7 @@ static const struct {
     { WORD("MATCH"), OPT_MATCH, read_match },
     { WORD("COUNT"), OPT_COUNT, read_count },
     { WORD("TOP"), OPT_TOP, read_top },
+    { WORD("REDIS"), OPT_REDIS, NULL },
     { WORD("VALUE"), OPT_VALUE, read_value },
     { WORD("LOCAL"), OPT_LOCAL, NULL },
     { WORD("PERMITS"), OPT_PERMITS, read_permits },

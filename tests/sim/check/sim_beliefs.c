@@ -250,6 +250,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
         break;
     case OP_INSPECT:
     case OP_LIMIT:
+    case OP_SCAN:
     case OP_LATCH:
     case OP_QUEUE:
     case OP_LEAVE:

@@ -438,6 +438,7 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
     case REPLY_INFO:
     case REPLY_LATCH:
     case REPLY_UNREACHED:
+    case REPLY_WRITTEN:
         break;
     }
 }

@@ -311,6 +311,7 @@ const char *sim_heard(struct sim *s, size_t index)
         return c->answer.value == 0 ? "nobody" : "leader";
     case REPLY_LATCH:
     case REPLY_UNREACHED:
+    case REPLY_WRITTEN:
         break;
     }
     return "?";

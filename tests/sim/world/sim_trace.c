@@ -114,6 +114,7 @@ static void trace_asked(struct sim *s, const struct flight *f)
     case OP_RESTORE:
     case OP_INSPECT:
     case OP_LIMIT:
+    case OP_SCAN:
         break;
     }
 }

@@ -134,7 +134,7 @@ START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
         { "OF", OPT_OF },           { "HEARTBEAT", OPT_HEARTBEAT },
         { "TO ", OPT_TO },          { "DATA", OPT_DATA },
         { "QUEUE", OPT_QUEUE },     { "PRIORITY", OPT_PRIORITY },
-        { "ATLEAST", OPT_ATLEAST },
+        { "ATLEAST", OPT_ATLEAST }, { "REDIS", OPT_REDIS },
     };
     const struct command *c = command_find(span_str(SYNTAXES[_i].command));
     unsigned bits = 0;
