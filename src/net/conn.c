@@ -1025,7 +1025,7 @@ static void settle_input(struct conn *c, bool more)
         conn_set_end(c, END_INPUT);
         conn_close(c);
     } else {
-        protocol_error(c, "too big request");
+        protocol_error(c, "too big request (query-buffer-limit)");
     }
 }
 

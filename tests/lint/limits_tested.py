@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Limits: limits_tested.py ROOT. Each limit of the configuration, of the protocol's header, and of
 what lock libraries send has a test at its edge, where what is asked for is done, and one beyond it.
+A text that refuses something because of the configuration names the key.
 """
 import pathlib
 import re
@@ -96,6 +97,7 @@ LIMITS = {
     "LATCHD_LIMIT_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_TOKEN_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
 }
+TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 KEY = re.compile(r'\{ "(max[a-z-]+|(?:query|output)-buffer-limit|(?:auth-)?timeout)",')
 CONSTANT = re.compile(r"^#define (LATCHD_\w+_(?:MAX|MIN)(?:_MS)?) ", re.M)
 MEMBER = re.compile(r"\b([A-Z]\w*_MAX) =")
@@ -108,14 +110,23 @@ def is_there(root, path, name):
     return file.is_file() and re.search(form, file.read_text(), re.M) is not None
 
 
+def told(root):
+    """The texts of errors and log lines."""
+    files = [file for file in (root / "src").rglob("*.c") if "config" not in file.parts]
+    return "\n".join(text for file in files for text in TEXT.findall(file.read_text()))
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
+    texts = told(root)
     limits = KEY.findall((root / "src/daemon/config/config_table.c").read_text())
+    bad = [f"{key}: no error of latchd names this key" for key in limits
+           if not re.search(rf"(?<![\w-]){key}(?![\w-])", texts)]
     limits += CONSTANT.findall((root / "include/latchd/protocol.h").read_text())
     for folder in LIBRARY:
         for header in sorted((root / folder).glob("*.h")):
             limits += MEMBER.findall(header.read_text())
-    bad = [f"{limit}: which tests are at its edge and beyond it?"
+    bad += [f"{limit}: which tests are at its edge and beyond it?"
            for limit in limits if limit not in LIMITS]
     bad += [f"{limit}: there is no such limit" for limit in LIMITS if limit not in limits]
     bad += [f"{limit}: {path} has no test {name}" for limit, tests in LIMITS.items()

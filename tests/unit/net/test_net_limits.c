@@ -52,7 +52,7 @@ START_TEST(a_request_larger_than_the_query_buffer_is_refused, 2)
     for (int i = 0; i < 150; i++) {
         raw_send(fd, "$1\r\nx\r\n");
     }
-    expect(fd, "-ERR Protocol error: too big request\r\n");
+    expect(fd, "-ERR Protocol error: too big request (query-buffer-limit)\r\n");
     expect_end(fd);
 }
 
