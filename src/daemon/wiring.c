@@ -24,16 +24,16 @@ enum { CURSOR_BITS = 50, PART_SHIFT = 32 };
 static void on_scanned(struct server *s, const struct op_result *result)
 {
     uint32_t part = (uint32_t)((result->id & ~STORE_SCAN_ID) >> PART_SHIFT);
+    uint32_t next = part + 1;
     struct scanned_names names = { .error = SPAN("Redis did not answer") };
 
     if (result->status == OP_OK && result->scan.cursor <= CURSOR_MAX) {
         names = (struct scanned_names){ .list = result->scan.names,
-                                        .count = result->scan.count,
-                                        .cursor = result->scan.cursor };
-        if (names.cursor == 0 && store_seek_part(s->store, (part++, &part))) {
-            names.cursor = (uint64_t)part << CURSOR_BITS;
-        } else if (names.cursor != 0) {
-            names.cursor |= (uint64_t)part << CURSOR_BITS;
+                                        .count = result->scan.count };
+        if (result->scan.cursor != 0) {
+            names.cursor = (uint64_t)part << CURSOR_BITS | result->scan.cursor;
+        } else if (store_seek_part(s->store, &next)) {
+            names.cursor = (uint64_t)next << CURSOR_BITS;
         }
     } else if (result->text.len != 0) {
         names.error = result->text;

@@ -91,6 +91,14 @@ def what_was_held_before_a_restart_is_listed():
             assert pages > 2, pages
             assert listed(wire, "COUNT", 1000) == (got, 1)
             assert listed(wire, "MATCH", "re*")[0] == {"read", "redissons"}
+            for words in (["LOCKS", "REDIS", "MATCH", "rea?", "COUNT", 1000], ["LOCK", "next"],
+                          ["LOCKS", "REDIS", "MATCH", "nex?", "COUNT", 1000],
+                          ["UNLOCK", "next"]):
+                wire.send(*words)
+            assert wire.receive() == ["0", ["read"]]
+            assert wire.receive() > 0
+            assert wire.receive() == ["0", ["next"]]
+            assert wire.receive() == 0
             wire.ask("ACL", "SETUSER", "eve", "on", ">x", "+@all", "%R~re*", "%W~plain")
             assert wire.ask("AUTH", "eve", "x") == "OK"
             assert listed(wire)[0] == {"read", "redissons"}
