@@ -1,6 +1,7 @@
 #include "daemon/server_state.h"
 
 #include "backend/cluster/slot.h"
+#include "cmd/acl/sight.h"
 #include "daemon/status/web.h"
 #include "daemon/tls_certs.h"
 #include "util/alloc.h"
@@ -314,6 +315,13 @@ static bool open_embedded(struct server *s)
     return s->embedded != NULL;
 }
 
+static bool may_tell(void *ctx, uint32_t user, struct span name)
+{
+    const struct server *s = ctx;
+
+    return sight_user_may_read(s->cmd, user, name);
+}
+
 static void make_locks(struct server *s)
 {
     struct engine_setup setup = {
@@ -321,6 +329,8 @@ static void make_locks(struct server *s)
         .now_ms = s->now_ms,
         .seed = s->seed,
         .read_clock = clock_boot_ms,
+        .may_tell = may_tell,
+        .may_tell_ctx = s,
     };
 
     if (s->embedded != NULL && embedded_lost_power(s->embedded)) {

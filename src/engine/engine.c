@@ -73,6 +73,8 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->due_loans);
     list_init(&eng->loan_log_list);
     eng->read_clock = setup->read_clock;
+    eng->may_tell = setup->may_tell;
+    eng->may_tell_ctx = setup->may_tell_ctx;
     return eng;
 }
 

@@ -75,6 +75,10 @@ struct engine_setup {
     /* The time in ms now, of which engine_tick() gets a copy once a turn; NULL: that
      * copy will do. */
     uint64_t (*read_clock)(void);
+    /* Whether that user may be told who holds the name and waits for it, by an error
+     * about another name; NULL: any user. */
+    bool (*may_tell)(void *ctx, uint32_t user, struct span name);
+    void *may_tell_ctx;
 };
 
 struct engine *engine_new(const struct engine_setup *setup);

@@ -66,6 +66,8 @@ struct engine {
     uint64_t lends_after;           /* no name is lent before; see loan.h */
     struct recent_ask *recent_asks; /* NULL: no LOCAL so far; see recent_asks.h */
     uint64_t (*read_clock)(void);
+    bool (*may_tell)(void *ctx, uint32_t user, struct span name);
+    void *may_tell_ctx;
     bool up;
     uint64_t down_at; /* since when it is not, if it is not */
     bool stopping;

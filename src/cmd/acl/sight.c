@@ -16,6 +16,26 @@ enum sight sight_of(const struct cmd *c, const struct client *client, struct spa
     return client_overrides(c, client) ? SIGHT_ALL : SIGHT_HOLDER;
 }
 
+struct user_search {
+    uint32_t id;
+    const struct acl_user *found;
+};
+
+static void look_at_user(void *ctx, struct acl_user *user)
+{
+    struct user_search *s = ctx;
+
+    s->found = user->id == s->id ? user : s->found;
+}
+
+bool sight_user_may_read(const struct cmd *c, uint32_t user, struct span name)
+{
+    struct user_search s = { .id = user };
+
+    acl_each(c->users.acl, look_at_user, &s);
+    return s.found != NULL && permissions_may_name(&s.found->terms, name, PERM_READ);
+}
+
 uint64_t sight_token(enum sight sight, struct span owner, uint64_t token)
 {
     struct span origin, value;

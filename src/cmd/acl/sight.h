@@ -26,6 +26,8 @@ enum sight {
 /* `of_user` is the number of the user whose hold it is; 0: not known. */
 enum sight sight_of(const struct cmd *c, const struct client *client, struct span name,
                     uint32_t of_user);
+/* Whether the user with that number may read the name. */
+bool sight_user_may_read(const struct cmd *c, uint32_t user, struct span name);
 /* The token to show of a hold with that owner; 0: none. */
 uint64_t sight_token(enum sight sight, struct span owner, uint64_t token);
 

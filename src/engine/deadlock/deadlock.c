@@ -175,6 +175,16 @@ static int clip_len(struct span s)
     return (int)(s.len < WORD_MAX ? s.len : WORD_MAX);
 }
 
+/* Whether the user of the waiter may be told of that link. */
+static bool may_tell_of(const struct search *s, const struct waiter *w,
+                        const struct link *link)
+{
+    const struct engine *eng = s->eng;
+
+    return eng->may_tell == NULL ||
+           eng->may_tell(eng->may_tell_ctx, w->spec->user, lock_name(link->wait->lock));
+}
+
 static void refuse_wait(const struct search *s, struct waiter *w)
 {
     char text[TEXT_MAX];
@@ -189,9 +199,13 @@ static void refuse_wait(const struct search *s, struct waiter *w)
             add_text(text, &len, ", and so on, %zu owners in all", s->length);
             break;
         }
-        add_text(text, &len, "%s%.*s waits for %.*s held by %.*s", i == 0 ? "" : ", ",
-                 clip_len(who), who.ptr, clip_len(name), name.ptr, clip_len(by),
-                 by.ptr);
+        add_text(text, &len, i == 0 ? "" : ", ");
+        if (may_tell_of(s, w, &s->links[i])) {
+            add_text(text, &len, "%.*s waits for %.*s held by %.*s", clip_len(who),
+                     who.ptr, clip_len(name), name.ptr, clip_len(by), by.ptr);
+        } else {
+            add_text(text, &len, "somebody waits for a name that you may not inspect");
+        }
     }
     waiter_end_error(s->eng, w, LOCK_DEADLOCK, span_of(text, len), false);
 }

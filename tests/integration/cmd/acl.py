@@ -399,6 +399,10 @@ def owners_are_their_users_own(latchd):
         expect(admin.ask("UNLOCK", "job", "OWNER", "o"), ":0")
 
 
+def waits_of(wire, name):
+    return text_of(wire.ask("WAITERS", name)).count("waited")
+
+
 def what_lockinfo_refuses_nothing_tells(latchd):
     with Stand(latchd, level="error") as stand:
         admin, eve, ear, boss = (Wire(stand.port) for _ in range(4))
@@ -428,6 +432,24 @@ def what_lockinfo_refuses_nothing_tells(latchd):
             raise AssertionError(f"too little is told: {told!r}")
         if library not in admin.ask("LOCKS", "TOP", "10"):
             raise AssertionError("the token of a library's hold is hidden from the admin")
+
+        waits = Wire(stand.port)  # the holder of one waits for the other
+        for wire, name, owner in ((eve, "secret:7", "eve"), (admin, "secret:8", "boss")):
+            expect(wire.ask("LOCK", name, "OWNER", owner), ":")
+        waits.send("LOCK", "secret:7", "OWNER", "boss")
+        until(lambda: waits_of(admin, "secret:7") == 1)
+        told = eve.ask("LOCK", "secret:8", "OWNER", "eve")
+        expect(told, "-DEADLOCK somebody waits for a name that you may not inspect")
+        if b"boss" in told:
+            raise AssertionError(f"an owner is told: {told!r}")
+        expect(admin.ask("CANCEL", "secret:7", "OWNER", "boss"), ":1")
+        expect(waits.reply(), "$-1")
+        waits.send("LOCK", "secret:8", "OWNER", "eve")  # the admin is told all
+        until(lambda: waits_of(admin, "secret:8") == 1)
+        expect(admin.ask("LOCK", "secret:7", "OWNER", "boss"),
+               "-DEADLOCK boss waits for secret:7 held by eve")
+        expect(admin.ask("CANCEL", "secret:8", "OWNER", "eve"), ":1")
+        expect(waits.reply(), "$-1")
 
         names = ("secret:2", "seen:3", "seen:4", "secret:5")
         for wire in (ear, boss):
