@@ -5,6 +5,7 @@ cases in failover/checker.py.
 
 Times are in ms here. Prints TAP.
 """
+import contextlib
 import pathlib
 import sys
 import tempfile
@@ -16,8 +17,10 @@ sys.path.append(str(HERE.parent / "support"))
 # pylint: disable=wrong-import-position
 from checks import Checker  # noqa: E402
 from history import MS, Ask, Closed, Told  # noqa: E402
+from leftovers import SLACK_MS, leftovers  # noqa: E402
 from record import Fault, Left, Record, Settings, Write  # noqa: E402
 from resp import Error  # noqa: E402
+from stage import FAIR_WAIT_MS  # noqa: E402
 from stand import tap  # noqa: E402
 
 END = 100_000
@@ -520,6 +523,50 @@ def a_record_survives_its_file():
     same(found(again), found(story))
 
 
+class Replaced:
+    """A place with a master that was just replaced, and has still what was in use then.
+    stays: its successor has that, too. key: one that neither may have."""
+
+    watchdog_ms = (100 - FAIR_WAIT_MS - SLACK_MS) / 2  # so that keys in use have 100 ms to go
+
+    def __init__(self, *keys, stays=False):
+        self.keys, self.stays, self.is_settled = keys, stays, False
+        self.daemons = {"a": None}
+
+    def wires(self):
+        yield self
+
+    @contextlib.contextmanager
+    def wire(self):
+        yield self
+
+    def settled(self):
+        self.is_settled = True
+
+    def ask(self, verb, *_words):
+        if verb == "PTTL":
+            return -1
+        gone = self.is_settled and not self.stays
+        return "0", [k for k in self.keys if not (gone and k.startswith("redisson_"))]
+
+
+def what_a_replaced_master_has_in_use_is_no_leftover():
+    place = Replaced("redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}")
+    same(leftovers(place, place, [], {}), [])
+
+
+def what_stays_in_use_is_left_behind():
+    place = Replaced("redisson_lock_queue:{fair}", stays=True)
+    left, = leftovers(place, place, [], {})
+    same((left.name, left.waited_ms >= left.limit_ms), ("redisson_lock_queue:{fair}", True))
+
+
+def any_other_key_has_an_end_all_the_time():
+    place = Replaced("latchd:fence:{n}", "redisson_lock_queue:{fair}")
+    same([(left.name, left.limit_ms) for left in leftovers(place, place, [], {})],
+         [("latchd:fence:{n}", 0)])
+
+
 def a_long_history_is_checked_in_time():
     story = Story()
     for i in range(20_000):
@@ -533,7 +580,7 @@ def a_long_history_is_checked_in_time():
 def main():
     cases = [(name, case) for name, case in globals().items()
              if getattr(case, "__module__", None) == __name__ and callable(case)
-             and name not in ("Story", "found", "allowed", "same", "main", "tap",
+             and name not in ("Story", "Replaced", "found", "allowed", "same", "main", "tap",
                               "two_in_turn", "lent", "inside", "led", "a_latch")]
     sys.exit(1 if tap(cases) else 0)
 

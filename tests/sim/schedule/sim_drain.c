@@ -289,9 +289,28 @@ static void poke(struct sim *s, struct redis_name *n)
     }
 }
 
+/* A queue has no time to live: what stands there would stay for ever, unless somebody
+ * asks for the name. */
+static void check_no_place_is_left(struct sim *s, const struct redis_name *n)
+{
+    bool ours = n->queue_count > 0;
+
+    for (size_t i = 0; i < n->queue_count; i++) {
+        ours = ours && redis_is_ours(rtext_span(&n->queue[i]));
+    }
+    if (ours && !s->check.resurrected) {
+        sim_fail(s, "%s is left in the queue of %s, and its daemon lives",
+                 n->queue[0].s, n->name.s);
+    }
+}
+
 void schedule_poke(struct sim *s)
 {
     sim_run(s, places_of_the_dead(s));
+    for (size_t i = 0;
+         i < s->redis.name_count && (s->profile.faults & FAULT_DEATH) == 0; i++) {
+        check_no_place_is_left(s, &s->redis.names[i]);
+    }
     for (size_t i = 0; i < s->redis.name_count && !s->failed; i++) {
         if (s->redis.names[i].queue_count > 0 && s->daemons[0].engine != NULL) {
             poke(s, &s->redis.names[i]);
