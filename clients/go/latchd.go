@@ -272,7 +272,9 @@ func New(addresses []string, settings ...Setting) (*Client, error) {
 		options.ReadTimeout, options.WriteTimeout, options.DialTimeout = -1, c.timeout, c.timeout
 		one := *options
 		options.PoolSize, options.MaxIdleConns = mostConns, mostIdle
-		one.PoolSize = 1
+		// Renewals come one after the other. A pool that failed to connect as often as it is large would
+		// not try again for a second.
+		one.PoolSize, one.MaxIdleConns = mostConns, 1
 		c.peers = append(c.peers, peer{redis.NewClient(options), redis.NewClient(&one)})
 	}
 	return c, nil
@@ -828,7 +830,7 @@ func (c *Client) renew(due []*hold) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
 	answers := make([][]*redis.Cmd, len(due))
-	_, _ = p.renewals.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, failure := p.renewals.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, all := range commands {
 			for _, words := range all {
 				answers[i] = append(answers[i], pipe.Do(ctx, words...))
@@ -840,7 +842,7 @@ func (c *Client) renew(due []*hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, h := range due {
-		left, err := leastOf(answers[i])
+		left, err := leastOf(answers[i], failure)
 		good = good && (err == nil || errors.Is(err, ErrLost))
 		unreachable = unreachable || errors.Is(err, ErrUnreachable)
 		c.settleLocked(h, sent, left, err)
@@ -854,11 +856,15 @@ func (c *Client) renew(due []*hold) bool {
 	return good
 }
 
-// leastOf is what is left of all; of errors, a loss comes before others.
-func leastOf(answers []*redis.Cmd) (int64, error) {
+// leastOf is what is left of all; of errors, a loss comes before others. failure is that of the pipeline,
+// of which the answers need not know.
+func leastOf(answers []*redis.Cmd, failure error) (int64, error) {
 	least, trouble := int64(math.MaxInt64), error(nil)
 	for _, answer := range answers {
 		left, err := answer.Int64()
+		if answer.Err() == nil && answer.Val() == nil {
+			err = failure
+		}
 		least = min(least, left)
 		if err = toTyped(err); trouble == nil || errors.Is(err, ErrLost) {
 			trouble = err

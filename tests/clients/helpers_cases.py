@@ -17,8 +17,8 @@ BEAT_LEASE_S = 15  # far from a heartbeat
 class At:
     """A place to connect to that is no daemon itself."""
 
-    def __init__(self, port):
-        self.url = f"redis://127.0.0.1:{port}"
+    def __init__(self, port, user=""):
+        self.url = f"redis://{user}127.0.0.1:{port}"
 
 
 def waits_and_takes_turns(stage):
@@ -186,6 +186,16 @@ def has_typed_errors(stage):
     agent.expect(ann, "token")
     nowhere = stage.agent(At(1))
     nowhere.expect(nowhere.tell("lock", "job", 300), "error", "UNREACHABLE")
+
+
+def logs_in_by_its_address(stage):
+    daemon = stage.latchd()
+    daemon.ask("ACL", "SETUSER", "ann", "on", ">secret", "~open*", "&*", "+@all")
+    ann = stage.agent(At(daemon.port, "ann:secret@"))
+    ann.unlock(ann.lock("open", 0)[0])
+    ann.expect(ann.tell("lock", "closed", 0), "error", "NOPERM")
+    bob = stage.agent(At(daemon.port, "ann:wrong@"))
+    assert bob.expect(bob.tell("lock", "open", 0), "error")[0] in ("NOPERM", "WRONGPASS")
 
 
 def who_gives_up_leaves_the_queue_at_once(stage):

@@ -25,9 +25,19 @@ AGENTS = HERE / "helpers"
 AT_ONCE = 5  # cases that mostly wait, beside one that does not
 
 
+def oldest_python():
+    """The oldest that the helper is for."""
+    for path in [shutil.which("python3.10"), *pathlib.Path.home().glob(".pyenv/versions/3.10.*/bin/python3.10")]:
+        if path is not None and kits.run([path, "--version"], HERE)[1]:
+            return path
+    raise kits.Missing("Python 3.10 is not installed")
+
+
 def python(interpreter, kind):
     def make(kit):
-        env = [f"PYTHONPATH={kit}"] if kit.name == "redis-py" else []
+        env = [f"PYTHONPATH={kit}"] if kit.name.startswith("redis-py") else []
+        if interpreter is None:
+            return [oldest_python(), AGENTS / "agent.py", kind], env
         return [interpreter, AGENTS / "agent.py", kind], env
     return make
 
@@ -42,23 +52,40 @@ def node(library):
     return make
 
 
-def golang(kit):
+def golang_least(kit, name="helpers-go-least"):
     """The helper's module, with the agent as a program in it."""
-    module = kit.parent / "helpers-go"
+    module = kit.parent / name
     shutil.copytree(HERE.parents[1] / "clients/go", module, dirs_exist_ok=True)
     shutil.copytree(AGENTS / "goagent", module / "goagent", dirs_exist_ok=True)
+    if name == "helpers-go":  # what the programs of the kit need
+        (module / "go.mod").write_text((kit / "go.mod").read_text().replace("example/clients", "example/latchd"))
+        shutil.copy(kit / "go.sum", module)
+    kits.get(["go", "list", "-deps", "./..."], module, "what Go needs")
     kits.compile_(["go", "vet", "./..."], module)
     kits.compile_(["go", "build", "-race", "-o", module / "agent", "./goagent"], module)
     return [module / "agent"], []
 
 
-def java(kit):
-    folder = kit.parent / "helpers-java"
+def golang(kit):
+    """With the newest go-redis rather than the oldest."""
+    return golang_least(kit, "helpers-go")
+
+
+def java(kit, name="helpers-java"):
+    folder = kit.parent / name
     folder.mkdir(exist_ok=True)
     path = f"{folder}:{(kit / 'classpath').read_text().strip()}"
     kits.compile_(["javac", "-nowarn", "-d", folder, "-cp", path, AGENTS / "HelperAgent.java",
                    HERE.parents[1] / "clients/java/src/main/java/latchd/Latchd.java"], folder)
     return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, "HelperAgent"], []
+
+
+def java_of_newest(kit):
+    """Compiled for the newest Jedis, as a package is."""
+    command, env = java(kits.make("java", kit.parents[1]), f"helpers-{kit.name}")
+    path = command[command.index("-cp") + 1].split(":")[0]
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
+            f"{path}:{(kit / 'classpath').read_text().strip()}", "HelperAgent"], env
 
 
 # Title, kit, function: the kit's folder -> command and environment, cases that do not apply
@@ -69,13 +96,17 @@ LANGUAGES = [
     ("Python, threads, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "threads"),
      helpers_cases.CANNOT_GIVE_UP),
     ("Python, asyncio, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "tasks"), set()),
+    ("Python 3.10, threads, redis-py 4", "redis-py-least", python(None, "threads"),
+     helpers_cases.CANNOT_GIVE_UP),
     ("Node, node-redis 6", "node-6", node("redis"), set()),
     ("Node, node-redis 5", "node-5", node("redis"), set()),
     ("Node, node-redis 4", "node-4", node("redis"), set()),
     ("Node, ioredis 6", "node-6", node("ioredis"), set()),
     ("Node, ioredis 5", "node-5", node("ioredis"), set()),
     ("Go", "go", golang, set()),
+    ("Go, go-redis 9.0", "go", golang_least, set()),
     ("Java", "java", java, set()),
+    ("Java, Jedis 5", "jedis-5", java_of_newest, set()),
 ]
 
 

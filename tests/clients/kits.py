@@ -148,6 +148,17 @@ def java(folder, programs=PROGRAMS):
               *folder.glob("*.java")], folder)
 
 
+def jedis(version):
+    """Another Jedis than that of the programs."""
+    def make(folder):
+        tool("java", "mvn")
+        pom = (PROGRAMS / "java/pom.xml").read_text()
+        (folder / "pom.xml").write_text(pom.replace(version_of("Jedis", "java"), version))
+        get(["mvn", "-q", "-B", "-ntp", "dependency:build-classpath",
+             f"-Dmdep.outputFile={folder / 'classpath'}"], folder, f"Jedis {version}")
+    return make
+
+
 def rust(folder):
     tool("cargo")
     copy(folder, "rust")
@@ -190,11 +201,13 @@ KITS = {
                      "require 'Illuminate/Redis/autoload.php'; new Redis();"),
     "symfony": there("php", "-r", "require 'Symfony/Component/Lock/autoload.php'; new Redis();"),
     "redis-py": python(REDIS_PY),
+    "redis-py-least": python("redis==4.3.4"),
     "node-4": node(("redis", "node-redis")),
     "node-5": node(("ioredis", "ioredis"), ("redis", "node-redis")),
     "node-6": node(("ioredis", "ioredis"), ("redis", "node-redis")),
     "go": golang,
     "java": java,
+    "jedis-5": jedis("5.2.0"),
     "rust": rust,
     "redlock-py": python_locks("redlock-py", "redlock-py"),
     "pottery": python_locks("pottery", "Pottery"),

@@ -2,6 +2,7 @@
 """The helpers of clients/ as packages of their ecosystems: packages_run.py BUILD_DIR. Prints TAP."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -88,9 +89,13 @@ def linked_folder(folder):
 
 
 def module(folder):
+    """With this Go, and with the oldest that it is for."""
     kits.tool("go")
-    kits.get(["go", "list", "-deps", "./..."], folder / "go", "what Go needs", **kits.GO_ENV)
-    kits.compile_(["go", "vet", "./..."], folder / "go", **kits.GO_ENV)
+    oldest = re.search(r"^go (.*)$", (folder / "go/go.mod").read_text(), re.MULTILINE).group(1)
+    for go in ("local", f"go{oldest}.0"):
+        env = {**kits.GO_ENV, "GOTOOLCHAIN": go}
+        kits.get(["go", "list", "-deps", "./..."], folder / "go", f"Go {go}, or what it needs,", **env)
+        kits.compile_(["go", "vet", "./..."], folder / "go", **env)
 
 
 def jar(folder):

@@ -47,6 +47,7 @@ func sayError(key string, err error) {
 	case errors.Is(err, latchd.ErrTimeout):
 		say(key, "null")
 	case errors.As(err, &typed):
+		fmt.Fprintln(os.Stderr, key, err) // for who reads the log
 		say(key, "error", typed.Code)
 	default:
 		panic(err)

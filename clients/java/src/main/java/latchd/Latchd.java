@@ -1,6 +1,7 @@
 package latchd;
 
 import java.io.IOException;
+import java.lang.reflect.Proxy;
 import java.net.SocketTimeoutException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
@@ -30,6 +31,8 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.DefaultRedisCredentials;
+import redis.clients.jedis.DefaultRedisCredentialsProvider;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.JedisClientConfig;
 import redis.clients.jedis.JedisPubSub;
@@ -117,17 +120,31 @@ public final class Latchd implements AutoCloseable {
         patienceMs = patience.toMillis();
         for (String address : addresses) {
             URI uri = URI.create(address);
-            DefaultJedisClientConfig.Builder config = DefaultJedisClientConfig.builder().from(base)
-                    .connectionTimeoutMillis((int) timeoutMs).socketTimeoutMillis((int) timeoutMs);
+            String user = JedisURIHelper.getUser(uri);
+            String password = JedisURIHelper.getPassword(uri);
+            Map<String, Object> changes = new HashMap<>();
+            changes.put("getConnectionTimeoutMillis", (int) timeoutMs);
+            changes.put("getSocketTimeoutMillis", (int) timeoutMs);
             if (JedisURIHelper.isRedisSSLScheme(uri)) {
-                config.ssl(true);
+                changes.put("isSsl", true);
             }
-            if (JedisURIHelper.getPassword(uri) != null) {
-                config.user(JedisURIHelper.getUser(uri)).password(JedisURIHelper.getPassword(uri));
+            if (password != null) {
+                changes.put("getUser", user);
+                changes.put("getPassword", password);
+                changes.put("getCredentialsProvider",
+                        new DefaultRedisCredentialsProvider(new DefaultRedisCredentials(user, password)));
             }
             places.add(JedisURIHelper.getHostAndPort(uri));
-            configs.add(config.build());
+            configs.add(change(base, changes));
         }
+    }
+
+    /** What {@code base} answers, but for these. Each version of Jedis has other questions. */
+    private static JedisClientConfig change(JedisClientConfig base, Map<String, Object> changes) {
+        return (JedisClientConfig) Proxy.newProxyInstance(Latchd.class.getClassLoader(),
+                new Class<?>[] {JedisClientConfig.class}, (proxy, method, arguments) ->
+                        changes.containsKey(method.getName()) ? changes.get(method.getName())
+                                : method.invoke(base, arguments));
     }
 
     /** Not held yet. Several names are taken all or none; a loss of one is a loss of all. */
