@@ -720,7 +720,7 @@ func (l *listener) follow(at int, names map[string]bool) {
 		}
 		l.at, l.heard = at, nil
 		l.pubsub = l.client.peers[at].renewals.Subscribe(context.Background())
-		go l.listen(l.pubsub.Channel())
+		go l.listen(l.pubsub.ChannelWithSubscriptions())
 	}
 	var more, less []string
 	for name := range names {
@@ -742,10 +742,21 @@ func (l *listener) follow(at int, names map[string]bool) {
 	}
 }
 
-func (l *listener) listen(messages <-chan *redis.Message) {
+// listen notes what is said of a token. No token: what is said from now on is heard, and what was said
+// before it was not.
+func (l *listener) listen(messages <-chan any) {
 	for message := range messages {
-		what, name, _ := strings.Cut(message.Channel, ":")
-		token := message.Payload[strings.LastIndex(message.Payload, " ")+1:]
+		channel, token := "", ""
+		switch m := message.(type) {
+		case *redis.Message:
+			channel, token = m.Channel, m.Payload[strings.LastIndex(m.Payload, " ")+1:]
+		case *redis.Subscription:
+			if m.Kind != "subscribe" {
+				continue
+			}
+			channel = m.Channel
+		}
+		what, name, _ := strings.Cut(channel, ":")
 		l.client.mu.Lock()
 		l.client.said[notice{name, token}] = what
 		l.client.mu.Unlock()
@@ -770,7 +781,7 @@ func (c *Client) takeNoticeLocked() {
 	for _, h := range c.holds {
 		for i, name := range h.names {
 			what, ok := c.said[notice{name, strconv.FormatInt(h.tokens[i], 10)}]
-			if ok {
+			if _, unheard := c.said[notice{name, ""}]; ok || unheard {
 				h.noticed, h.due = true, math.MinInt64
 			}
 			if what == "uncertain" {

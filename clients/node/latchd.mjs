@@ -274,7 +274,10 @@ class Notices {
 
   get broken() { return this.#link.broken; }
 
-  /** These names, and no others. A user who may not listen to one of them hears nothing. */
+  /**
+   * These names, and no others. A user who may not listen to one of them hears nothing. An empty message:
+   * what is said from now on is heard, and what was said before it was not.
+   */
   async follow(names) {
     if (this.#refused) return;
     const wanted = new Set(names.flatMap((name) => [`lost:${name}`, `uncertain:${name}`]));
@@ -283,6 +286,7 @@ class Notices {
     this.#heard = wanted;
     try {
       await this.#link.listen(fresh, gone, this.#tell);
+      for (const channel of fresh) this.#tell(channel, '');
     } catch (error) {
       if (error instanceof Unreachable) throw error;
       this.#refused = true;
@@ -814,7 +818,8 @@ export class Latchd {
     if (this.#said.size === 0) return;
     for (const hold of this.#holds.values()) {
       const heard = [...hold.tokens].map(([name, token]) => this.#said.get(`${token} ${name}`));
-      if (heard.some(Boolean)) Object.assign(hold, { noticed: true, due: -Infinity });
+      const unheard = hold.names.some((name) => this.#said.has(` ${name}`));
+      if (unheard || heard.some(Boolean)) Object.assign(hold, { noticed: true, due: -Infinity });
       if (heard.includes('uncertain')) hold.doubt();
     }
     this.#said.clear();

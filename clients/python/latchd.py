@@ -262,9 +262,10 @@ class _Notices:
     async def _read(self) -> None:
         try:
             async for message in self._pubsub.listen():
-                if message["type"] == "message":
+                if message["type"] in ("message", "subscribe"):
+                    said = message["data"] if message["type"] == "message" else ""
                     self._tell(*(text if isinstance(text, str) else text.decode()
-                                 for text in (message["channel"], message["data"])))
+                                 for text in (message["channel"], said)))
         except redis.ResponseError:
             pass
         except (redis.RedisError, OSError):
@@ -606,6 +607,8 @@ class _Core:
         asyncio.get_running_loop().call_later(PAUSES_S[1], self._held.set)
 
     def _note(self, channel: str, message: str) -> None:
+        """The message ends with a token. An empty one: what is said from now on is heard, and what was
+        said before it was not."""
         what, name = channel.split(":", 1)
         self._said[name, message.rsplit(" ", 1)[-1]] = what
         self._wake.set()
@@ -615,7 +618,7 @@ class _Core:
         said, self._said = self._said, {}
         for hold in self._holds.values() if said else ():
             heard = {said.get((name, str(token))) for name, token in hold.tokens.items()} - {None}
-            if heard:
+            if heard or any((name, "") in said for name in hold.names):
                 hold.noticed, hold.due = True, -math.inf
             if "uncertain" in heard:
                 hold.doubt()

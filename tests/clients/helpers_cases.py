@@ -313,6 +313,22 @@ def is_told_at_once_what_latchd_learns(stage):
         agent.unlock(key, "error", "NOTHELD")
 
 
+def is_told_at_once_what_happened_before_it_listened(stage):
+    """A helper listens only for holds that last."""
+    daemon = stage.latchd(lease_s=60)
+    agent = stage.agent(daemon)
+    with daemon.wire() as other:
+        for i in range(5):
+            key, _ = agent.lock(f"job{i}")
+            assert other.ask("FORCEUNLOCK", f"job{i}", "ANY") == 1
+            agent.expect_loss(key, AT_ONCE_S)
+            agent.unlock(key, "error", "NOTHELD")
+            key, _ = agent.lock("from,to")
+            assert other.ask("FORCEUNLOCK", "to", "ANY") == 1
+            agent.expect_loss(key, AT_ONCE_S)
+            agent.unlock(key, "error", "NOTHELD")
+
+
 def goes_on_through_the_next_address(stage):
     first, second = stage.latchd(), stage.latchd()
     one, two = stage.agent(first, second), stage.agent(first, second)
@@ -545,10 +561,11 @@ def awaits_a_latch_through_restarts(stage):
 CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_a_time,
          takes_permits, stands_in_line_by_priority, takes_all_names_or_none,
          leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
-         has_typed_errors, who_gives_up_leaves_the_queue_at_once,
+         has_typed_errors, logs_in_by_its_address, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
-         is_told_at_once_what_latchd_learns, goes_on_through_the_next_address, leaves_a_latchd_that_stands_still,
+         is_told_at_once_what_latchd_learns, is_told_at_once_what_happened_before_it_listened,
+         goes_on_through_the_next_address, leaves_a_latchd_that_stands_still,
          survives_a_failover_of_redis, is_uncertain_while_redis_is_down,
          a_killed_holder_blocks_nobody_for_long, a_child_of_a_killed_holder_keeps_nothing,
          works_over_a_slow_network,

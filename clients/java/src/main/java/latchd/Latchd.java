@@ -790,8 +790,17 @@ public final class Latchd implements AutoCloseable {
 
         @Override
         public void onMessage(String channel, String message) {
+            note(channel, message.substring(message.lastIndexOf(' ') + 1));
+        }
+
+        @Override
+        public void onSubscribe(String channel, int subscribed) {
+            note(channel, "");
+        }
+
+        /** No token: what is said from now on is heard, and what was said before it was not. */
+        private void note(String channel, String token) {
             String[] parts = channel.split(":", 2);
-            String token = message.substring(message.lastIndexOf(' ') + 1);
             synchronized (Latchd.this) {
                 said.put(token + " " + parts[1], parts[0]);
                 Latchd.this.notifyAll();
@@ -812,7 +821,7 @@ public final class Latchd implements AutoCloseable {
         for (Hold hold : said.isEmpty() ? List.<Hold>of() : holds.values()) {
             for (int i = 0; i < hold.tokens.size(); i++) {
                 String what = said.get(hold.tokens.get(i) + " " + hold.lock.names.get(i));
-                if (what != null) {
+                if (what != null || said.containsKey(" " + hold.lock.names.get(i))) {
                     hold.noticed = true;
                     hold.due = Long.MIN_VALUE;
                 }
