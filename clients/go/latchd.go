@@ -95,6 +95,9 @@ func toTyped(err error) error {
 		if code == "ERR" && (strings.HasPrefix(text, "gone") || strings.HasPrefix(text, "no such latch")) {
 			code = ErrGone.Code
 		}
+		if code == "ERR" && strings.HasPrefix(text, "unknown command") {
+			return &Error{Code: "NOTLATCHD", Text: "this is a Redis, not a latchd: " + answer.Error()}
+		}
 		return &Error{Code: code, Text: text}
 	}
 	return &Error{Code: "UNREACHABLE", Text: err.Error()}

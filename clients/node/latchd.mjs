@@ -230,6 +230,9 @@ class Link {
     }
     const code = /^[A-Z]+(?= |$)/.exec(error.message)?.[0];
     if (code === 'NOTHELD') return new LockLost(error.message);
+    if (/^ERR unknown command/.test(error.message)) {
+      return new LatchdError(`this is a Redis, not a latchd: ${error.message}`, 'NOTLATCHD');
+    }
     if (/^ERR (gone|no such latch)/.test(error.message)) return new LatchGone(error.message);
     return new (ERRORS[code] ?? LatchdError)(error.message, code ?? 'ERR');
   }

@@ -136,6 +136,10 @@ def _typed(error: Exception) -> LatchdError:
         kind = _ERRORS.get(str(error).split(" ", 1)[0], LatchdError)
         if str(error).startswith(("ERR gone", "ERR no such latch", "gone:", "no such latch")):
             kind = LatchGone
+        if "unknown command" in str(error)[:len("ERR unknown command")]:
+            no_latchd = LatchdError(f"this is a Redis, not a latchd: {error}")
+            no_latchd.code = "NOTLATCHD"
+            return no_latchd
         return kind(str(error))
     return Unreachable(str(error) or type(error).__name__)
 

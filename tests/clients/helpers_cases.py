@@ -188,6 +188,14 @@ def has_typed_errors(stage):
     nowhere.expect(nowhere.tell("lock", "job", 300), "error", "UNREACHABLE")
 
 
+def says_that_a_redis_is_no_latchd(stage):
+    agent = stage.agent(At(stage.redis.port))
+    agent.expect(agent.tell("lock", "job", 0), "error", "NOTLATCHD")
+    agent.expect(agent.tell("lock", "from,to", "-"), "error", "NOTLATCHD")
+    agent.expect(agent.tell("follow", "job"), "error", "NOTLATCHD")
+    agent.expect(agent.tell("latch", "set", "gate", 1), "error", "NOTLATCHD")
+
+
 def logs_in_by_its_address(stage):
     daemon = stage.latchd()
     daemon.ask("ACL", "SETUSER", "ann", "on", ">secret", "~open*", "&*", "+@all")
@@ -561,7 +569,7 @@ def awaits_a_latch_through_restarts(stage):
 CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_a_time,
          takes_permits, stands_in_line_by_priority, takes_all_names_or_none,
          leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
-         has_typed_errors, logs_in_by_its_address, who_gives_up_leaves_the_queue_at_once,
+         has_typed_errors, says_that_a_redis_is_no_latchd, logs_in_by_its_address, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
          is_told_at_once_what_latchd_learns, is_told_at_once_what_happened_before_it_listened,

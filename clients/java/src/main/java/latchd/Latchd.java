@@ -295,6 +295,9 @@ public final class Latchd implements AutoCloseable {
                 if (message.startsWith("ERR gone") || message.startsWith("ERR no such latch")) {
                     return new LatchGone(message);
                 }
+                if (message.startsWith("ERR unknown command")) {
+                    return new LatchdException("NOTLATCHD", "this is a Redis, not a latchd: " + message);
+                }
                 return new LatchdException(code, message);
         }
     }
