@@ -51,8 +51,8 @@ export interface LockOptions {
   heartbeat?: number;
   /** Nobody else gets the lock for so long, though its holder is done, or gone: it is not waited for. */
   atLeast?: number;
-  /** What a later latchd has. */
-  [option: string]: unknown;
+  /** Options that a later latchd has, by their names. */
+  other?: Record<string, unknown>;
 }
 
 /** A lock that is held. */
@@ -124,6 +124,7 @@ export class Latchd {
    */
   lock(name: string | string[], options?: LockOptions): Promise<Lock | null>;
   /** Works under the lock; rejects with LockTimeout if somebody else has it after `wait`. */
+  using<T>(name: string | string[], work: (lock: Lock) => Promise<T> | T): Promise<T>;
   using<T>(name: string | string[], options: LockOptions, work: (lock: Lock) => Promise<T> | T): Promise<T>;
   /**
    * Who leads, now, and each time that it changes, until it is left or the signal is aborted. A leader

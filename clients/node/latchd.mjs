@@ -438,7 +438,8 @@ export class Latchd {
 
   /** Resolves to a lock that is held, or to null: somebody else has it after `wait`. */
   async lock(name, options = {}) {
-    const { signal, onUncertain, lease, ...more } = options;
+    const { signal, onUncertain, lease, other, ...known } = options;
+    const more = { ...known, ...other };
     // A job that has run does not wait for its next time.
     const wait = more.wait ?? (more.atLeast === undefined ? undefined : 0);
     delete more.wait;
@@ -457,8 +458,9 @@ export class Latchd {
   }
 
   /** Works under the lock; rejects with LockTimeout if somebody else has it after `wait`. */
-  async using(name, options, work) {
-    const lock = await this.lock(name, options);
+  async using(name, ...more) {
+    const work = more.pop(); // the options are optional
+    const lock = await this.lock(name, ...more);
     if (!lock) throw new LockTimeout(`somebody else has ${name}`);
     let result;
     try {

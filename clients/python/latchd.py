@@ -27,14 +27,17 @@ import threading
 import time
 import uuid
 import weakref
-from typing import Any, Callable, Coroutine, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, NamedTuple, Optional, TypedDict
 
 import redis
 from redis.asyncio import ConnectionPool
 from redis.asyncio.client import PubSub
 
-__all__ = ["Latchd", "Lock", "Latch", "AsyncLatchd", "AsyncLock", "AsyncLatch", "Leader", "LatchdError", "LockTimeout",
-           "LockLost", "Unreachable", "Backend", "NoReplicas", "Deadlock", "Limit", "NoPermission", "WrongType",
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Latchd", "Lock", "Latch", "AsyncLatchd", "AsyncLock", "AsyncLatch", "Leader", "LockOptions", "LatchdError",
+           "LockTimeout", "LockLost", "Unreachable", "Backend", "NoReplicas", "Deadlock", "Limit", "NoPermission", "WrongType",
            "LatchGone"]
 __version__ = "0.1.0"
 
@@ -546,15 +549,13 @@ class _Core:
         """Ends the wait; and the hold, if it was granted in the same moment."""
         words = "CANCEL", hold.names[0], "ID", hold.request
         if link is not None and link.broken is None:
-            try:
-                cancel = asyncio.ensure_future(link.ask(*words, within=self.timeout))
-                await asyncio.sleep(0)  # so that UNLOCK stands behind it
-                await self._unlock(hold, link)
-                await cancel
+            cancel = asyncio.ensure_future(link.ask(*words, within=self.timeout))
+            await asyncio.sleep(0)  # so that UNLOCK stands behind it
+            answers = await asyncio.gather(cancel, self._unlock(hold, link), return_exceptions=True)
+            if not any(isinstance(answer, BaseException) for answer in answers):
                 self._give_back(link)
                 return
-            except LatchdError:
-                link.close()
+            link.close()
         await self._insist(hold)
 
     # Keeping
@@ -981,13 +982,34 @@ class AsyncLost(_Lost):
         return True
 
 
+class LockOptions(TypedDict, total=False):
+    """Options of LOCK, as latchd-protocol(7) has them, in lower case; times in seconds."""
+
+    fair: bool
+    read: bool
+    write: bool
+    permits: int
+    of: int
+    owner: str
+    data: str | bytes
+    priority: int
+    queue: int
+    lease: float | None
+    grace: float | None
+    keep: float | None
+    heartbeat: float | None
+    at_least: float | None
+    local: bool
+    other: dict[str, Any]  # options that a later latchd has, by their names
+
+
 class _Lock:
     """What both kinds of locks are made of."""
 
     lost: Any
 
     def __init__(self, client: _Client, names: tuple[str, ...], wait: Optional[float],
-                 options: dict[str, Any], on_lost: Optional[Callable[[], Any]],
+                 options: LockOptions, on_lost: Optional[Callable[[], Any]],
                  on_uncertain: Optional[Callable[[], Any]]):
         if not names:
             raise ValueError("a lock has a name")
@@ -998,7 +1020,8 @@ class _Lock:
         self._lease, self._heartbeat = options.get("lease"), options.get("heartbeat")
         self._kind = [kind for kind in ("READ", "WRITE") if options.get(kind.lower())]
         self._words: list[Any] = []
-        for option, value in options.items():
+        every: dict[str, Any] = {**options, **options.get("other", {}), "other": None}
+        for option, value in every.items():
             if value is None or value is False:
                 continue
             self._words.append("ATLEAST" if option == "at_least" else option.upper())
@@ -1068,6 +1091,8 @@ _DEFAULT: Any = object()
 class Lock(_Lock):
     """One name, or several, to be held by one at a time; of Latchd.lock()."""
 
+    lost: Lost
+
     def __init__(self, *args: Any) -> None:
         self.lost = Lost()
         super().__init__(*args)
@@ -1118,6 +1143,8 @@ class Lock(_Lock):
 
 class AsyncLock(_Lock):
     """One name, or several, to be held by one at a time; of AsyncLatchd.lock()."""
+
+    lost: AsyncLost
 
     def __init__(self, *args: Any) -> None:
         self.lost = AsyncLost()
@@ -1250,14 +1277,14 @@ class Latchd(_Client):
 
     def lock(self, *names: str, wait: Optional[float] = None,
              on_lost: Optional[Callable[[], Any]] = None,
-             on_uncertain: Optional[Callable[[], Any]] = None, **options: Any) -> Lock:
+             on_uncertain: Optional[Callable[[], Any]] = None, **options: Unpack[LockOptions]) -> Lock:
         """A lock that is not held yet; use it in a `with`, or call acquire() and release().
 
         names: several are taken all or none; a loss of one is a loss of the lock. wait: seconds;
         None: no end. on_lost, on_uncertain: called without arguments, in a thread
         of their own. options: those of LOCK, as latchd-protocol(7) has them, in lower case:
         fair=True, read=True, write=True, owner="ann", data="10.0.0.7", priority=9, queue=5, and, in
-        seconds, lease, grace, keep, heartbeat and at_least; others are passed as they are. With at_least
+        seconds, lease, grace, keep, heartbeat and at_least; other={"name": value} for later ones. With at_least
         nobody else gets the lock for so long, though its holder is done, or gone: it is not waited for.
         """
         return Lock(self, names, wait, options, on_lost, on_uncertain)
@@ -1287,7 +1314,7 @@ class AsyncLatchd(_Client):
 
     def lock(self, *names: str, wait: Optional[float] = None,
              on_lost: Optional[Callable[[], Any]] = None,
-             on_uncertain: Optional[Callable[[], Any]] = None, **options: Any) -> AsyncLock:
+             on_uncertain: Optional[Callable[[], Any]] = None, **options: Unpack[LockOptions]) -> AsyncLock:
         """As Latchd.lock(), for `async with`; on_lost and on_uncertain are called in the task's
         loop, and may be coroutine functions."""
         return AsyncLock(self, names, wait, options, on_lost, on_uncertain)

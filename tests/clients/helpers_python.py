@@ -4,6 +4,7 @@
 With the redis module of the machine, so it needs no registry.
 """
 import gc
+import logging
 import os
 import pathlib
 import signal
@@ -171,6 +172,28 @@ def the_clock_says_it_although_the_thread_stands_still(stand, client):
         pass
 
 
+def nothing_is_said_of_what_was_refused(stand, client):
+    """asyncio logs a task whose error nobody looked at, when it is collected."""
+    said = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    logging.getLogger("asyncio").addHandler(handler)
+    with Wire(stand.port) as other:
+        other.ask("ACL", "SETUSER", "ann", "on", ">secret", "~open", "&*", "+@all")
+    with latchd.Latchd(f"redis://ann:secret@127.0.0.1:{stand.port}") as ann:
+        for kind, names in ((latchd.NoPermission, ["closed"]), (latchd.LatchdError, ["latchd:mine"]),
+                            (latchd.NoPermission, ["open", "closed"])):
+            for _ in range(5):
+                try:
+                    ann.lock(*names).acquire(wait=0)
+                    raise AssertionError("it was granted")
+                except kind:
+                    pass
+    gc.collect()
+    logging.getLogger("asyncio").removeHandler(handler)
+    assert not said, said
+
+
 def one_object_is_held_once(stand, client):
     with client.lock("job", wait=0) as lock:
         for wrong in (lock.acquire, lock.__enter__):
@@ -201,7 +224,8 @@ CASES = [an_interrupted_wait_leaves_the_queue, an_interrupted_start_leaves_nothi
          a_child_has_none_of_its_parents_holds, a_hold_ends_with_its_process_and_not_with_a_child_of_it,
          a_forgotten_hold_is_kept,
          a_loss_wakes_who_waits_for_it,
-         the_clock_says_it_although_the_thread_stands_still, one_object_is_held_once,
+         the_clock_says_it_although_the_thread_stands_still, nothing_is_said_of_what_was_refused,
+         one_object_is_held_once,
          it_comes_over_a_unix_socket]
 
 

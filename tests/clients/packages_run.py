@@ -20,10 +20,18 @@ from stand import Skip, tap  # noqa: E402
 CLIENTS = HERE.parents[1] / "clients"
 TYPES = """import { Latchd, Lock, LockLost } from 'latchd';
 const latchd = new Latchd(['redis://localhost:5625'], { timeout: 5000, password: 'x' });
-const lock: Lock | null = await latchd.lock(['from', 'to'], { wait: 10, fair: true, later: 'x' });
+const lock: Lock | null = await latchd.lock(['from', 'to'], { wait: 10, fair: true, other: { later: 'x' } });
+// @ts-expect-error: there is no such option
+latchd.lock('job', { urgency: 9 });
 const token: number | undefined = lock?.tokens.get('from');
-const done: string = await latchd.using('job', {}, async (held) => `${held.token} ${held.signal.aborted}`);
+const done: string = await latchd.using('job', async (held) => `${held.token} ${held.signal.aborted}`);
 console.log(token, done, new LockLost('x').code);
+"""
+MYPY = """from latchd import AsyncLatchd, Latchd, Lost
+lock = Latchd("redis://localhost:5625").lock("job", wait=1, fair=True, grace=0.5, other={"later": 1})
+lost: Lost = lock.lost
+lost.wait(1, 2)  # type: ignore[call-arg]
+AsyncLatchd("redis://localhost:5625").lock("job", priority=9, urgency=9)  # type: ignore[call-arg]
 """
 TYPESCRIPT = ["typescript@5.9.3", "@types/node@24.10.1"]
 
@@ -47,6 +55,10 @@ def wheel(folder):
     redis = kits.make("redis-py", pathlib.Path(sys.argv[1]).resolve())
     assert said([python, "-c", "import latchd; print(latchd.Latchd.__name__)"],
                 PYTHONPATH=f"{folder / 'site'}:{redis}") == "Latchd"
+    kits.get([python, "-m", "pip", "install", "--quiet", "--target", folder / "tools", "mypy==1.18.2"], folder, "mypy")
+    (folder / "typed.py").write_text(MYPY)
+    kits.compile_([python, "-m", "mypy", "--strict", "--follow-imports", "silent", "--python-version", "3.10",
+                   "typed.py"], folder, PYTHONPATH=str(folder / "tools"), MYPYPATH=str(folder / "site"))
 
 
 def tarball(folder):
