@@ -11,7 +11,8 @@
 // is answered. How long a hold may be relied on is counted from before its last renewal was sent,
 // on a clock that runs during suspend (on Linux).
 //
-// A hold lasts until it is released, lost, or its process ends: the garbage collector releases none.
+// A hold is renewed until it is released, lost, or its process ends, and then lasts for the rest of its
+// lease, or for Grace. The garbage collector releases none.
 package latchd
 
 import (

@@ -10,8 +10,8 @@
 // counted from before its last renewal was sent, on a clock that runs during suspend (where the
 // system has one).
 //
-// A hold lasts until it is released, lost, or its process ends: the garbage collector releases
-// none. No connection and no timer keeps a process alive that has nothing else to do, but those of
+// A hold is renewed until it is released, lost, or its process ends, and then lasts for the rest of
+// its lease, or for grace. The garbage collector releases none. No connection and no timer keeps a process alive that has nothing else to do, but those of
 // a request that waits for its answer. Times are in milliseconds.
 import { randomUUID } from 'node:crypto';
 import { createRequire } from 'node:module';

@@ -10,7 +10,8 @@ last. Every request has an ID and is repeated, through the next address if need 
 answered. How long a hold may be relied on is counted from before
 its last renewal was sent, on a clock that runs during suspend (where the system has one).
 
-A hold lasts until it is released, lost, or its process ends: the garbage collector releases none.
+A hold is renewed until it is released, lost, or its process ends, and then lasts for the rest of its
+lease, or for `grace`. The garbage collector releases none.
 After a fork the child has none of its parent's holds.
 """
 from __future__ import annotations

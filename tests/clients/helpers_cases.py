@@ -392,7 +392,7 @@ def is_uncertain_while_redis_is_down(stage):
 def a_killed_holder_blocks_nobody_for_long(stage):
     daemon = stage.latchd()
     holder, waiter = stage.agent(daemon), stage.agent(daemon)
-    for options, most_s in (([], LEASE_S + 2), (["grace=0"], 2)):
+    for options, most_s in (([], LEASE_S + 2), (["grace=1000"], 3), (["grace=0"], 2)):
         holder.lock("job", "-", *options)
         waits = waiter.tell("lock", "job", "-")
         waiting(daemon, "job", 1)

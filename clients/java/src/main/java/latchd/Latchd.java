@@ -58,8 +58,8 @@ import redis.clients.jedis.util.JedisURIHelper;
  * hears at once what latchd learns of those that last. Every request has an ID and is repeated,
  * through the next address if need be, until it is answered. How long a hold may be relied on is
  * counted from before its last renewal was sent, on a clock that runs during suspend (on Linux). A
- * hold lasts until it is released, lost, or its process ends: the garbage collector releases none. All
- * threads are daemons.
+ * hold is renewed until it is released, lost, or its process ends, and then lasts for the rest of its
+ * lease, or for its grace. The garbage collector releases none. All threads are daemons.
  */
 public final class Latchd implements AutoCloseable {
     private static final long LONGEST_ASK_MS = 10_000; // a wait is made of LOCKs that are this long
