@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -129,6 +130,7 @@ type hold struct {
 	wait, lease time.Duration // lease 0: latchd renews it
 	heartbeat   time.Duration // 0: none
 	onUncertain func()
+	log         *slog.Logger
 
 	request         string
 	asking          chan struct{} // closed when the last LOCK was answered
@@ -229,6 +231,7 @@ type peer struct {
 type Client struct {
 	peers             []peer
 	timeout, patience time.Duration
+	log               *slog.Logger
 
 	mu      sync.Mutex
 	at      int // of peers: the last one that answered
@@ -250,6 +253,9 @@ func Timeout(d time.Duration) Setting { return func(c *Client, _ *redis.Options)
 
 // Patience: after so long (30 s) without latchd, or with its Redis out of reach, a wait fails.
 func Patience(d time.Duration) Setting { return func(c *Client, _ *redis.Options) { c.patience = d } }
+
+// Logger is warned when a hold becomes uncertain or is lost.
+func Logger(log *slog.Logger) Setting { return func(c *Client, _ *redis.Options) { c.log = log } }
 
 // Connection changes go-redis's options of all connections, such as TLSConfig.
 func Connection(change func(*redis.Options)) Setting {
@@ -313,7 +319,7 @@ func (c *Client) LockAll(ctx context.Context, names []string, options ...Option)
 		err = errors.New("a lock has a name")
 		return ctx, nil, func() error { return err }, err
 	}
-	h := &hold{names: slices.Clone(names), wait: forever, request: newRequest()}
+	h := &hold{names: slices.Clone(names), wait: forever, request: newRequest(), log: c.log}
 	for _, set := range options {
 		set(h)
 	}
@@ -801,6 +807,7 @@ func (c *Client) loseLocked(h *hold) {
 	if h.state == held { // so it is told once, and never after the release
 		h.state = lost
 		h.until = math.MinInt64
+		h.warn(" is lost")
 		h.lose(&Error{"NOTHELD", h.name() + " was lost"})
 	}
 }
@@ -920,9 +927,17 @@ func (c *Client) settleLocked(h *hold, sent time.Duration, left int64, err error
 	}
 }
 
+// warn does not wait for the logger, as its callers hold Client.mu.
+func (h *hold) warn(what string) {
+	if h.log != nil {
+		go h.log.Warn("latchd: " + h.name() + what)
+	}
+}
+
 func (h *hold) doubt() {
 	if h.state == held && !h.uncertain {
 		h.uncertain = true
+		h.warn(" is uncertain: no renewal is confirmed")
 		if h.onUncertain != nil {
 			go h.onUncertain()
 		}

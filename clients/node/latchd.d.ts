@@ -107,6 +107,8 @@ export interface Latch {
 export interface LatchdOptions {
   /** Over which library; undefined: over redis if it is installed. */
   library?: 'redis' | 'ioredis';
+  /** Is given a line when a hold becomes uncertain or is lost; console.warn will do. */
+  log?: (line: string) => void;
   /** Milliseconds without an answer after which a connection is given up. */
   timeout?: number;
   /** Milliseconds after which a wait fails with Unreachable or Backend. */

@@ -315,8 +315,8 @@ class Hold {
   since = -Infinity;
   aborter = new AbortController();
 
-  constructor(names, words, kind, lease, heartbeat, onUncertain) {
-    Object.assign(this, { names, words, kind, lease, heartbeat, onUncertain, name: names.join(' and ') });
+  constructor(names, words, kind, lease, heartbeat, onUncertain, log) {
+    Object.assign(this, { names, words, kind, lease, heartbeat, onUncertain, log, name: names.join(' and ') });
   }
 
   /** One for each name. */
@@ -343,6 +343,7 @@ class Hold {
   doubt() {
     if (this.state !== 'held' || this.uncertain) return;
     this.uncertain = true;
+    if (this.log) queueMicrotask(() => this.log(`${this.name} is uncertain: no renewal is confirmed`));
     if (this.onUncertain) queueMicrotask(() => this.onUncertain());
   }
 
@@ -350,6 +351,7 @@ class Hold {
     if (this.state !== 'held') return; // so it is told once, and never after the release
     this.state = 'lost';
     this.until = -Infinity;
+    if (this.log) queueMicrotask(() => this.log(`${this.name} is lost`));
     this.aborter.abort(new LockLost(`${this.name} was lost`));
   }
 }
@@ -411,6 +413,7 @@ class Latch {
 
 export class Latchd {
   #library;
+  #log;
   #addresses;
   #timeout;
   #patience;
@@ -427,11 +430,12 @@ export class Latchd {
   #hearing = null; // a timer, or true
   #said = new Map(); // what latchd said of a name and a token
 
-  constructor(addresses, { timeout = 5000, patience = 30_000, library, ...client } = {}) {
+  constructor(addresses, { timeout = 5000, patience = 30_000, library, log, ...client } = {}) {
     this.#addresses = [addresses].flat().map((url) => ({ ...client, url: String(url) }));
     if (this.#addresses.length === 0) throw new TypeError("latchd's address is missing");
     if (library !== undefined && !(library in LIBRARIES)) throw new TypeError(`no library: ${library}`);
     this.#library = library;
+    this.#log = log;
     this.#timeout = timeout;
     this.#patience = patience;
   }
@@ -452,7 +456,7 @@ export class Latchd {
     const kind = ['read', 'write'].filter((k) => more[k]).map((k) => k.toUpperCase());
     const names = [name].flat();
     if (names.length === 0) throw new TypeError('a lock has a name');
-    const hold = new Hold(names, words, kind, lease, more.heartbeat, onUncertain);
+    const hold = new Hold(names, words, kind, lease, more.heartbeat, onUncertain, this.#log);
     signal?.throwIfAborted();
     return (await this.#acquire(hold, wait, signal)) ? new Lock(hold, this) : null;
   }

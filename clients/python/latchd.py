@@ -21,6 +21,7 @@ import collections
 import concurrent.futures
 import enum
 import inspect
+import logging
 import math
 import os
 import socket
@@ -48,6 +49,9 @@ PAUSES_S = (0.05, 1.0)  # between attempts, growing
 LEAST_LEASE_MS = 100  # what latchd takes
 HEARD_AFTER_S = 0.05  # a shorter hold is not listened for
 HEARTBEAT_PART = 2 / 3  # after which a hold without a renewal is lost
+
+
+_log = logging.getLogger("latchd")
 
 
 def _now() -> float:
@@ -331,11 +335,13 @@ class _Hold:
     def doubt(self) -> None:
         if self.state is _State.HELD and not self.uncertain:
             self.uncertain = True
+            _log.warning("%s is uncertain: no renewal is confirmed", self.name)
             self._tell("uncertain")
 
     def lose(self) -> None:
         if self.state is _State.HELD:  # so it is told once, and never after the release
             self.state, self.until = _State.LOST, -math.inf
+            _log.warning("%s is lost", self.name)
             self._tell("lost")
 
 

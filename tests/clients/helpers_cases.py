@@ -289,6 +289,8 @@ def says_when_its_lease_is_over(stage):
     agent.expect(key, "lost")
     took = time.monotonic() - down
     assert LEASE_S / 3 < took < LEASE_S + 2, f"told after {took:.1f} s"
+    for line in "job is uncertain: no renewal is confirmed", "job is lost":
+        until(lambda line=line: agent.said().count(line) == 1, f"it logs: {line}")
     daemon.restart()
     agent.unlock(key, "error", "NOTHELD")
     again, _ = agent.lock("job")

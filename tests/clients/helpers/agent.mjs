@@ -8,6 +8,7 @@ import { Latchd, LatchdError } from 'latchd';
 const [timeout, patience, ...urls] = process.argv.slice(2);
 const latchd = new Latchd(urls, {
   timeout: timeout * 1000, patience: patience * 1000, library: process.env.LATCHD_LIBRARY,
+  log: console.error,
 });
 const locks = new Map();
 const quits = new Map();

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
@@ -235,7 +236,7 @@ func main() {
 	seconds := func(text string) time.Duration { return time.Duration(number(text)) * time.Second }
 	var err error
 	client, err = latchd.New(os.Args[3:], latchd.Timeout(seconds(os.Args[1])),
-		latchd.Patience(seconds(os.Args[2])))
+		latchd.Patience(seconds(os.Args[2])), latchd.Logger(slog.New(slog.NewTextHandler(os.Stderr, nil))))
 	if err != nil {
 		panic(err)
 	}

@@ -72,6 +72,7 @@ public final class Latchd implements AutoCloseable {
     /** A hold with a heartbeat is lost after two thirds of it without a renewal. */
     private static final long HEARTBEAT_PARTS = 2;
     private static final long HEARTBEAT_OF = 3;
+    private static final System.Logger LOG = System.getLogger("latchd");
     private static final Path UPTIME = Path.of("/proc/uptime");
     private static final boolean SUSPEND_COUNTS = Files.isReadable(UPTIME);
 
@@ -423,6 +424,8 @@ public final class Latchd implements AutoCloseable {
         void doubt() {
             if (state == State.HELD && !uncertain) {
                 uncertain = true;
+                tell(() -> LOG.log(System.Logger.Level.WARNING,
+                        lock.name() + " is uncertain: no renewal is confirmed"));
                 tell(lock.onUncertain);
             }
         }
@@ -843,6 +846,7 @@ public final class Latchd implements AutoCloseable {
         if (hold.state == State.HELD) { // so it is told once, and never after the release
             hold.state = State.LOST;
             hold.until = Long.MIN_VALUE;
+            tell(() -> LOG.log(System.Logger.Level.WARNING, hold.lock.name() + " is lost"));
             tell(hold.lock.onLost);
         }
     }
