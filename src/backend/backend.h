@@ -15,6 +15,7 @@ struct store_backend {
     void *(*make)(const struct store_setup *setup);
     void (*start)(void *backend);
     void (*set_tls)(void *backend, struct tls *tls);
+    void (*set_login)(void *backend, const struct backend_config *config);
     void (*configure)(void *backend, const struct store_options *options);
     void (*submit)(void *backend, const struct op *op);
     bool (*seek_part)(const void *backend, uint32_t *part); /* NULL: it is one server */

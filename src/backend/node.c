@@ -306,6 +306,18 @@ void node_set_tls(struct node *n, struct tls *tls)
     backend_url_set_tls(&n->url, tls);
 }
 
+void node_set_login(struct node *n, const struct backend_url *from)
+{
+    if (!backend_url_set_login(&n->url, from) || n->closed) {
+        return;
+    }
+    script_sender_flush(&n->sender);
+    redis_link_log_in(n->link);
+    if (n->replica_ack != NULL) {
+        replica_ack_log_in(n->replica_ack);
+    }
+}
+
 void node_configure(struct node *n, const struct store_options *options)
 {
     script_sender_flush(&n->sender); /* before replicas count for what comes then */

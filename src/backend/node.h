@@ -56,6 +56,9 @@ struct redis_link *node_link(struct node *n);
 void node_resubscribe(struct node *n);
 /* Sets the TLS of later connections, if the node's URL wants TLS. Takes a reference. */
 void node_set_tls(struct node *n, struct tls *tls);
+/* User and password of later connections; the command links that are open log in again.
+ */
+void node_set_login(struct node *n, const struct backend_url *from);
 void node_configure(struct node *n, const struct store_options *options);
 void node_submit(struct node *n, const struct op *op);
 void node_subscribe(struct node *n, struct span name, enum lock_class lock_class);

@@ -28,6 +28,11 @@ static void single_set_tls(void *backend, struct tls *tls)
     node_set_tls(backend, tls);
 }
 
+static void single_set_login(void *backend, const struct backend_config *config)
+{
+    node_set_login(backend, &config->urls[0]);
+}
+
 static void single_configure(void *backend, const struct store_options *options)
 {
     node_configure(backend, options);
@@ -100,6 +105,7 @@ const struct store_backend SINGLE_BACKEND = {
     .make = single_make,
     .start = single_start,
     .set_tls = single_set_tls,
+    .set_login = single_set_login,
     .configure = single_configure,
     .submit = single_submit,
     .subscribe = single_subscribe,

@@ -40,6 +40,13 @@ void store_set_tls(struct store *s, struct tls *tls)
     s->ops->set_tls(s->backend, tls);
 }
 
+void store_set_login(struct store *s, const struct backend_config *config)
+{
+    if (!s->closed) {
+        s->ops->set_login(s->backend, config);
+    }
+}
+
 void store_configure(struct store *s, const struct store_options *options)
 {
     if (!s->closed) {

@@ -91,6 +91,9 @@ struct store *store_new(const struct store_setup *setup);
 void store_start(struct store *s);
 /* Replaces the TLS that the store began with, if it did. Takes a reference. */
 void store_set_tls(struct store *s, struct tls *tls);
+/* Takes users and passwords from *config, which is of the same places: for later
+ * connections, and for the links that are open, which log in again. */
+void store_set_login(struct store *s, const struct backend_config *config);
 void store_configure(struct store *s, const struct store_options *options);
 void store_submit(struct store *s, const struct op *op);
 /* The servers of the store are its parts, each named by a group that it has. Moves

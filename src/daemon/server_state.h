@@ -7,6 +7,7 @@
  *   listeners.c  sockets, and how many clients there may be
  *   shutdown.c    the way out
  *   config_live.c    CONFIG and reload
+ *   redis_places.c   which Redis, and the passwords there
  *   aclfile.c  the file of users
  *   server_info.c    what INFO says of the process
  *   web.c     HTTP: see web.h; metrics.c and the *_json.c are what it tells
@@ -125,6 +126,17 @@ struct engine_config config_live_locks_config(const struct config *c);
 struct cmd_limits config_live_cmd_limits(const struct config *c);
 struct store_options config_live_store_options(const struct config *c);
 struct net_limits config_live_net_limits(const struct server *s);
+
+/* --- redis_places.c --------------------------------------------------- */
+
+/* Reads which servers keep the locks, and with which passwords, from `redis` and
+ * redis-password-file. False: *reterr says why not. The embedded Redis is none. */
+bool redis_places_read(const struct config *c, struct backend_config *ret, char *reterr,
+                       size_t room);
+/* Whether two values of `redis` differ in users and passwords only. */
+bool redis_places_same(const char *a, const char *b);
+/* Reads them again and gives the store users and passwords. A mistake is logged. */
+void redis_places_log_in(struct server *s);
 
 /* --- aclfile.c -------------------------------------------------------- */
 

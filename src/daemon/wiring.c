@@ -348,7 +348,7 @@ static void make_locks(struct server *s)
 
 static bool make_store(struct server *s, struct tls *tls)
 {
-    const char *err = NULL;
+    char err[CONFIG_ERROR_MAX];
     struct store_setup setup = {
         .io = &s->io,
         .options = config_live_store_options(&s->config),
@@ -380,8 +380,8 @@ static bool make_store(struct server *s, struct tls *tls)
         struct backend_url url = { .unix_path = xstrdup(embedded_socket(s->embedded)) };
 
         backend_config_add(&setup.config, &url);
-    } else if (!backend_config_parse(s->config.redis, &setup.config, &err)) {
-        log_error("server", "redis: %s", err);
+    } else if (!redis_places_read(&s->config, &setup.config, err, sizeof(err))) {
+        log_error("server", "%s", err);
         return false;
     }
     backend_config_set_tls(&setup.config, tls);

@@ -321,6 +321,19 @@ static void cluster_set_tls(void *backend, struct tls *tls)
     }
 }
 
+static void cluster_set_login(void *backend, const struct backend_config *config)
+{
+    struct cluster *c = backend;
+
+    backend_config_set_login(&c->setup.config, config);
+    for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
+        cluster_discovery_set_login(c->discoveries[i], &config->urls[0]);
+    }
+    for (size_t i = 0; i < c->member_count; i++) {
+        node_set_login(c->members[i]->node, &config->urls[0]);
+    }
+}
+
 static void cluster_configure(void *backend, const struct store_options *options)
 {
     struct cluster *c = backend;
@@ -464,6 +477,7 @@ const struct store_backend CLUSTER_BACKEND = {
     .make = cluster_make,
     .start = cluster_start,
     .set_tls = cluster_set_tls,
+    .set_login = cluster_set_login,
     .configure = cluster_configure,
     .submit = cluster_submit,
     .seek_part = cluster_seek_part,

@@ -148,6 +148,12 @@ void cluster_discovery_set_tls(struct cluster_discovery *s, struct tls *tls)
     backend_url_set_tls(&s->url, tls);
 }
 
+void cluster_discovery_set_login(struct cluster_discovery *s,
+                                 const struct backend_url *from)
+{
+    (void)backend_url_set_login(&s->url, from);
+}
+
 void cluster_discovery_set_timeout(struct cluster_discovery *s, uint64_t timeout_ms)
 {
     redis_conn_set_timeout(s->conn, limit_timeout(timeout_ms));

@@ -39,6 +39,17 @@ struct backend_config {
  * forms in backend_config_priv.h. Returns false with *reterr, a static text. */
 bool backend_config_parse(const char *text, struct backend_config *ret,
                           const char **reterr);
+/* Gives the password to each Redis that the text gave none; NULL: there is none. False:
+ * a user has no password. */
+bool backend_config_set_password(struct backend_config *config, const char *password,
+                                 const char **reterr);
+/* Whether both are the same servers, used in the same way, but for users and passwords.
+ */
+bool backend_config_same_places(const struct backend_config *a,
+                                const struct backend_config *b);
+/* Takes users and passwords from another one of the same places. */
+void backend_config_set_login(struct backend_config *config,
+                              const struct backend_config *from);
 void backend_config_copy(struct backend_config *ret,
                          const struct backend_config *config);
 void backend_config_fini(struct backend_config *config);

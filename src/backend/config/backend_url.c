@@ -36,20 +36,24 @@ static const char *parse_user(struct span text, struct backend_url *url)
 {
     struct span user;
 
-    if (!span_cut(&text, ':', &user)) {
-        return "a user needs a password: redis://user:password@host";
+    bool has_password = span_cut(&text, ':', &user);
+
+    if (has_password) {
+        url->password = decode_percent(text);
+    } else {
+        user = text;
     }
-    url->password = decode_percent(text);
     if (user.len != 0) {
         url->user = decode_percent(user);
     }
-    if (url->password == NULL || (user.len != 0 && url->user == NULL)) {
+    if ((has_password && url->password == NULL) ||
+        (user.len != 0 && url->user == NULL)) {
         return "a % in user or password is followed by two hex digits, not 00";
     }
-    if (url->password[0] == '\0') {
+    if (has_password && url->password[0] == '\0') {
         return "the password is empty";
     }
-    return NULL;
+    return has_password || user.len != 0 ? NULL : "before the @ comes a user";
 }
 
 static const char *parse_host(struct span text, struct backend_url *url)
@@ -107,15 +111,23 @@ static const char *parse_tcp(struct span rest, struct backend_url *url)
 
 static const char *parse_unix(struct span rest, struct backend_url *url)
 {
-    struct span path = rest;
+    struct span path = rest, login;
+    const char *err = NULL;
 
+    if (!span_starts(rest, SPAN("/")) && span_cut(&rest, '@', &login)) {
+        err = parse_user(login, url);
+        path = rest;
+    }
+    if (err != NULL) {
+        return err;
+    }
     if (span_cut(&rest, '?', &path) &&
         (!span_starts(rest, SPAN("db=")) ||
          !parse_db(span_of(rest.ptr + 3, rest.len - 3), url))) {
         return "after ? only db=number is known";
     }
     if (path.len < 2 || path.ptr[0] != '/') {
-        return "the path is absolute: unix:///path";
+        return "the path is absolute: unix:///path, unix://user:password@/path";
     }
     url->unix_path = xmemdup0(path.ptr, path.len);
     return NULL;
@@ -183,6 +195,24 @@ void backend_url_set_server(struct backend_url *url, struct span host, struct sp
     free(url->port);
     url->host = new_host;
     url->port = new_port;
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+bool backend_url_set_login(struct backend_url *url, const struct backend_url *from)
+{
+    if (is_same_text(url->user, from->user) &&
+        is_same_text(url->password, from->password)) {
+        return false;
+    }
+    free(url->user);
+    free(url->password);
+    url->user = copy_string(from->user);
+    url->password = copy_string(from->password);
+    return true;
 }
 
 void backend_url_set_tls(struct backend_url *url, struct tls *tls)

@@ -1,8 +1,9 @@
 /* backend_url: the address of one server, as a user writes it.
  *
- *   redis[s]://[user:pass@]host[:port][/db], unix:///path[?db=n]
+ *   redis[s]://[user:pass@]host[:port][/db], unix://[user:pass@]/path[?db=n]
  *
- * User and password are percent-decoded; [::1] is an IPv6 address. The struct owns its
+ * A user alone gets the password from elsewhere (backend_config_set_password()). User
+ * and password are percent-decoded; [::1] is an IPv6 address. The struct owns its
  * strings. */
 #ifndef LATCHD_BACKEND_CONFIG_BACKEND_URL_H
 #define LATCHD_BACKEND_CONFIG_BACKEND_URL_H
@@ -32,6 +33,8 @@ void backend_url_set_tls(struct backend_url *url, struct tls *tls);
 /* Sets host and port, and keeps the rest. */
 void backend_url_set_server(struct backend_url *url, struct span host,
                             struct span port);
+/* Takes user and password from the other one. False: they are the same already. */
+bool backend_url_set_login(struct backend_url *url, const struct backend_url *from);
 void backend_url_fini(struct backend_url *url);
 
 #endif

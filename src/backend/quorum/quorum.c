@@ -314,6 +314,15 @@ static void quorum_set_tls(void *backend, struct tls *tls)
     }
 }
 
+static void quorum_set_login(void *backend, const struct backend_config *config)
+{
+    struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        node_set_login(q->members[i].node, &config->urls[i]);
+    }
+}
+
 static void quorum_configure(void *backend, const struct store_options *options)
 {
     struct quorum *q = backend;
@@ -462,6 +471,7 @@ const struct store_backend QUORUM_BACKEND = {
     .make = quorum_make,
     .start = quorum_start,
     .set_tls = quorum_set_tls,
+    .set_login = quorum_set_login,
     .configure = quorum_configure,
     .submit = quorum_submit,
     .seek_part = quorum_seek_part,

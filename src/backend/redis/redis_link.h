@@ -95,6 +95,9 @@ bool redis_link_is_ready(const struct redis_link *l);
 bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b);
 /* The history as of when the link came up, or of the last redis_link_ask_history(). */
 const struct redis_history *redis_link_history(const struct redis_link *l);
+/* The login of the URL was changed: a ready link logs in again, and stays what it is if
+ * that is refused. */
+void redis_link_log_in(struct redis_link *l);
 /* Asks a ready link for its server's history. */
 void redis_link_ask_history(struct redis_link *l);
 /* Drops the link, which reconnects; on_down comes during the call. */

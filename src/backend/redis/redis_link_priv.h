@@ -10,6 +10,7 @@ enum call_what {
     CALL_OP,
     CALL_ABANDONED, /* an op that was reported as unknown before its answer came */
     CALL_AUTH,
+    CALL_LOGIN, /* AUTH again, on a ready link */
     CALL_SELECT,
     CALL_SET_NAME,
     CALL_INFO_SERVER,

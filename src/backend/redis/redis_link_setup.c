@@ -84,6 +84,16 @@ void link_look(struct redis_link *l)
     }
 }
 
+void redis_link_log_in(struct redis_link *l)
+{
+    if (l->stage == LINK_READY && redis_conn_auth(l->conn)) {
+        (void)link_push(l, CALL_LOGIN);
+        l->in_doubt = true; /* another user may lack rights */
+        link_look(l);
+        redis_conn_flush(l->conn);
+    }
+}
+
 void redis_link_ask_history(struct redis_link *l)
 {
     (void)link_send(l, CALL_HISTORY, 2, (const char *const[]){ "INFO", "replication" });
@@ -606,6 +616,20 @@ static void on_published(struct redis_link *l, const redisReply *reply)
     }
 }
 
+/* The server goes on with the user from before if it refuses the new one. */
+static void on_login(const struct redis_link *l, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        log_warning("redis",
+                    "%s refuses the new user or password (%s): this link goes on as it "
+                    "was, and the next one needs them; correct redis or "
+                    "redis-password-file and reload, or let Redis know them",
+                    redis_conn_address(l->conn), reply->str);
+    } else if (!l->is_second) {
+        log_notice("redis", "logged in at %s again", redis_conn_address(l->conn));
+    }
+}
+
 static bool is_forgivable(const redisReply *reply, enum call_what what)
 {
     switch (what) {
@@ -618,6 +642,7 @@ static bool is_forgivable(const redisReply *reply, enum call_what what)
     case CALL_FITNESS:
     case CALL_LOOK:
     case CALL_PUBLISH:
+    case CALL_LOGIN:
         return true;
     case CALL_INFO_SERVER:
     case CALL_INFO_REPLICATION:
@@ -664,6 +689,9 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
         return true;
     case CALL_ANNOUNCE:
         on_announced(l, reply);
+        return true;
+    case CALL_LOGIN:
+        on_login(l, reply);
         return true;
     case CALL_LOOK:
         on_look(l, reply);

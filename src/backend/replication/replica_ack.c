@@ -332,6 +332,11 @@ void replica_ack_configure(struct replica_ack *a, const struct store_options *op
     redis_link_set_timeout(a->second, options->timeout_ms);
 }
 
+void replica_ack_log_in(struct replica_ack *a)
+{
+    redis_link_log_in(a->second);
+}
+
 void replica_ack_move(struct replica_ack *a)
 {
     redis_link_move(a->second);

@@ -44,6 +44,7 @@ void replica_ack_start(struct replica_ack *a);
 /* With min-replicas 0 nothing more goes over the second link. */
 void replica_ack_configure(struct replica_ack *a, const struct store_options *options);
 /* The node's server is another one. */
+void replica_ack_log_in(struct replica_ack *a);
 void replica_ack_move(struct replica_ack *a);
 /* Returns true if both links can be used, and lead to one server; if they lead to two,
  * drops the other one. `second`: the second link has just come up. */

@@ -200,6 +200,15 @@ static void sentinel_set_tls(void *backend, struct tls *tls)
     node_set_tls(s->node, tls);
 }
 
+static void sentinel_set_login(void *backend, const struct backend_config *config)
+{
+    struct sentinel *s = backend;
+
+    backend_config_set_login(&s->config, config);
+    sentinel_watch_set_login(s->watch, &config->urls[0]);
+    node_set_login(s->node, &config->sentinel.redis);
+}
+
 static void sentinel_configure(void *backend, const struct store_options *options)
 {
     struct sentinel *s = backend;
@@ -335,6 +344,7 @@ const struct store_backend SENTINEL_BACKEND = {
     .make = sentinel_make,
     .start = sentinel_start,
     .set_tls = sentinel_set_tls,
+    .set_login = sentinel_set_login,
     .configure = sentinel_configure,
     .submit = sentinel_submit,
     .subscribe = sentinel_subscribe,

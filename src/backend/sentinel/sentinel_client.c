@@ -359,6 +359,12 @@ void sentinel_client_set_tls(struct sentinel_client *p, struct tls *tls)
     backend_url_set_tls(&p->url, tls);
 }
 
+void sentinel_client_set_login(struct sentinel_client *p,
+                               const struct backend_url *from)
+{
+    (void)backend_url_set_login(&p->url, from);
+}
+
 bool sentinel_client_is_at(const struct sentinel_client *p, struct span host,
                            struct span port)
 {

@@ -44,6 +44,9 @@ void sentinel_client_start(struct sentinel_client *p);
 void sentinel_client_set_timeout(struct sentinel_client *p, uint64_t timeout_ms);
 /* For connections from now on, if its URL wants TLS. */
 void sentinel_client_set_tls(struct sentinel_client *p, struct tls *tls);
+/* For connections from now on. */
+void sentinel_client_set_login(struct sentinel_client *p,
+                               const struct backend_url *from);
 /* Asks now, or as soon as the open question is answered, or, if the Sentinel is out of
  * reach, when it is back. `others`: also for the other Sentinels. */
 void sentinel_client_ask(struct sentinel_client *p, bool others);

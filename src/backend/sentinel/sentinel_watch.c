@@ -318,6 +318,15 @@ void sentinel_watch_set_tls(struct sentinel_watch *w, struct tls *tls)
     }
 }
 
+void sentinel_watch_set_login(struct sentinel_watch *w, const struct backend_url *from)
+{
+    for (size_t i = 0; i < SENTINELS_MAX; i++) {
+        if (w->seats[i].peer != NULL) {
+            sentinel_client_set_login(w->seats[i].peer, from);
+        }
+    }
+}
+
 void sentinel_watch_set_usable(struct sentinel_watch *w, bool usable)
 {
     bool was = w->usable;

@@ -37,6 +37,8 @@ struct sentinel_watch_info {
 struct sentinel_watch *sentinel_watch_new(const struct sentinel_watch_setup *setup);
 void sentinel_watch_start(struct sentinel_watch *w);
 void sentinel_watch_set_timeout(struct sentinel_watch *w, uint64_t timeout_ms);
+/* After the config's login was set: the same. */
+void sentinel_watch_set_login(struct sentinel_watch *w, const struct backend_url *from);
 /* After the config's TLS was set: also for Sentinels that were found. */
 void sentinel_watch_set_tls(struct sentinel_watch *w, struct tls *tls);
 /* Says whether the master works. When it stops working, all Sentinels are asked at

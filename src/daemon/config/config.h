@@ -45,6 +45,7 @@ struct config {
     uint64_t output_buffer_limit;
     uint64_t maxmemory_clients; /* 0: no limit */
     char *redis;
+    char *redis_password_file; /* empty: none */
     char *redis_tls_ca_cert_file;
     char *redis_tls_cert_file;
     char *redis_tls_key_file;

@@ -86,12 +86,20 @@ static void check_together(const struct config *c, struct buf *mistakes)
 {
     char err[CONFIG_ERROR_MAX];
     struct tls_certs sec;
+    struct backend_config places;
 
     for (size_t i = 0; i < CONFIG_CONFLICT_COUNT; i++) {
         const struct config_conflict *conflict = &CONFIG_CONFLICTS[i];
 
         if (conflict->is_in(c)) {
             buf_printf(mistakes, "%s: %s\n", conflict->key, conflict->why);
+        }
+    }
+    if (strcmp(c->redis, "embedded") != 0) {
+        if (redis_places_read(c, &places, err, sizeof(err))) {
+            backend_config_fini(&places);
+        } else {
+            buf_printf(mistakes, "%s\n", err);
         }
     }
     if (tls_certs_read(c, &sec, err, sizeof(err))) {

@@ -9,6 +9,11 @@ static bool wants_replicas_of_embedded(const struct config *c)
     return c->min_replicas > 0 && strcmp(c->redis, "embedded") == 0;
 }
 
+static bool has_password_for_embedded(const struct config *c)
+{
+    return c->redis_password_file[0] != '\0' && strcmp(c->redis, "embedded") == 0;
+}
+
 static bool wants_replicas_of_quorum(const struct config *c)
 {
     return c->min_replicas > 0 && backend_config_is_quorum(c->redis);
@@ -17,6 +22,8 @@ static bool wants_replicas_of_quorum(const struct config *c)
 const struct config_conflict CONFIG_CONFLICTS[] = {
     { "min-replicas", "the embedded Redis has no replicas",
       wants_replicas_of_embedded },
+    { "redis-password-file", "the embedded Redis needs no password",
+      has_password_for_embedded },
     { "min-replicas", "on a quorum a majority is what acknowledges",
       wants_replicas_of_quorum },
 };

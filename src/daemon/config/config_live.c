@@ -211,6 +211,28 @@ static bool names_tls(const bool *seen)
     return false;
 }
 
+/* Whether CONFIG SET names the key, even with an unchanged value: then the file is read
+ * again. */
+static bool names_password_file(const bool *seen)
+{
+    return seen[config_key_index(config_key_find(SPAN("redis-password-file")))];
+}
+
+static bool read_places(const struct config *c, char *reterr, size_t room)
+{
+    char why[CONFIG_ERROR_MAX];
+    struct backend_config places;
+
+    if (strcmp(c->redis, "embedded") == 0) {
+        return true;
+    }
+    if (!redis_places_read(c, &places, why, sizeof(why))) {
+        return refuse_setting("redis-password-file", why, reterr, room);
+    }
+    backend_config_fini(&places);
+    return true;
+}
+
 static bool read_tls(const struct config *c, struct tls_certs *ret, char *reterr,
                      size_t room)
 {
@@ -238,6 +260,7 @@ bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *re
     if (ok && next.maxclients != s->config.maxclients) {
         ok = enough_files(s, &next, reterr, room);
     }
+    ok = ok && (!names_password_file(seen) || read_places(&next, reterr, room));
     if (ok && names_tls(seen)) {
         ok = read_tls(&next, &sec, reterr, room);
     }
@@ -247,6 +270,9 @@ bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *re
     }
     replace_config(s, &next);
     tls_certs_use(s, &sec);
+    if (names_password_file(seen)) {
+        redis_places_log_in(s);
+    }
     return true;
 }
 
@@ -278,7 +304,9 @@ static bool take_over(struct config *now, const struct config *wanted,
     char err[CONFIG_ERROR_MAX];
     struct buf value = { 0 };
     bool secret = (key->flags & KEY_SECRET) != 0;
-    bool live = (key->flags & KEY_LIVE) != 0;
+    bool live =
+        (key->flags & KEY_LIVE) != 0 ||
+        ((key->flags & KEY_URLS) != 0 && redis_places_same(now->redis, wanted->redis));
 
     if (config_same(now, wanted, key)) {
         return false;
@@ -311,6 +339,7 @@ static void take_over_all(struct server *s, struct config *wanted,
     }
     replace_config(s, &next);
     tls_certs_use(s, sec);
+    redis_places_log_in(s);
     log_notice("server", "reload: %u key%s changed", changed, changed == 1 ? "" : "s");
     if (!acl_file_load(s)) {
         log_error("server", "reload: the users stay as they are");

@@ -97,9 +97,14 @@ const struct config_key CONFIG_KEYS[] = {
       REDIS,
       "Where the locks are kept: embedded (a private Redis that latchd runs itself),\n"
       "redis://[user:password@]host[:port][/db], the same with TLS as rediss://,\n"
-      "unix:///path, sentinel://[user:password@]host[:port],host/master[/db], or\n"
+      "unix://[user:password@]/path, the same of a Redis on a unix socket,\n"
+      "sentinel://[user:password@]host[:port],host/master[/db], or\n"
       "cluster://[user:password@]host[:port],host (some nodes of a Redis Cluster), or\n"
       "quorum followed by three or five redis, rediss or unix URLs." },
+    { "redis-password-file", KEY_TEXT, FIELD(redis_password_file), "", 0, 4000, NULL,
+      KEY_LIVE, REDIS,
+      "File whose first line is the password of each Redis that `redis` gives none.\n"
+      "SIGHUP reads it again: latchd then logs in anew, and loses no lock." },
     { "redis-tls-ca-cert-file", KEY_TEXT, FIELD(redis_tls_ca_cert_file), "", 0,
       CONFIG_VALUE_MAX, NULL, KEY_LIVE, REDIS,
       "Authorities that sign Redis's certificate (PEM). Empty: those of the system.\n"

@@ -128,6 +128,7 @@ static void warn_of_secrets(const struct options *o, const struct config *c)
     if (in_file && o->config_path != NULL) {
         warn_of_file("", o->config_path);
     }
+    warn_of_file("redis-password-file", c->redis_password_file);
     warn_of_file("tls-key-file", c->tls_key_file);
     warn_of_file("redis-tls-key-file", c->redis_tls_key_file);
 }

@@ -70,7 +70,7 @@ static const struct {
     { "cluster://a?publish=sharded&publish=both",
       "after ? only publish=both and publish=sharded are known" },
     { "cluster://a:0", "the port is a number from 1 to 65535" },
-    { "cluster://u@a", "a user needs a password: redis://user:password@host" },
+    { "cluster://@a", "before the @ comes a user" },
     { "cluster://u:p@a,u:p@b",
       "user and password stand once, before the first host; @ in them is %40" },
 };

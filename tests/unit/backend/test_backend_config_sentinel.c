@@ -69,7 +69,7 @@ static const char *const BAD[] = {
     "sentinel://h/m%20",
     "sentinel://h/m/x",
     "sentinel://h/m/1/2",
-    "sentinel://u@h/m",
+    "sentinel://@h/m",
     "sentinel://u:@h/m",
     "sentinel://u:%0@h/m",
     "sentinel://h/m?x=1",

@@ -28,6 +28,12 @@ static const struct {
         .wants_tls = true } },
     { "unix:///run/redis.sock", { .unix_path = "/run/redis.sock" } },
     { "unix:///r?db=12", { .unix_path = "/r", .db = 12 } },
+    { "unix:///a:b@c", { .unix_path = "/a:b@c" } },
+    { "unix://:p@/r", { .unix_path = "/r", .password = "p" } },
+    { "unix://u%40:p%2fq@/r@s?db=1",
+      { .unix_path = "/r@s", .user = "u@", .password = "p/q", .db = 1 } },
+    { "unix://u@/r", { .unix_path = "/r", .user = "u" } },
+    { "redis://u@h", { .host = "h", .port = "6379", .user = "u" } },
 };
 
 static const char *const BAD[] = {
@@ -44,7 +50,11 @@ static const char *const BAD[] = {
     "redis://h:6379x",
     "redis://h/x",
     "redis://h/-1",
-    "redis://u@h",
+    "redis://@h",
+    "unix://@/r",
+    "unix://u:@/r",
+    "unix://u:p@r",
+    "unix://u:%zz@/r",
     "redis://u:@h",
     "redis://u:%4@h",
     "redis://u:%zz@h",

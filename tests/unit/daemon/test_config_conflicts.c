@@ -18,17 +18,19 @@ TEST_GROUP(.setup = setup, .teardown = teardown);
 /* One row for each of CONFIG_CONFLICTS, in its order, then what fits. */
 static const struct {
     const char *redis;
-    const char *min_replicas;
+    const char *min_replicas, *password_file;
     const char *key; /* NULL: no conflict */
     const char *why;
 } CASES[] = {
-    { "embedded", "1", "min-replicas", "the embedded Redis has no replicas" },
-    { "quorum redis://a redis://b redis://c", "1", "min-replicas",
+    { "embedded", "1", "", "min-replicas", "the embedded Redis has no replicas" },
+    { "embedded", "0", "/f", "redis-password-file",
+      "the embedded Redis needs no password" },
+    { "quorum redis://a redis://b redis://c", "1", "/f", "min-replicas",
       "on a quorum a majority is what acknowledges" },
-    { "embedded", "0", NULL, NULL },
-    { "quorum redis://a redis://b redis://c", "0", NULL, NULL },
-    { "redis://a", "1", NULL, NULL },
-    { "cluster://a,b", "1", NULL, NULL },
+    { "embedded", "0", "", NULL, NULL },
+    { "quorum redis://a redis://b redis://c", "0", "/f", NULL, NULL },
+    { "redis://a", "1", "/f", NULL, NULL },
+    { "cluster://a,b", "1", "/f", NULL, NULL },
 };
 
 static void set_value(const char *name, const char *value)
@@ -45,6 +47,7 @@ START_TEST(values_are_checked_together, TEST_ROWS(CASES))
 
     set_value("redis", CASES[_i].redis);
     set_value("min-replicas", CASES[_i].min_replicas);
+    set_value("redis-password-file", CASES[_i].password_file);
     found = config_find_conflict(&config);
     ck_assert_int_eq(found == NULL, CASES[_i].key == NULL);
     if (found != NULL) {
