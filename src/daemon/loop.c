@@ -124,6 +124,7 @@ static void each_second(struct server *s)
         net_tick(s->net, s->now_ms);
         tls_certs_tick(s);
         note_late(s);
+        wiring_tell_trouble(s);
         cmd_second(s->cmd, s->now_ms);
         log_second();
     }

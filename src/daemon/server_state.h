@@ -160,6 +160,8 @@ bool wiring_start(struct server *s);
 /* At the end of each turn until the server runs: tells systemd, and the log, once
  * clients are accepted and the engine can ask Redis. */
 void wiring_check_ready(struct server *s);
+/* Once a second: tells the engine why Redis cannot be used. */
+void wiring_tell_trouble(struct server *s);
 /* Frees everything, after the loop has ended. */
 void wiring_free(struct server *s);
 

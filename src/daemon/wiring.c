@@ -62,6 +62,15 @@ void wiring_check_ready(struct server *s)
     }
 }
 
+void wiring_tell_trouble(struct server *s)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    engine_set_trouble(s->engine,
+                       info.why_not == NULL ? SPAN_NONE : span_str(info.why_not));
+}
+
 /* Tells the engine if Redis has just started. The embedded Redis is left out, as
  * nobody else uses it. */
 static void look_at_age(struct server *s)
@@ -115,6 +124,7 @@ static void on_down(void *ctx)
 {
     struct server *s = ctx;
 
+    wiring_tell_trouble(s);
     engine_on_store_down(s->engine);
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "STATUS=Redis is out of reach");

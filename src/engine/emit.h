@@ -37,7 +37,6 @@ struct waiter;
 #define TEXT_LATCH_GONE                                                                \
     SPAN("gone: the latch was deleted or lost, or opened where nobody here saw it")
 #define TEXT_LATCH_FULL SPAN("the latch remembers no more IDs")
-#define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
 #define TEXT_NO_ROOM SPAN("max-waiters reached")
 #define TEXT_QUEUE_FULL SPAN("as many wait already as QUEUE allows")

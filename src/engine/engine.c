@@ -170,6 +170,7 @@ void engine_free(struct engine *eng)
     heap_fini(&eng->heap);
     dirty_locks_fini(&eng->dirty);
     effects_fini(&eng->fx);
+    buf_reset(&eng->trouble);
     table_fini(&eng->inflight_ops);
     table_fini(&eng->sessions);
     shared_specs_fini(eng);

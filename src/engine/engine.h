@@ -314,6 +314,9 @@ void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concern
 bool engine_is_up(const struct engine *eng);
 /* Redis cannot be asked; no op is emitted until engine_on_store_up(). */
 void engine_on_store_down(struct engine *eng);
+/* Why a Redis that answers cannot be used, for errors while it is down; empty: it does
+ * not answer, or that is not known. */
+void engine_set_trouble(struct engine *eng, struct span why);
 /* Redis's clock moved against this machine's: no lease counts until Redis confirms it.
  */
 void engine_on_clock_jump(struct engine *eng);

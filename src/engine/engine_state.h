@@ -28,6 +28,7 @@
 #include "engine/shared_specs.h"
 #include "engine/timer.h"
 #include "engine/watch/name_watch.h"
+#include "util/buf.h"
 #include "util/heap.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -128,6 +129,7 @@ struct engine {
     uint64_t restores_cost; /* of those */
     size_t put_back_count;  /* holds that are RESTORING with is_put_back */
     size_t leave_count;     /* places in fair queues that have to leave */
+    struct buf trouble; /* why a Redis that answers cannot be used; empty: not known */
     struct engine_stats stats;
     struct engine_timings timings;
 };

@@ -20,6 +20,7 @@
 #include "engine/release/release_log.h"
 #include "engine/schedule/op_results.h"
 #include "engine/schedule/schedule.h"
+#include "engine/trouble.h"
 #include "engine/wait/waiter.h"
 #include "util/list.h"
 #include "util/table.h"
@@ -100,6 +101,11 @@ void engine_on_store_down(struct engine *eng)
     count_log_pause(eng);
     eng->down_at = eng->now;
     eng->up = false;
+}
+
+void engine_set_trouble(struct engine *eng, struct span why)
+{
+    trouble_set(eng, why);
 }
 
 void engine_on_clock_jump(struct engine *eng)

@@ -13,6 +13,7 @@
 #include "io/tls.h"
 #include "util/buf.h"
 #include "util/list.h"
+#include "util/log.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,7 @@ struct io {
     struct list handshakes; /* streams whose handshake is not over, oldest first */
     struct list deferred;   /* handshakes that wait for the next turn */
     uint64_t handshakes_ns; /* time of this turn spent on handshakes */
+    struct log_recent told; /* of handshakes with servers */
 };
 
 int io_init(struct io *io, uv_loop_t *loop);

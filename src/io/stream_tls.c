@@ -125,6 +125,9 @@ static void log_handshake_failure(struct stream *s, const char *why)
     char peer[128];
 
     s->io->stats.handshakes_failed += s->tls->host == NULL ? 1 : 0;
+    if (s->tls->host != NULL && !log_is_news(&s->io->told, why)) {
+        return; /* who connects tries several times a second */
+    }
     if (log_enabled(level)) {
         stream_peer_name(s, peer, sizeof(peer));
         about.address = span_str(peer);

@@ -233,6 +233,15 @@ static void on_connect(void *ctx, int status)
     redis_conn_flush(c);
 }
 
+/* What a server says before it closes a connection that it does not want: the answer to
+ * no question, so that its owner would take it for one. */
+static bool is_turned_away(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR &&
+           (strncmp(reply->str, "ERR max number of clients", 25) == 0 ||
+            strncmp(reply->str, "DENIED ", 7) == 0);
+}
+
 static void on_read(void *ctx, const char *data, size_t len)
 {
     struct redis_conn *c = ctx;
@@ -259,7 +268,11 @@ static void on_read(void *ctx, const char *data, size_t len)
             return;
         }
         c->reply_taken = false;
-        c->events->on_reply(c->ctx, reply);
+        if (is_turned_away(reply)) {
+            redis_conn_fail(c, "%s", ((redisReply *)reply)->str);
+        } else {
+            c->events->on_reply(c->ctx, reply);
+        }
         if (!c->reply_taken) {
             freeReplyObject(reply);
         }

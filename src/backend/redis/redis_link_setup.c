@@ -183,7 +183,7 @@ static void audit_settings(struct redis_link *l)
     if (l->is_second) {
         return; /* the first one has asked */
     }
-    if (l->server.run_id[0] == '\0' || strcmp(l->audited, l->server.run_id) == 0) {
+    if (l->server.run_id[0] != '\0' && strcmp(l->audited, l->server.run_id) == 0) {
         return;
     }
     (void)snprintf(l->audited, sizeof(l->audited), "%s", l->server.run_id);
@@ -222,9 +222,17 @@ static void on_audit(struct redis_link *l, enum audit question, const redisReply
 {
     const char *value;
 
+    if (reply->type == REDIS_REPLY_ERROR && log_is_news(&l->told, "CONFIG")) {
+        log_warning("redis",
+                    "%s refuses CONFIG GET (%s): latchd cannot check that Redis evicts "
+                    "no locks (maxmemory-policy noeviction), and keeps them over a "
+                    "restart (appendonly yes); let latchd's user run CONFIG GET, or "
+                    "check them yourself",
+                    redis_conn_address(l->conn), reply->str);
+    }
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
         reply->element[1]->type != REDIS_REPLY_STRING) {
-        return; /* may not be asked */
+        return;
     }
     value = reply->element[1]->str;
     if (question == AUDIT_EVICTION && strcmp(value, "noeviction") != 0) {
@@ -491,8 +499,10 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
     if (before_us != 0 && l->listener != NULL && l->listener->on_clock_behind != NULL) {
         l->listener->on_clock_behind(l->listener->ctx, before_us);
     }
-    if (l->stage == LINK_GREETING && !is_same_process(l)) {
-        l->clock = (struct redis_clock){ 0 }; /* another server, another clock */
+    /* Another server, another clock, and nothing rests on it before the link is ready:
+     * a server that is busy with its start may tell an old time. */
+    if (l->stage != LINK_READY && !is_same_process(l)) {
+        l->clock = (struct redis_clock){ 0 };
     }
     if (redis_clock_sample(&l->clock, call->sent_us, now_us, us)) {
         log_warning("redis",
@@ -571,6 +581,15 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
     struct server_id *s = &l->server;
     char replicas[16];
 
+    if (reply->type == REDIS_REPLY_ERROR && !l->is_second &&
+        log_is_news(&l->told, "INFO")) {
+        log_warning("redis",
+                    "%s refuses INFO (%s): latchd cannot tell whether it is the Redis "
+                    "from before, how old it is, or whether it is a master; after each "
+                    "reconnect it is taken for one that lost its data; let latchd's "
+                    "user run INFO",
+                    redis_conn_address(l->conn), reply->str);
+    }
     if (what == CALL_INFO_SERVER) {
         info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
         on_version(s, reply);
@@ -630,6 +649,19 @@ static void on_login(const struct redis_link *l, const redisReply *reply)
     }
 }
 
+static void on_client_id(struct redis_link *l, const redisReply *reply)
+{
+    l->client_id = reply->type == REDIS_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
+    if (reply->type == REDIS_REPLY_ERROR && !l->is_second &&
+        log_is_news(&l->told, "CLIENT ID")) {
+        log_warning("redis",
+                    "%s refuses CLIENT ID (%s): after a broken link latchd cannot end "
+                    "the old one, and waits for redis-timeout; let latchd's user run "
+                    "CLIENT ID and CLIENT KILL",
+                    redis_conn_address(l->conn), reply->str);
+    }
+}
+
 static bool is_forgivable(const redisReply *reply, enum call_what what)
 {
     switch (what) {
@@ -674,8 +706,7 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
     case CALL_PROBE:
         return on_probe(l, reply);
     case CALL_CLIENT_ID:
-        l->client_id =
-            reply->type == REDIS_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
+        on_client_id(l, reply);
         return true;
     case CALL_KILL:
         l->kill_failed = reply->type != REDIS_REPLY_INTEGER;

@@ -6,6 +6,7 @@
 #include "engine/hold/pending_release.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
+#include "engine/trouble.h"
 #include "engine/wait/waiter.h"
 #include "util/alloc.h"
 #include "util/list.h"
@@ -108,7 +109,7 @@ struct span last_answer_text(const struct engine *eng, const struct lock *lock)
     case ANSWER_NONE:
     case ANSWER_HELD:
     default:
-        return eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS;
+        return trouble_text(eng);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "engine/hold/hold.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
+#include "engine/trouble.h"
 
 /* --- terms ------------------------------------------------------------------------ */
 
@@ -67,7 +68,7 @@ static void end_backend(struct engine *eng, struct mlock *ml)
     } else if (told) {
         end_error(eng, ml, LOCK_BACKEND, last_answer_text(eng, lock));
     } else {
-        end_error(eng, ml, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+        end_error(eng, ml, LOCK_BACKEND, trouble_text(eng));
     }
 }
 

@@ -22,6 +22,7 @@
 #include "engine/release/release.h"
 #include "engine/release/release_log.h"
 #include "engine/request.h"
+#include "engine/trouble.h"
 #include "engine/value_hold.h"
 #include "engine/wait/waiter.h"
 #include "util/list.h"
@@ -293,7 +294,7 @@ void pending_release_give_up(struct engine *eng, struct lock *lock,
             renew_request(eng, h);
         }
     }
-    answer_error(eng, d, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+    answer_error(eng, d, LOCK_BACKEND, trouble_text(eng));
     pending_release_free(eng, lock, d);
 }
 

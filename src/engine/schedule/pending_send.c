@@ -15,6 +15,7 @@
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
 #include "engine/timer.h"
+#include "engine/trouble.h"
 #include "engine/watch/name_watch.h"
 #include "util/list.h"
 #include <stdbool.h>
@@ -116,7 +117,7 @@ void pending_request_on_timer(struct engine *eng, struct pending_request *c)
     if (c->kind == PENDING_INFO && lock_is_uncertain(eng, c->lock)) {
         inspect_answer_uncertain(eng, c);
     } else {
-        emit_error(eng, c->ref, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+        emit_error(eng, c->ref, LOCK_BACKEND, trouble_text(eng));
     }
     pending_request_free(eng, c);
 }

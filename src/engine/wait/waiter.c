@@ -15,6 +15,7 @@
 #include "engine/multi/mlock.h"
 #include "engine/request.h"
 #include "engine/session.h"
+#include "engine/trouble.h"
 #include "engine/wait/wait_graph.h"
 #include "engine/wait/wait_queue.h"
 #include "util/pool.h"
@@ -400,8 +401,7 @@ void waiter_on_timer(struct engine *eng, struct waiter *w)
     }
     if (!eng->up ||
         ((waiter_ends_next(w) || w->maybe_granted) && !is_refused(eng, w->lock))) {
-        waiter_end_error(eng, w, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS,
-                         true);
+        waiter_end_error(eng, w, LOCK_BACKEND, trouble_text(eng), true);
         return;
     }
     waiter_end_unserved(eng, w);

@@ -6,6 +6,7 @@
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/session.h"
+#include "engine/trouble.h"
 
 void watch_set_init(struct watch_set *set)
 {
@@ -206,9 +207,8 @@ void name_watch_request_on_timer(struct engine *eng, struct pending_request *c)
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
     } else {
         emit_error(eng, c->ref, LOCK_BACKEND,
-                   !eng->up                         ? TEXT_NO_REDIS
-                   : c->watch->why_unknown.len != 0 ? c->watch->why_unknown
-                                                    : TEXT_NO_ANSWER);
+                   eng->up && c->watch->why_unknown.len != 0 ? c->watch->why_unknown
+                                                             : trouble_text(eng));
         pending_request_free(eng, c);
     }
 }
