@@ -26,7 +26,7 @@ enum {
     LOG_ABOUT_MAX = 100,
     /* What comes again and again is written once in this time. */
     LOG_AGAIN_MS = 60000,
-    LOG_RECENT_MAX = 4,
+    LOG_RECENT_MAX = 8,
 };
 
 /* What was written lately. A zeroed struct knows nothing. */

@@ -75,19 +75,20 @@ struct redis_link {
     unsigned loading; /* SCRIPT LOADs open */
     bool clock_asked; /* a heartbeat is open */
     bool fitness_asked, look_asked;
+    unsigned
+        look_tag; /* of a cluster: the tag whose slot is this node's, as far as known */
     bool look_refused; /* the user has no right to that key: nothing is looked at */
     bool in_doubt;     /* something was refused: the next look is by the script */
     char refusal[REFUSAL_ROOM]; /* why the server takes no grants; empty: it does */
     bool refusal_told;          /* the log has it */
     struct log_recent told;     /* lately */
     bool is_second;
-    bool clock_due;           /* the next WAIT is to have a heartbeat before it */
-    bool announce_refused;    /* an announcement was refused */
-    bool publish_refused;     /* the last PUBLISH for a lock library was */
-    uint64_t publish_said_us; /* when that was logged last; 0: never */
-    bool batch_refused;       /* one call for several ops was refused */
-    bool has_written;         /* something was written on this link */
-    uint64_t wait_us;         /* how long the WAIT that is open may take; 0: none is */
+    bool clock_due;        /* the next WAIT is to have a heartbeat before it */
+    bool announce_refused; /* an announcement was refused */
+    bool publish_refused;  /* the last PUBLISH for a lock library was */
+    bool batch_refused;    /* one call for several ops was refused */
+    bool has_written;      /* something was written on this link */
+    uint64_t wait_us;      /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;
     uint64_t alive_us;  /* the server was the one of `before` then, at the least */
     uint64_t probed_us; /* it was last asked whether it is the same master */
@@ -112,7 +113,8 @@ void link_ask_clock(struct redis_link *l);
 void link_probe(struct redis_link *l);
 enum link_change link_change_of(const struct redis_link *l);
 /* Asks whether the server takes grants, by a write that changes nothing, or by the
- * script if there is a doubt. */
+ * script if there is a doubt. In a cluster it tries tags until the key is this node's,
+ * as other keys are refused for another reason. */
 void link_look(struct redis_link *l);
 /* The last step of the handshake. */
 void link_become_ready(struct redis_link *l);

@@ -12,12 +12,13 @@
 
 /* As in fitness.lua: no lock has it. */
 #define LOOK_KEY "latchd:probe:{latchd:probe}:rwlock_timeout:0"
+#define LOOK_KEY_TAGGED "latchd:probe:{latchd:probe%u}:rwlock_timeout:0"
 
 enum {
     OLDEST_MAJOR = 5,
-    SHARDED_MAJOR = 7,           /* has sharded channels */
-    PROBE_MS = 700,              /* at the least between two probes, which ticks send */
-    SAY_AGAIN_US = 60 * 1000000, /* between two log lines of one kind */
+    SHARDED_MAJOR = 7,   /* has sharded channels */
+    LOOKS_AT_ONCE = 128, /* tags that are tried before the next tick */
+    PROBE_MS = 700,      /* at the least between two probes, which ticks send */
 };
 
 /* The questions of the audit, in this order. */
@@ -68,19 +69,21 @@ static void ask_fitness(struct redis_link *l)
     }
 }
 
-/* A node of a cluster would only say that the key is another's; a script gets further.
- */
 void link_look(struct redis_link *l)
 {
+    char key[sizeof(LOOK_KEY) + 16] = LOOK_KEY;
+
     if (l->stage != LINK_READY || l->is_second) {
         return;
     }
-    if (l->in_doubt || l->wanted != PUBLISH_PLAIN) {
+    if (l->in_doubt) {
         ask_fitness(l);
     } else if (!l->look_asked && !l->look_refused) {
+        if (l->look_tag != 0) {
+            (void)snprintf(key, sizeof(key), LOOK_KEY_TAGGED, l->look_tag);
+        }
         l->look_asked = true;
-        (void)link_send(l, CALL_LOOK, 4,
-                        (const char *const[]){ "SET", LOOK_KEY, "", "XX" });
+        (void)link_send(l, CALL_LOOK, 4, (const char *const[]){ "SET", key, "", "XX" });
     }
 }
 
@@ -356,7 +359,13 @@ static bool on_fitness(struct redis_link *l, const redisReply *reply)
 static void on_look(struct redis_link *l, const redisReply *reply)
 {
     l->look_asked = false;
-    if (reply->type == REDIS_REPLY_ERROR) {
+    if (reply->type == REDIS_REPLY_ERROR &&
+        script_reply_is_redirected(span_str(reply->str))) {
+        l->look_tag++;
+        if (l->look_tag % LOOKS_AT_ONCE != 0) {
+            link_look(l);
+        }
+    } else if (reply->type == REDIS_REPLY_ERROR) {
         l->look_refused = strncmp(reply->str, "NOPERM", 6) == 0;
         l->in_doubt = true;
         ask_fitness(l);
@@ -621,12 +630,8 @@ static void on_announced(struct redis_link *l, const redisReply *reply)
 
 static void on_published(struct redis_link *l, const redisReply *reply)
 {
-    uint64_t now = clock_boot_us();
-
     l->publish_refused = reply->type == REDIS_REPLY_ERROR;
-    if (l->publish_refused &&
-        (l->publish_said_us == 0 || now - l->publish_said_us >= SAY_AGAIN_US)) {
-        l->publish_said_us = now;
+    if (l->publish_refused && log_is_news(&l->told, "PUBLISH for a library")) {
         log_warning("redis",
                     "%s refuses PUBLISH for a lock library (%s): only clients of this "
                     "latchd hear of its releases; latchd's user needs +publish and the "

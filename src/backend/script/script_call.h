@@ -33,6 +33,9 @@ void script_call_batch(struct buf *out, const struct op *ops, size_t count,
 /* The part of the reply to such a call that is about one op, for script_reply(). NULL:
  * none, as the whole call was refused. */
 const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t count);
+/* Whether it is the error of a node of a cluster that does not have the slot, or not
+ * for now. */
+bool script_reply_is_redirected(struct span text);
 
 /* The token in the field of an anonymous hold; 0: the field is no such one. */
 uint64_t script_field_token(struct span field);

@@ -213,9 +213,7 @@ static void read_refused(struct reply_reader *r, struct op_result *result)
     }
 }
 
-/* Whether a node of a cluster refused to run a script because another node has the
- * slot, or none has it now. */
-static bool is_redirected(struct span text)
+bool script_reply_is_redirected(struct span text)
 {
     return span_starts(text, SPAN("MOVED ")) || span_starts(text, SPAN("ASK ")) ||
            span_starts(text, SPAN("TRYAGAIN ")) ||
@@ -226,7 +224,7 @@ static void read_error(const redisReply *reply, struct op_result *result)
 {
     struct span text = span_of(reply->str, (size_t)reply->len);
 
-    result->status = is_redirected(text) ? OP_LATE : OP_ERROR;
+    result->status = script_reply_is_redirected(text) ? OP_LATE : OP_ERROR;
     result->text = text;
     /* Redis < 7 wraps what a script ran into in a sentence of its own. */
     if (text.len != 0 && memmem(text.ptr, text.len, "WRONGTYPE ", 10) != NULL) {

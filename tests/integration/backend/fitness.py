@@ -200,10 +200,23 @@ def a_redis_that_cannot_save_is_unhealthy(latchd):
         here.await_health(200)
 
 
+def looks_without_an_error(master):
+    """Whether latchd asks again and again, and the master refuses nothing meanwhile."""
+    def calls():
+        lines = master.ask("INFO", "commandstats").splitlines()
+        return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines
+                   if line.startswith("cmdstat_set:"))
+    errors, before = master.info("total_error_replies"), calls()
+    until(lambda: calls() >= before + 2, "it is asked again", SOON_S)
+    return master.info("total_error_replies") == errors
+
+
 def a_cluster_is_unhealthy_when_no_master_takes_grants(latchd):
     with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder, Rack(folder) as rack:
         cluster = Cluster(rack, replicated=False)
         daemon = rack.keep(Latchd(latchd, rack.folder, "d", cluster.url)).ready()
+        for master in cluster.masters:
+            until(lambda m=master: looks_without_an_error(m), "its own keys are found", SOON_S)
         for i, master in enumerate(cluster.masters):
             assert daemon.info("redis_trouble") == "", f"{i} of the masters are full"
             master.ask("CONFIG", "SET", "maxmemory", 1)

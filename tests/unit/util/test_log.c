@@ -224,3 +224,19 @@ START_TEST(a_full_disk_is_no_reason_to_stop)
     ck_assert_ptr_nonnull(strstr(written(), "log: 2 lines could not be written\n"));
     ck_assert_ptr_nonnull(strstr(text, "info a: there is room again\n"));
 }
+
+START_TEST(a_text_is_news_once_and_some_texts_are_remembered)
+{
+    struct log_recent recent = { 0 };
+    char name[] = "0";
+
+    ck_assert(log_is_news(&recent, "a"));
+    ck_assert(!log_is_news(&recent, "a"));
+    for (int i = 1; i < LOG_RECENT_MAX; i++) {
+        name[0] = (char)('0' + i);
+        ck_assert(log_is_news(&recent, name));
+    }
+    ck_assert(!log_is_news(&recent, "a"));
+    ck_assert(log_is_news(&recent, "one more takes the place of the oldest"));
+    ck_assert(log_is_news(&recent, "a"));
+}
