@@ -427,6 +427,12 @@ const char *redis_link_why_not(const struct redis_link *l)
     return l->refusal[0] == '\0' ? NULL : l->refusal;
 }
 
+bool redis_link_lacks_replicas(const struct redis_link *l, unsigned wanted)
+{
+    return l->stage == LINK_READY && l->wanted == PUBLISH_PLAIN &&
+           l->replicas_counted && l->server.replicas < wanted;
+}
+
 size_t redis_link_in_flight(const struct redis_link *l)
 {
     size_t ops = l->orphans.count;

@@ -102,7 +102,11 @@ void redis_link_log_in(struct redis_link *l);
 void redis_link_ask_history(struct redis_link *l);
 /* Drops the link, which reconnects; on_down comes during the call. */
 void redis_link_drop(struct redis_link *l, const char *why);
-/* How many replicas were connected to the server when the link came up. */
+/* Whether fewer replicas are connected than that, as the last probe found. Not known in
+ * a cluster, where nothing is probed. */
+bool redis_link_lacks_replicas(const struct redis_link *l, unsigned wanted);
+/* How many replicas were connected to the server when it was last asked, at the latest
+ * when the link came up. */
 unsigned redis_link_replicas(const struct redis_link *l);
 /* Why nothing is granted there; NULL: nothing is known against it. Valid for this turn
  * of the loop. */

@@ -94,9 +94,10 @@ struct redis_link {
     uint64_t probed_us; /* it was last asked whether it is the same master */
     bool is_probed;     /* that question is open */
     bool probe_refused; /* INFO is not allowed */
-    bool was_replica;   /* a server at this address was one, since the link was ready */
-    char audited[48];   /* run id of the server that was */
-    bool has_aof;       /* by its audit */
+    bool replicas_counted;
+    bool was_replica; /* a server at this address was one, since the link was ready */
+    char audited[48]; /* run id of the server that was */
+    bool has_aof;     /* by its audit */
     uint64_t min_replicas; /* by its audit; 0: not known, or none */
     struct histogram *round_trips;
 };

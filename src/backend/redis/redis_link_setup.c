@@ -553,6 +553,15 @@ static void on_history(struct redis_history *h, const redisReply *reply)
     }
 }
 
+static void count_replicas(struct redis_link *l, const redisReply *reply)
+{
+    char replicas[16];
+
+    info_value(reply, "connected_slaves", replicas, sizeof(replicas));
+    l->server.replicas = (unsigned)atoi(replicas);
+    l->replicas_counted = replicas[0] != '\0';
+}
+
 /* Another history is one of another master, or shows that the server was a replica: the
  * handshake finds out. */
 static bool on_probe(struct redis_link *l, const redisReply *reply)
@@ -572,6 +581,7 @@ static bool on_probe(struct redis_link *l, const redisReply *reply)
                                  "latchd asks anew what it is");
         return false;
     }
+    count_replicas(l, reply);
     return true;
 }
 
@@ -605,8 +615,7 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
         info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
     } else {
         on_history(&s->history, reply);
-        info_value(reply, "connected_slaves", replicas, sizeof(replicas));
-        s->replicas = (unsigned)atoi(replicas);
+        count_replicas(l, reply);
         info_value(reply, "min_slaves_good_slaves", replicas, sizeof(replicas));
         s->counts_replicas =
             parse_u64(span_str(replicas), UINT32_MAX, &s->good_replicas);

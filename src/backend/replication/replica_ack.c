@@ -356,6 +356,9 @@ void replica_ack_info(const struct replica_ack *a, struct store_info *ret)
     ret->waits += a->waits;
     ret->short_waits += a->short_waits;
     ret->replica_ack_replicas = a->told;
+    if (ret->why_not == NULL && redis_link_lacks_replicas(a->first, a->replicas)) {
+        ret->why_not = "fewer replicas are connected to it than min-replicas says";
+    }
 }
 
 void replica_ack_close(struct replica_ack *a)

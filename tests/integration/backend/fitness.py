@@ -200,6 +200,15 @@ def a_redis_that_cannot_save_is_unhealthy(latchd):
         here.await_health(200)
 
 
+def a_master_without_its_replica_is_unhealthy(latchd):
+    with place(latchd, options=("--min-replicas", 1)) as here:
+        here.await_health(503, "replicas")
+        replica = here.keep(Redis(here.folder, "--replicaof", "127.0.0.1", here.redis.port))
+        here.await_health(200)
+        replica.kill()
+        here.await_health(503, "replicas")
+
+
 def looks_without_an_error(master):
     """Whether latchd asks again and again, and the master refuses nothing meanwhile."""
     def calls():
@@ -234,6 +243,7 @@ def main(latchd):
                      rights_that_are_taken_away_later_are_said,
                      a_redis_without_memory_is_unhealthy,
                      a_redis_that_cannot_save_is_unhealthy,
+                     a_master_without_its_replica_is_unhealthy,
                      a_cluster_is_unhealthy_when_no_master_takes_grants):
         cases.append((function.__name__.replace("_", " "), lambda f=function: f(latchd)))
     return 1 if tap(cases) else 0
