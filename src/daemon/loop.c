@@ -21,6 +21,7 @@ void loop_begin(void *ctx)
         return;
     }
     s->ticked = true;
+    s->trim.turns++;
     s->now_ms = clock_boot_ms();
     engine_tick(s->engine, s->now_ms);
     if (s->cmd != NULL) { /* cmd_new() asks for the time */
@@ -127,6 +128,7 @@ static void each_second(struct server *s)
         wiring_tell_trouble(s);
         cmd_second(s->cmd, s->now_ms);
         log_second();
+        memory_trim_second(&s->trim, s->engine);
     }
     if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {
         s->next_alive_ms = s->now_ms + s->notify.watchdog_ms;

@@ -52,6 +52,14 @@ static void look_at_memory(struct process *ret)
     }
 }
 
+uint64_t process_resident_bytes(void)
+{
+    struct process process = { 0 };
+
+    look_at_memory(&process);
+    return process.resident_bytes;
+}
+
 void process_look(struct process *ret, uint64_t about)
 {
     struct rusage usage;

@@ -14,6 +14,8 @@ struct process {
 /* Reads the resource usage; what cannot be read is 0. `about`: the expected number of
  * open files. */
 void process_look(struct process *ret, uint64_t about);
+/* Only that of it, which costs less. */
+uint64_t process_resident_bytes(void);
 /* Protects the memory, which holds passwords: from now on there is no core dump, and
  * only root can trace the process. */
 void process_hide(void);

@@ -23,6 +23,7 @@
 #include "daemon/config/command_line.h"
 #include "daemon/config/config.h"
 #include "daemon/embedded/embedded.h"
+#include "daemon/memory_trim.h"
 #include "daemon/notify.h"
 #include "engine/engine.h"
 #include "io/stream.h"
@@ -77,6 +78,7 @@ struct server {
     uint64_t no_grants_until_ms; /* after a power cut; 0: none */
     struct histogram loop_lag;   /* how late the timer was */
     uint64_t next_second_ms;
+    struct memory_trim trim;
     uint64_t next_cert_ms;        /* next check of the certificate's expiry */
     struct histogram round_trips; /* copy from a second ago, for LATENCY */
     struct histogram renewal_lags;

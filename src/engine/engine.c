@@ -188,6 +188,11 @@ void engine_set_heard(struct engine *eng, bool heard)
     eng->is_heard = heard;
 }
 
+void engine_trim(struct engine *eng)
+{
+    pool_fini(&eng->pool);
+}
+
 struct effects *engine_effects(struct engine *eng)
 {
     return &eng->fx;

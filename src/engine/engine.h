@@ -88,6 +88,8 @@ void engine_configure(struct engine *eng, const struct engine_config *config);
  * Otherwise the engine leaves them out, as they would cost every grant and release. */
 void engine_set_heard(struct engine *eng, bool heard);
 struct effects *engine_effects(struct engine *eng);
+/* Frees the memory that is kept for requests to come. */
+void engine_trim(struct engine *eng);
 
 /* --- time ------------------------------------------------------------------------- */
 

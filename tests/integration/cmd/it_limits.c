@@ -1,7 +1,9 @@
 /* Limits of the configuration: reached, said, and nobody else notices. */
 #include "support/runner.h"
 #include "support/stand.h"
+#include "util/alloc.h"
 
+#include <stdio.h>
 #include <string.h>
 
 TEST_GROUP(.timeout_s = INTEGRATION_S);
@@ -218,5 +220,42 @@ START_TEST(strangers_leave_in_time_and_keep_nobody_out)
     client_close(slow);
     client_close(known);
     client_close(next);
+    stand_down();
+}
+
+/* 60,000 names, each with its hold, and then nothing: what they took goes back. */
+START_TEST(memory_goes_back_once_it_is_quiet)
+{
+    enum { NAMES = 60000, AT_ONCE = 500, GROWN_KIB = 8 * 1024 };
+    static char text[AT_ONCE * 64];
+    uint64_t deadline;
+    struct client *c;
+    long storm = 0;
+
+    stand_up(NULL);
+    c = open_client();
+    for (int from = 0; from < 2 * NAMES; from += AT_ONCE) {
+        size_t len = 0;
+
+        for (int i = 0; i < AT_ONCE; i++) {
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s job:%d%s\r\n",
+                                    from < NAMES ? "LOCK" : "UNLOCK",
+                                    (from + i) % NAMES, from < NAMES ? " WAIT 0" : "");
+        }
+        client_send_raw(c, text, len);
+        for (int i = 0; i < AT_ONCE; i++) {
+            (void)client_read_int(c);
+        }
+        storm = from < NAMES ? daemon_memory_kib(stand.daemon) : storm;
+    }
+    client_close(c);
+    if (ALLOC_KEEPS) { /* else the allocator is not malloc()'s */
+        ck_assert_int_gt(storm, 2 * GROWN_KIB);
+        deadline = test_now_ms() + 30000;
+        while (daemon_memory_kib(stand.daemon) > storm - GROWN_KIB / 2) {
+            ck_assert_uint_lt(test_now_ms(), deadline);
+            test_sleep_ms(50);
+        }
+    }
     stand_down();
 }
