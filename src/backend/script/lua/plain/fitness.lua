@@ -44,7 +44,7 @@ for _, words in ipairs({
     { 'LREM', own, '-', '' }, { 'LTRIM', own, '-', '-' }, { 'PEXPIRE', own, '-' },
     { 'PTTL', own }, { 'PUBSUB', 'numsub' }, { 'SET', own, '', 'PX', '-' }, { 'STRLEN', own }, { 'TIME' },
     { 'TYPE', own }, { 'ZADD', own, '-', '' }, { 'ZCARD', own }, { 'ZRANGE', own, '-', '-' },
-    { 'ZRANGEBYSCORE', own, '-', '-' }, { 'ZREM', own, '' }, { 'ZSCORE', own, '' },
+    { 'UNLINK', own }, { 'ZRANGEBYSCORE', own, '-', '-' }, { 'ZREM', own, '' }, { 'ZSCORE', own, '' },
 }) do
     if missing(redis.pcall(unpack(words))) == 'command' then
         commands[#commands + 1] = '+' .. string.lower(words[1])
