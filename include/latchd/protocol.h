@@ -74,6 +74,7 @@
 #define LATCHD_CHANNEL_RELEASED "released:"
 #define LATCHD_CHANNEL_UNCERTAIN "uncertain:"
 #define LATCHD_CHANNEL_LOST "lost:"
+#define LATCHD_CHANNEL_EXPIRED "expired:"
 /* `<token> <owner> <data>`, of who holds the name alone from now on; `0`: nobody does.
  */
 #define LATCHD_CHANNEL_LEADER "leader:"

@@ -46,6 +46,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     slowlog_init(&c->waits);
     c->latency = xcalloc(1, sizeof(*c->latency));
     c->losses = xcalloc(1, sizeof(*c->losses));
+    c->expired = xcalloc(1, sizeof(*c->expired));
     c->pollers = pollers_new();
     c->started_ms = env->now_ms(env->ctx);
     return c;
@@ -64,6 +65,7 @@ void cmd_free(struct cmd *c)
     slowlog_fini(&c->waits);
     free(c->latency);
     free(c->losses);
+    free(c->expired);
     lock_script_cache_free(c->scripts);
     pollers_free(c->pollers);
     buf_reset(&c->scratch);

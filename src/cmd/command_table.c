@@ -307,7 +307,7 @@ const struct command COMMANDS[] = {
     { "slowlog|waits", cmd_slowlog_waits, -2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
       "[count]", "Returns the last long waits for locks, and how they ended.", "O(N) where N is the number of entries" },
     { "subscribe", cmd_subscribe, -2, KEYS_NONE, CMD_PUBSUB | CMD_NO_MULTI, ACL_LISTEN, "pubsub", "0.1.0",
-      "channel...", "Listens to granted:, released:, uncertain: and lost: of a name.", NULL },
+      "channel...", "Listens to granted:, released:, uncertain:, lost: and expired: of a name.", NULL },
     { "time", cmd_time, 1, KEYS_NONE, CMD_FAST, ACL_FAST, "server", "0.1.0",
       "", "Returns the daemon's wall clock.", NULL },
     { "ttl", cmd_library, 2, KEYS_ONE, CMD_READONLY | CMD_FAST, ACL_LOOK | ACL_FAST, "library", "0.1.0",

@@ -148,6 +148,7 @@ static const char *const CHANNELS[] = {
     [NOTICE_RELEASED] = LATCHD_CHANNEL_RELEASED,
     [NOTICE_UNCERTAIN] = LATCHD_CHANNEL_UNCERTAIN,
     [NOTICE_LOST] = LATCHD_CHANNEL_LOST,
+    [NOTICE_EXPIRED] = LATCHD_CHANNEL_EXPIRED,
 };
 
 struct event {
@@ -194,6 +195,9 @@ static void log_notice_of(const struct effect_notice *notice)
         log_about(LOG_NOTICE, "locks", &about,
                   "a hold is lost: what it protects may be in use by others; its "
                   "clients are told, see that they stop");
+    } else if (notice->kind == NOTICE_EXPIRED) {
+        log_about(LOG_INFO, "locks", &about,
+                  "a hold has expired: its LEASE is over, or its client had left");
     } else if (notice->kind == NOTICE_UNCERTAIN) {
         log_about(LOG_INFO, "locks", &about, "a hold is uncertain");
     }
@@ -220,6 +224,11 @@ static void keep_loss(struct cmd *c, const struct effect_notice *notice)
 const struct losses *cmd_losses(const struct cmd *c)
 {
     return c->losses;
+}
+
+const struct losses *cmd_expired(const struct cmd *c)
+{
+    return c->expired;
 }
 
 void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
@@ -287,6 +296,8 @@ void cmd_notice(struct cmd *c, const struct effect_notice *notice)
     log_notice_of(notice);
     if (notice->kind == NOTICE_LOST) {
         keep_loss(c, notice);
+    } else if (notice->kind == NOTICE_EXPIRED) {
+        losses_add(c->expired, c->env.now_ms(c->env.ctx), notice, "");
     }
     tracking_notice(c, notice);
     if (notice->kind == NOTICE_CERTAIN) {

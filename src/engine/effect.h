@@ -119,6 +119,7 @@ enum notice_kind {
     NOTICE_UNCERTAIN,
     NOTICE_CERTAIN,
     NOTICE_LOST,
+    NOTICE_EXPIRED, /* ended as was agreed: nobody was to renew its lease any more */
 };
 
 /* How a hold was lost, as far as is known here. */
@@ -126,8 +127,7 @@ enum loss_cause {
     LOSS_GONE,        /* the hold is not in Redis, which does not say why */
     LOSS_TAKEN,       /* another owner has the name */
     LOSS_FORCED,      /* by a FORCEUNLOCK through this daemon */
-    LOSS_UNCONFIRMED, /* the lease ended before Redis confirmed a renewal */
-    LOSS_LEASE_OVER,  /* the LEASE that the client asked for ended */
+    LOSS_UNCONFIRMED, /* the lease ended before Redis confirmed the hold */
 };
 
 /* How a wait ended. */
@@ -181,9 +181,8 @@ struct effect_notice {
     struct span owner;
     uint64_t token;
     uint32_t user; /* whose hold it is; 0: not known */
-    /* UNCERTAIN, CERTAIN, LOST: the connections that the hold is attached to, each
-     * once.
-     */
+    /* UNCERTAIN, CERTAIN, LOST, EXPIRED: the connections that the hold is attached to,
+     * each once. */
     const uint64_t *conns;
     size_t conn_count;
     /* LOST only. */

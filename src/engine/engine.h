@@ -364,7 +364,8 @@ struct engine_stats {
     uint64_t locks, holds, waiters, ops_in_flight;
     uint64_t resting; /* names that rest, as far as this daemon keeps that; no holds */
     uint64_t grants, handovers, releases, lost, timeouts, renewals;
-    uint64_t yields; /* releases that freed a lock for others, who may be first */
+    uint64_t expired; /* holds that nobody was to renew, when their lease was over */
+    uint64_t yields;  /* releases that freed a lock for others, who may be first */
     /* Names that are lent now; loans ever, and of these the ones whose hold got a field
      * of its own, and those that were given back; their renewals; grants from memory.
      */

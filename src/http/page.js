@@ -350,8 +350,6 @@
           : `by client ${row.forced_by}, ${row.forced_from}`, '', 'small']],
       unconfirmed: [['no renewal in time'],
         ['Redis did not confirm one before the lease was over', '', 'small']],
-      'lease over': [['its LEASE was over'],
-        ['its client had asked for no more, and nobody renews it', '', 'small']],
     };
 
     return told[row.cause];
@@ -403,6 +401,7 @@
       ['Waiting for', 'time', (row) => since(row.waited_ms)],
       ['Gives up', 'time', givesUp]],
     'name-losses': [['Who had it', 'name', loser], lostWhen, ['Why', 'wide', cause]],
+    'name-expired': [['Who had it', 'name', loser], lostWhen],
   };
 
   function headOf(columns) {
@@ -616,6 +615,8 @@
     showTable('name-losses', n.losses, s);
     lead('name-losses', n.losses, 0, 'None of this name among the last that were lost.', '',
       'Those of this name among the last 100 that were lost or freed by force.');
+    byId('name-expired-part').hidden = n.expired.length === 0;
+    showTable('name-expired', n.expired, s);
     showTitle();
   }
 
@@ -699,9 +700,9 @@
     byId('found-view').hidden = view.kind !== 'find';
     byId('name-view').hidden = view.kind !== 'name';
     byId('back').hidden = view.kind === 'overview';
-    byId('found-exact').hidden = true;
+    byId('found-exact').hidden = byId('name-expired-part').hidden = true;
     if (view.kind !== 'find') byId('find').value = '';
-    for (const id of ['holders', 'queue', 'name-losses', 'found']) byId(id).replaceChildren();
+    for (const id of ['holders', 'queue', 'name-losses', 'name-expired', 'found']) byId(id).replaceChildren();
     for (const id of ['name-title', 'name-lead', 'queue-lead', 'name-losses-lead']) {
       setText(byId(id), '');
     }

@@ -1,5 +1,5 @@
 /* `latchctl why NAME`: explains who holds a name, who waits for it, which holds of it
- * were lost lately, and what to do. */
+ * were lost or expired lately, and what to do. */
 #include "latchctl/ask.h"
 #include "latchctl/commands.h"
 #include "latchctl/show.h"
@@ -248,8 +248,6 @@ static void add_cause(struct buf *out, const redisReply *loss)
         buf_add_str(out, "Redis lost the hold, and another has the name");
     } else if (is_word(cause, "unconfirmed")) {
         buf_add_str(out, "Redis confirmed no renewal before the lease was over");
-    } else if (is_word(cause, "lease over")) {
-        buf_add_str(out, "its LEASE was over, and nobody had renewed it");
     } else {
         buf_add_str(out,
                     "Redis has it no more: deleted, freed through another latchd or "
@@ -257,7 +255,7 @@ static void add_cause(struct buf *out, const redisReply *loss)
     }
 }
 
-static void add_loss(struct why *w, const redisReply *loss)
+static void add_end(struct why *w, const redisReply *loss)
 {
     const redisReply *token = reply_get(loss, "token");
     const redisReply *client = reply_get(loss, "client");
@@ -272,21 +270,20 @@ static void add_loss(struct why *w, const redisReply *loss)
     if (reply_has_number(client)) {
         buf_printf(&w->out, ", connection %" PRIu64, reply_number(client));
     }
-    buf_add_str(&w->out, ":\n    ");
-    add_cause(&w->out, loss);
+    if (reply_get(loss, "cause") != NULL) {
+        buf_add_str(&w->out, ":\n    ");
+        add_cause(&w->out, loss);
+    }
     buf_add_str(&w->out, "\n");
 }
 
-static void add_losses(struct why *w, const redisReply *info)
+static void add_ends(struct why *w, const redisReply *ends, const char *title)
 {
-    const redisReply *losses = reply_get(info, "losses");
-
-    if (reply_count(losses) == 0) {
-        return;
+    if (reply_count(ends) != 0) {
+        buf_add_str(&w->out, title);
     }
-    buf_add_str(&w->out, "Lost lately, newest first:\n");
-    for (size_t i = 0; i < reply_count(losses); i++) {
-        add_loss(w, reply_at(losses, i));
+    for (size_t i = 0; i < reply_count(ends); i++) {
+        add_end(w, reply_at(ends, i));
     }
 }
 
@@ -351,7 +348,10 @@ int ctl_why(struct options *o)
     if (info != NULL) {
         add_holders(&w, info);
         if (add_waiters(&w, info)) {
-            add_losses(&w, info);
+            add_ends(&w, reply_get(info, "losses"), "Lost lately, newest first:\n");
+            add_ends(&w, reply_get(info, "expired"),
+                     "Expired lately, as the LEASE was over or the client had left, "
+                     "newest first:\n");
             add_advice(&w, info);
             code =
                 fwrite(buf_ptr(&w.out), 1, buf_len(&w.out), stdout) == buf_len(&w.out)

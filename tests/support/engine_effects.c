@@ -203,7 +203,7 @@ static void collect_leader(struct engine_fixture *e, const struct effect_leader 
 void fixture_collect(struct engine_fixture *e)
 {
     static const char *const NOTICES[] = { "granted:", "released:", "uncertain:",
-                                           "certain:", "lost:" };
+                                           "certain:", "lost:",     "expired:" };
     struct effects *fx = engine_effects(e->engine);
 
     for (size_t i = 0; i < fx->count; i++) {

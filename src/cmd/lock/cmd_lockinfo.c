@@ -83,11 +83,12 @@ static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
     resp_int(r->out, (int64_t)hold->atleast_ms);
 }
 
-static void write_loss(struct lockinfo_reply *r, const struct loss *loss)
+/* `whole`: not only what a hold that expired has, too. */
+static void write_loss(struct lockinfo_reply *r, const struct loss *loss, bool whole)
 {
     uint64_t now_ms = r->cmd->env.now_ms(r->cmd->env.ctx);
 
-    resp_map(r->out, r->proto, 8);
+    resp_map(r->out, r->proto, whole ? 8 : 4);
     resp_bulk_str(r->out, "owner");
     resp_bulk(r->out, loss_owner(loss));
     write_token(r, loss_owner(loss), loss->token);
@@ -95,6 +96,9 @@ static void write_loss(struct lockinfo_reply *r, const struct loss *loss)
     write_id(r->out, r->proto, loss->client);
     resp_bulk_str(r->out, "ago");
     resp_int(r->out, (int64_t)(now_ms - loss->at_ms));
+    if (!whole) {
+        return;
+    }
     resp_bulk_str(r->out, "cause");
     resp_bulk_str(r->out, loss_cause_word(loss->cause));
     resp_bulk_str(r->out, "taker");
@@ -106,9 +110,10 @@ static void write_loss(struct lockinfo_reply *r, const struct loss *loss)
 }
 
 /* Newest first. */
-static void write_losses(struct lockinfo_reply *r, struct span name)
+static void write_losses(struct lockinfo_reply *r, const char *key,
+                         const struct losses *l, struct span name)
 {
-    const struct losses *l = r->cmd->losses;
+    bool whole = l == r->cmd->losses;
     const struct loss *found[LOCKINFO_LOSSES_MAX];
     size_t count = 0;
 
@@ -117,10 +122,10 @@ static void write_losses(struct lockinfo_reply *r, struct span name)
             found[count++] = losses_at(l, i);
         }
     }
-    resp_bulk_str(r->out, "losses");
+    resp_bulk_str(r->out, key);
     resp_array(r->out, count);
     for (size_t i = 0; i < count; i++) {
-        write_loss(r, found[i]);
+        write_loss(r, found[i], whole);
     }
 }
 
@@ -174,7 +179,7 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
         write_semaphore(&r, info);
         return;
     }
-    resp_map(out, r.proto, info->kind == KIND_PERMITS ? 10 : 8);
+    resp_map(out, r.proto, info->kind == KIND_PERMITS ? 11 : 9);
     resp_bulk_str(out, "name");
     resp_bulk(out, info->name);
     write_kind(out, info->kind);
@@ -189,10 +194,11 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
     for (size_t i = 0; i < info->queue_count; i++) {
         resp_bulk(out, info->queue[i]);
     }
-    write_losses(&r, info->name);
+    write_losses(&r, "losses", c->losses, info->name);
     if (info->kind == KIND_PERMITS) {
         write_permits(&r, info);
     }
+    write_losses(&r, "expired", c->expired, info->name);
 }
 
 void cmd_lockinfo(struct command_ctx *ctx)

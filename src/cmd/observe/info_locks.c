@@ -24,7 +24,7 @@ void info_locks(struct cmd *c, struct buf *out)
                s.handovers);
     buf_printf(out, "releases:%" PRIu64 "\r\nyields:%" PRIu64 "\r\n", s.releases,
                s.yields);
-    buf_printf(out, "lost:%" PRIu64 "\r\n", s.lost);
+    buf_printf(out, "lost:%" PRIu64 "\r\nexpired:%" PRIu64 "\r\n", s.lost, s.expired);
     buf_printf(out, "lent:%" PRIu64 "\r\nloans:%" PRIu64 "\r\n", s.lent, s.loans);
     buf_printf(out, "loans_settled:%" PRIu64 "\r\nloans_returned:%" PRIu64 "\r\n",
                s.settled, s.returned);

@@ -56,7 +56,6 @@ const char *loss_cause_word(enum loss_cause cause)
         [LOSS_TAKEN] = "taken",
         [LOSS_FORCED] = "forced",
         [LOSS_UNCONFIRMED] = "unconfirmed",
-        [LOSS_LEASE_OVER] = "lease over",
     };
 
     return WORDS[cause];

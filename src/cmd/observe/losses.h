@@ -1,4 +1,5 @@
-/* losses: the holds that were lost last, for LOCKINFO and the status page.
+/* losses: the holds that were lost last, or that expired last, for LOCKINFO and the
+ * status page.
  *
  * A ring of fixed size: of more than LOSSES_MAX the oldest is forgotten. */
 #ifndef LATCHD_CMD_OBSERVE_LOSSES_H
@@ -18,9 +19,9 @@ enum {
 struct loss {
     uint64_t at_ms;
     uint64_t token;
-    uint64_t client; /* one that kept it; 0: none did */
-    enum loss_cause cause;
-    uint64_t forced_by; /* the connection; 0: not known */
+    uint64_t client;       /* one that kept it; 0: none did */
+    enum loss_cause cause; /* means nothing of a hold that expired */
+    uint64_t forced_by;    /* the connection; 0: not known */
     uint16_t name_len, owner_len, taker_len;
     char name[LATCHD_NAME_MAX];
     char owner[LOSSES_OWNER_MAX];

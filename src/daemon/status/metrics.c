@@ -79,8 +79,11 @@ static void add_lock_events(const struct engine_stats *n, struct buf *out)
                  n->yields);
     prom_counter(out, "latchd_losses_total",
                  "Holds that were lost: Redis did not know them any more, their lease "
-                 "ran out, or they were freed by force.",
+                 "ran out unrenewed, or they were freed by force.",
                  n->lost);
+    prom_counter(out, "latchd_expirations_total",
+                 "Holds that expired: their LEASE was over, or their client had left.",
+                 n->expired);
     prom_counter(out, "latchd_doubts_total", "Holds that became uncertain.", n->doubts);
     prom_counter(out, "latchd_failovers_total", "How often another Redis took over.",
                  n->failovers);

@@ -63,11 +63,10 @@ void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
 
 /* --- one name --------------------------------------------------------- */
 
-static void write_losses_of(struct row_writer *w, struct span name)
+static void write_losses_of(struct row_writer *w, const char *key,
+                            const struct losses *l, struct span name)
 {
-    const struct losses *l = cmd_losses(w->s->cmd);
-
-    json_open(w->j, "losses", '[');
+    json_open(w->j, key, '[');
     for (size_t i = 0; i < losses_known(l); i++) {
         const struct loss *loss = losses_at(l, i);
 
@@ -98,7 +97,8 @@ void web_name(void *ctx, struct span name, struct buf *out)
     json_open(&j, "waits", '[');
     survey_waits_of(s->engine, name, NAME_ROWS, write_wait_row, &w);
     json_close(&j, ']');
-    write_losses_of(&w, name);
+    write_losses_of(&w, "losses", cmd_losses(s->cmd), name);
+    write_losses_of(&w, "expired", cmd_expired(s->cmd), name);
     json_close(&j, '}');
     buf_add_str(out, "\n");
 }

@@ -85,6 +85,7 @@ static void add_now(struct server *s, struct json *j)
     json_uint(j, "releases", n.releases);
     json_uint(j, "handovers", n.handovers);
     json_uint(j, "lost", n.lost);
+    json_uint(j, "expired", n.expired);
     json_uint(j, "timeouts", n.timeouts);
     json_uint(j, "failures", n.unanswered);
     json_uint(j, "renewals", n.renewals);

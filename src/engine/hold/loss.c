@@ -10,17 +10,25 @@
 #include "engine/lock/lock_mode.h"
 #include "engine/session.h"
 
-static void tell_loss(struct engine *eng, struct hold *h, enum loss_cause cause,
-                      struct span taker, uint64_t forced_by)
+/* How a hold came to its end. */
+struct hold_end {
+    enum notice_kind notice; /* LOST or EXPIRED */
+    enum loss_cause cause;   /* LOST */
+    struct span taker;
+    uint64_t forced_by;
+};
+
+static void tell_end(struct engine *eng, struct hold *h, const struct hold_end *end)
 {
     struct lock *lock = h->lock;
-    struct span copy = effects_copy(&eng->fx, taker);
-    struct effect_notice *notice = emit_notice(eng, NOTICE_LOST, h);
+    struct span taker = effects_copy(&eng->fx, end->taker);
+    struct effect_notice *notice = emit_notice(eng, end->notice, h);
 
-    eng->stats.lost++;
-    notice->cause = cause;
-    notice->taker = copy;
-    notice->forced_by = forced_by;
+    eng->stats.lost += end->notice == NOTICE_LOST;
+    eng->stats.expired += end->notice == NOTICE_EXPIRED;
+    notice->cause = end->cause;
+    notice->taker = taker;
+    notice->forced_by = end->forced_by;
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
         entry_over(eng, e, -1);
         for (const struct attach *a = entry_first_attach(e); a != NULL;
@@ -32,18 +40,17 @@ static void tell_loss(struct engine *eng, struct hold *h, enum loss_cause cause,
 
 /* The end of a rest is nobody's loss. A hold that ran out, and was not taken away,
  * still leaves a rest. */
-static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause cause,
-                          struct span taker, uint64_t forced_by)
+static void end_hold(struct engine *eng, struct hold *h, const struct hold_end *end)
 {
     struct lock *lock = h->lock;
-    bool ran_out = cause == LOSS_LEASE_OVER || cause == LOSS_UNCONFIRMED;
+    bool ran_out = end->notice == NOTICE_EXPIRED || end->cause == LOSS_UNCONFIRMED;
     bool may_be_lost = hold_may_be_lost(h);
     uint64_t token = h->token;
     uint64_t rest_ms = 0;
 
     if (!hold_is_rest(h)) {
         rest_ms = ran_out ? hold_atleast_left(eng, h) : 0;
-        tell_loss(eng, h, cause, taker, forced_by);
+        tell_end(eng, h, end);
     }
     hold_forget(eng, h, false);
     if (rest_ms > 0) {
@@ -54,24 +61,29 @@ static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause ca
 
 void hold_lost(struct engine *eng, struct hold *h)
 {
-    end_lost_hold(eng, h, LOSS_GONE, SPAN_NONE, 0);
+    end_hold(eng, h, &(struct hold_end){ NOTICE_LOST, .cause = LOSS_GONE });
 }
 
 void hold_expired(struct engine *eng, struct hold *h)
 {
-    end_lost_hold(
-        eng, h, hold_lease_kind(h) == LEASE_FIXED ? LOSS_LEASE_OVER : LOSS_UNCONFIRMED,
-        SPAN_NONE, 0);
+    bool agreed = h->state == HOLD_HELD && hold_wanted_lease(eng, h, true) == 0;
+
+    end_hold(eng, h,
+             &(struct hold_end){ agreed ? NOTICE_EXPIRED : NOTICE_LOST,
+                                 .cause = LOSS_UNCONFIRMED });
 }
 
 void hold_lost_to(struct engine *eng, struct hold *h, struct span taker)
 {
-    end_lost_hold(eng, h, LOSS_TAKEN, taker, 0);
+    end_hold(eng, h,
+             &(struct hold_end){ NOTICE_LOST, .cause = LOSS_TAKEN, .taker = taker });
 }
 
 void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn)
 {
-    end_lost_hold(eng, h, LOSS_FORCED, SPAN_NONE, conn);
+    end_hold(
+        eng, h,
+        &(struct hold_end){ NOTICE_LOST, .cause = LOSS_FORCED, .forced_by = conn });
 }
 
 struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,

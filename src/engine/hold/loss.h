@@ -1,5 +1,5 @@
-/* loss: reports a lost hold, with the cause as far as it is known here, forgets the
- * hold, and asks Redis who has the name. */
+/* loss: reports a hold that was lost, with the cause as far as it is known here, or
+ * that has expired; forgets the hold, and asks Redis who has the name. */
 #ifndef LATCHD_ENGINE_HOLD_LOSS_H
 #define LATCHD_ENGINE_HOLD_LOSS_H
 
@@ -14,7 +14,8 @@ struct lock;
 
 /* The hold is not in Redis any more, and Redis does not say why. */
 void hold_lost(struct engine *eng, struct hold *h);
-/* The lease of the hold is over. */
+/* The lease of the hold is over. That is no loss if nobody was to renew it, as its
+ * client gave it a LEASE or has left, and Redis is not known to have lost it before. */
 void hold_expired(struct engine *eng, struct hold *h);
 /* Another owner has the name: `taker`; empty: not known, or anonymous. */
 void hold_lost_to(struct engine *eng, struct hold *h, struct span taker);

@@ -89,8 +89,10 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
     }
     if (h->entries == NULL) {
         hold_forget(eng, h, true);
+    } else if (ran_out) {
+        hold_expired(eng, h);
     } else if (left == 0) {
-        hold_lost(eng, h); /* the time of its client, or entries that we believed in */
+        hold_lost(eng, h); /* it has entries that we believed in */
     } else {
         if (eng->quorum) {
             renew_request(eng, h); /* only a minority may have the others */

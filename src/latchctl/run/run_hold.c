@@ -160,14 +160,19 @@ static void send_renew(struct hold *h, uint64_t now)
 
 static void open_ear(struct hold *h, uint64_t now)
 {
+    const char *name = h->run->options->name;
     char lost[CHANNEL_MAX];
     char doubt[CHANNEL_MAX];
+    char expired[CHANNEL_MAX];
 
     h->ear_at = now + answer_ms(h);
     if (link_open(&h->ear, &h->run->options->target)) {
-        (void)snprintf(lost, sizeof(lost), "lost:%s", h->run->options->name);
-        (void)snprintf(doubt, sizeof(doubt), "uncertain:%s", h->run->options->name);
+        (void)snprintf(lost, sizeof(lost), "lost:%s", name);
+        (void)snprintf(doubt, sizeof(doubt), "uncertain:%s", name);
+        (void)snprintf(expired, sizeof(expired), "expired:%s", name);
         link_send(&h->ear, (const char *[]){ "SUBSCRIBE", lost, doubt, NULL });
+        /* By itself: a user without a right to this one still has the others. */
+        link_send(&h->ear, (const char *[]){ "SUBSCRIBE", expired, NULL });
     }
 }
 
@@ -192,9 +197,9 @@ static void on_notice(struct hold *h, const redisReply *reply, uint64_t now)
     if (strcmp(parts[0]->str, "message") != 0) {
         h->renew_at = now; /* a loss before the subscription shows in a renewal */
     } else if (is_ours(h, parts[2])) {
-        bool lost = parts[1]->len > 5 && memcmp(parts[1]->str, "lost:", 5) == 0;
+        bool doubt = strncmp(parts[1]->str, "uncertain:", 10) == 0;
 
-        h->lost = h->lost || lost;
+        h->lost = h->lost || !doubt;
         h->renew_at = now;
     }
 }

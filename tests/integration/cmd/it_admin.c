@@ -27,8 +27,8 @@ TEST_GROUP(.timeout_s = INTEGRATION_S);
 
 START_TEST(lockinfo_tells_all_in_its_order)
 {
-    static const char *const KEYS[] = { "name",  "kind",    "state", "ttl",
-                                        "holds", "waiting", "queue", "losses" };
+    static const char *const KEYS[] = { "name",    "kind",  "state",  "ttl",    "holds",
+                                        "waiting", "queue", "losses", "expired" };
     struct client *a, *b;
     const struct value *hold;
     struct value v;
@@ -38,8 +38,8 @@ START_TEST(lockinfo_tells_all_in_its_order)
     a = open_client();
     b = open_client();
     v = ask(a, "LOCKINFO job");
-    ck_assert_uint_eq(v.count, 16);
-    for (size_t i = 0; i < 8; i++) {
+    ck_assert_uint_eq(v.count, 18);
+    for (size_t i = 0; i < 9; i++) {
         ck_assert(value_is_text(&v.items[2 * i], KEYS[i]));
     }
     expect_field(&v, "state", "free");

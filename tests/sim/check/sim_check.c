@@ -257,6 +257,7 @@ void check_asked(struct sim *s, struct sim_conn *c)
             if (uncut_until(s, r) < c->expect_until) {
                 c->expect_until = uncut_until(s, r);
             }
+            r->fixed = r->fixed || ask->lease_ms > 0;
             r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
             if (r->renewed_ms == s->now && r->renewed_at != c->daemon) {
                 r->tied_ms = s->now;
@@ -291,13 +292,14 @@ void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notic
     static const char *const WORDS[] = {
         [NOTICE_GRANTED] = "granted",     [NOTICE_RELEASED] = "released",
         [NOTICE_UNCERTAIN] = "uncertain", [NOTICE_CERTAIN] = "certain again",
-        [NOTICE_LOST] = "lost",
+        [NOTICE_LOST] = "lost",           [NOTICE_EXPIRED] = "expired",
     };
 
     TRACE(s, "d%zu: notice %s %.*s %" PRIu64, d->index, WORDS[n->kind], S(n->name),
           n->token);
     check_told(s, d, n);
     s->check.lost += n->kind == NOTICE_LOST ? 1 : 0;
+    s->check.expired += n->kind == NOTICE_EXPIRED ? 1 : 0;
     s->check.uncertain += n->kind == NOTICE_UNCERTAIN ? 1 : 0;
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
@@ -312,7 +314,8 @@ void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notic
                      d->index, r->name->name.s, r->token);
         } else if (n->kind == NOTICE_UNCERTAIN) {
             r->certain = false;
-        } else if (n->kind == NOTICE_LOST || n->kind == NOTICE_RELEASED) {
+        } else if (n->kind == NOTICE_LOST || n->kind == NOTICE_EXPIRED ||
+                   n->kind == NOTICE_RELEASED) {
             r->held = false;
         }
     }

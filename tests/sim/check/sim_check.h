@@ -67,6 +67,7 @@ struct record {
     bool held; /* granted, and neither unlocked nor lost */
     bool certain;
     bool attached;
+    bool fixed;    /* it has a LEASE, or has had one */
     bool moved;    /* a client asked another daemon to keep it, or for another lease */
     bool passed;   /* it was granted again by another daemon than before */
     bool over;     /* its client sent an UNLOCK */
@@ -231,7 +232,8 @@ struct sim_check {
     uint64_t handed_to, handed_call; /* the waiter whom an UNLOCK has named, or 0 */
     /* a release last left it to a fair queue, or to rest */
     uint64_t not_handed_ms[REDIS_NAMES_MAX];
-    uint64_t grants, grants_from_loans, loans_renewed, lost, uncertain, deadlocks;
+    uint64_t grants, grants_from_loans, loans_renewed, uncertain, deadlocks;
+    uint64_t lost, expired;
 };
 
 void check_fini(struct sim_check *c);

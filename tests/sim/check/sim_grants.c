@@ -289,6 +289,7 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     r->over = r->over || check_is_vague(s, r);
     if (fresh) {
         r->lease_ms = lease;
+        r->fixed = (c->ask.has & LOCK_HAS_LEASE) != 0;
         r->own_until = UINT64_MAX;
     }
     if (fresh && c->ask.owner.len > 0 && (c->ask.has & LOCK_HAS_LEASE) != 0) {

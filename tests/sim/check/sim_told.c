@@ -89,6 +89,22 @@ static void check_no_loss(struct sim *s, const struct sim_daemon *d,
     }
 }
 
+/* An expiry is the end of a LEASE, or of what nobody is connected for any more. */
+static void check_expiry(struct sim *s, const struct sim_daemon *d,
+                         const struct effect_notice *n)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (n->kind == NOTICE_EXPIRED && is_about(r, d, n) && r->held && r->attached &&
+            !r->fixed && !r->over && !r->moved && !s->check.draining &&
+            !check_tokens_may_repeat(s)) {
+            sim_fail(s, "d%zu calls the loss of %s %" PRIu64 " an expiry", d->index,
+                     r->name->name.s, r->token);
+        }
+    }
+}
+
 static bool follows(enum told told, enum notice_kind kind)
 {
     switch (kind) {
@@ -100,6 +116,7 @@ static bool follows(enum told told, enum notice_kind kind)
         return told == TOLD_UNCERTAIN || told == TOLD_ANYTHING;
     case NOTICE_RELEASED:
     case NOTICE_LOST:
+    case NOTICE_EXPIRED:
         return told != TOLD_OVER;
     }
     return false;
@@ -136,7 +153,7 @@ void check_told(struct sim *s, const struct sim_daemon *d,
     static const enum told NEXT[] = {
         [NOTICE_GRANTED] = TOLD_CERTAIN,     [NOTICE_RELEASED] = TOLD_OVER,
         [NOTICE_UNCERTAIN] = TOLD_UNCERTAIN, [NOTICE_CERTAIN] = TOLD_CERTAIN,
-        [NOTICE_LOST] = TOLD_OVER,
+        [NOTICE_LOST] = TOLD_OVER,           [NOTICE_EXPIRED] = TOLD_OVER,
     };
     struct redis_name *name = sim_redis_name(&s->redis, n->name);
     struct belief *b = belief_get(s, d->index, name, n->token);
@@ -156,6 +173,7 @@ void check_told(struct sim *s, const struct sim_daemon *d,
                  S(n->name), n->token);
     }
     check_no_loss(s, d, n, b);
+    check_expiry(s, d, n);
     if (b != NULL) {
         b->told = NEXT[n->kind];
     }

@@ -229,6 +229,45 @@ START_TEST(a_daemon_that_stood_still_is_uncertain_until_redis_confirms_H9)
     scenario_end(s);
 }
 
+START_TEST(what_nobody_was_to_renew_expires_and_is_not_lost)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+
+    sim_say(s, a, "LOCK job LEASE 500");
+    sim_run(s, 1000);
+    ck_assert_uint_eq(s->check.expired, 1);
+    sim_say(s, a, "LOCK job OWNER o LEASE 500");
+    sim_run(s, 10);
+    sim_say(s, b, "LOCK job OWNER o LEASE 1000");
+    sim_run(s, 2000);
+    ck_assert_uint_eq(s->check.expired, 2);
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    sim_close(s, b); /* what it held runs out */
+    sim_run(s, 40000);
+    ck_assert_uint_eq(s->check.expired, 3);
+    ck_assert_uint_eq(s->check.lost, 0);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+
+START_TEST(a_lease_that_others_end_before_its_time_is_lost)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0);
+    size_t far = sim_connect(s, 1);
+
+    sim_say(s, a, "LOCK job LEASE 5000");
+    sim_run(s, 10);
+    answered(s, far, "1", "FORCEUNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 6000);
+    ck_assert_uint_eq(s->check.lost, 1);
+    ck_assert_uint_eq(s->check.expired, 0);
+    scenario_end(s);
+}
+
 START_TEST(an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10)
 {
     struct sim *s = scenario_new(1);

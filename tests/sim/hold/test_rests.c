@@ -324,7 +324,7 @@ START_TEST(a_rest_is_not_put_back_in_place_of_a_hold_that_has_a_client_again)
     sim_say(s, a, "RENEW job LEASE 500 TOKEN %" PRIu64, token);
     sim_run(s, 1000);
     ck_assert(rests());
-    ck_assert_uint_eq(s->check.lost, 1);
+    ck_assert_uint_eq(s->check.expired, 1);
     scenario_lose(s);
     fault_stall(s, 0, 5000);
     sim_run(s, 4000);

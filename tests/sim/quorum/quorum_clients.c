@@ -384,12 +384,13 @@ static bool is_told(const struct effect_notice *n, const struct qclient *c)
 
 void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_notice *n)
 {
-    if (n->kind != NOTICE_LOST) {
+    if (n->kind != NOTICE_LOST && n->kind != NOTICE_EXPIRED) {
         return;
     }
-    quorum_trace(q, "lost %.*s token %" PRIu64 " at d%zu", (int)n->name.len,
+    quorum_trace(q, "%s %.*s token %" PRIu64 " at d%zu",
+                 n->kind == NOTICE_LOST ? "lost" : "expired", (int)n->name.len,
                  n->name.ptr, n->token, d->index);
-    q->lost++;
+    q->lost += n->kind == NOTICE_LOST;
     q->orderly = false; /* a minority may have it until its lease is over */
     for (size_t i = 0; i < q->client_count; i++) {
         struct qclient *c = &q->clients[i];

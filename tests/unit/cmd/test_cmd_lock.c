@@ -1,5 +1,6 @@
 #include "unit/cmd/cmd_fake.h"
 
+#include "cmd/observe/losses.h"
 #include "support/runner.h"
 
 #define ID16 "0123456789abcdef"
@@ -181,7 +182,7 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
     buf_clear(&me->out);
     cmd_reply(fake.cmd, &reply);
     ck_assert_str_eq(fake_output(me),
-                     "*16\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
+                     "*18\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
                      "$5\r\nstate\r\n$9\r\nuncertain\r\n$3\r\nttl\r\n:5\r\n"
                      "$5\r\nholds\r\n*1\r\n*22\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nwrite\r\n$5\r\ncount\r\n:1\r\n"
@@ -190,7 +191,8 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
                      "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:1\r\n"
                      "$4\r\ndata\r\n$1\r\nd\r\n$7\r\natleast\r\n:60\r\n"
                      "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
-                     "$3\r\nbob\r\n$6\r\nuuid:1\r\n$6\r\nlosses\r\n*0\r\n");
+                     "$3\r\nbob\r\n$6\r\nuuid:1\r\n$6\r\nlosses\r\n*0\r\n"
+                     "$7\r\nexpired\r\n*0\r\n");
 }
 
 START_TEST(who_names_the_value_is_told_the_token)
@@ -260,6 +262,22 @@ START_TEST(lockinfo_tells_what_was_lost_of_the_name)
     ck_assert(has(hear_lockinfo(me, "none"), "losses\r\n*0\r\n"));
 }
 
+START_TEST(lockinfo_tells_what_expired_apart_from_losses)
+{
+    const struct effect_notice notice = {
+        .kind = NOTICE_EXPIRED, .name = SPAN("job"), .owner = SPAN("ann"), .token = 7
+    };
+
+    fake.now_ms = 2000;
+    cmd_notice(fake.cmd, &notice);
+    fake.now_ms = 2500;
+    ck_assert(has(hear_lockinfo(me, "job"),
+                  "$6\r\nlosses\r\n*0\r\n$7\r\nexpired\r\n*1\r\n*8\r\n"
+                  "$5\r\nowner\r\n$3\r\nann\r\n$5\r\ntoken\r\n:7\r\n"
+                  "$6\r\nclient\r\n$-1\r\n$3\r\nago\r\n:500\r\n"));
+    ck_assert_uint_eq(losses_known(cmd_losses(fake.cmd)), 0);
+}
+
 START_TEST(lockinfo_tells_the_newest_ten_losses)
 {
     const char *got;
@@ -321,7 +339,7 @@ START_TEST(lockinfo_is_a_map_in_order)
     buf_clear(&me->out);
     cmd_reply(fake.cmd, &reply);
     ck_assert_str_eq(fake_output(me),
-                     "%8\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
+                     "%9\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
                      "$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n:500\r\n"
                      "$5\r\nholds\r\n*1\r\n%11\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ncount\r\n:2\r\n"
@@ -330,7 +348,7 @@ START_TEST(lockinfo_is_a_map_in_order)
                      "$5\r\nlocal\r\n_\r\n$4\r\ndata\r\n$0\r\n\r\n"
                      "$7\r\natleast\r\n:0\r\n"
                      "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n"
-                     "$6\r\nlosses\r\n*0\r\n");
+                     "$6\r\nlosses\r\n*0\r\n$7\r\nexpired\r\n*0\r\n");
 }
 
 START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)

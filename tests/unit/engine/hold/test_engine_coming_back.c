@@ -38,7 +38,7 @@ START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
     fixture_no_op(&e);
     ck_assert_str_eq(e.notices, "granted:job");
     fixture_pass(&e, 1);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.notices, "granted:job expired:job");
 }
 
 /* Redis has extended the lease, although whoever asked for that has gone again: the
@@ -151,7 +151,7 @@ START_TEST(a_lease_that_a_later_renew_cuts_is_not_vouched_for_beyond_the_cut, 2)
     fixture_pass(&e, 919);
     ck_assert_str_eq(e.notices, "granted:job");
     fixture_pass(&e, 1);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.notices, "granted:job expired:job");
 }
 
 START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
@@ -338,7 +338,7 @@ START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
                             .renew.count = 1 });
     fixture_renews(&e, RENEW_OK); /* it is asked once more */
     fixture_pass(&e, 1000);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.notices, "granted:job expired:job");
 }
 
 START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)

@@ -111,7 +111,7 @@ START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
     e.now += 5000; /* without a tick in between */
     engine_tick(e.engine, e.now);
     fixture_collect(&e);
-    ck_assert_str_eq(e.notices, "lost:short uncertain:job");
+    ck_assert_str_eq(e.notices, "expired:short uncertain:job");
     fixture_renews(&e, RENEW_OK);
 }
 

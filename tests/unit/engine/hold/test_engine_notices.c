@@ -145,15 +145,32 @@ START_TEST(entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too
     ck_assert_str_eq(e.told, "lost:job>1");
 }
 
-START_TEST(a_fixed_lease_that_is_over_is_lost)
+START_TEST(a_fixed_lease_that_is_over_has_expired)
 {
     (void)fixture_grant(&e, 1, "job", LEASE(2000), 100);
     fixture_pass(&e, 1930);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
-    ck_assert_str_eq(e.told, "lost:job>1");
+    ck_assert_str_eq(e.notices, "granted:job expired:job");
+    ck_assert_str_eq(e.told, "expired:job>1");
 }
 
-START_TEST(a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_entry)
+START_TEST(a_fixed_lease_that_ends_in_doubt_is_lost)
+{
+    (void)fixture_grant(&e, 1, "job", LEASE(2000), 100);
+    engine_on_clock_jump(e.engine);
+    fixture_pass(&e, 1930);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job lost:job");
+}
+
+START_TEST(a_fixed_lease_that_redis_has_no_more_before_its_end_is_lost)
+{
+    (void)fixture_grant(&e, 1, "job", LEASE(2000), 100);
+    fixture_pass(&e, 1929);
+    fixture_renews(&e, RENEW_GONE); /* the look before its end */
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+
+START_TEST(
+    a_fixed_lease_that_is_over_has_expired_though_redis_kept_it_for_another_entry)
 {
     struct lock_req fixed = { .owner = SPAN("o"),
                               .has = LOCK_HAS_LEASE,
@@ -166,8 +183,8 @@ START_TEST(a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_e
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 1930);
     fixture_gives(&e, OP_RELEASE, FREED);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
-    ck_assert_str_eq(e.told, "lost:job>2");
+    ck_assert_str_eq(e.notices, "granted:job expired:job");
+    ck_assert_str_eq(e.told, "expired:job>2");
 }
 
 START_TEST(what_was_given_up_and_ends_with_its_lease_is_released)

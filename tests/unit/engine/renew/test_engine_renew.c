@@ -84,7 +84,7 @@ START_TEST(renew_that_was_confirmed_too_late_is_asked_again)
     fixture_gives(&e, OP_ATTACH, attached_100(1000));
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 1000);
     fixture_pass(&e, 1000);
-    ck_assert_str_eq(e.notices, "lost:job");
+    ck_assert_str_eq(e.notices, "expired:job");
 }
 
 START_TEST(renew_of_another_hold_does_not_touch_this_one)
@@ -135,7 +135,7 @@ START_TEST(renew_with_a_lease_ends_a_named_hold_then)
                                        .attach.entry = span_str(op.target_entry) });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 2000);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.notices, "granted:job expired:job");
     fixture_take_op(&e, OP_RENEW, &op); /* the look before its end */
     fixture_no_op(&e);
 }
