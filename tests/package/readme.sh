@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs the README's own lines, first that of "Run it", then that of "Test it", one after the
-# other in one clone, in a Debian 12 that has nothing but what the lines install. A machine
+# Runs the README's own lines, those of "Run it" and the first ones of "Use it", then that of
+# "Test it", and those of "Install" in docs/operations.md, one after the other in one clone, in
+# a Debian 12 that has nothing but what the lines install. A machine
 # on which people work has more, and hides what the lines lack.
 #
 #   tests/package/readme.sh [DIRECTORY-FOR-THE-LOGS]
@@ -33,12 +34,14 @@ clean() {
 trap clean EXIT
 trap 'echo "line $LINENO failed" >&2' ERR
 
-# The first code block below a heading of the README.
+# The nth code block below a heading of a page: the heading, n or 1, the page or README.
 readme_line() {
-    awk -v heading="$1" '
+    local page=README.md
+    [ $# -lt 3 ] || page=$3
+    awk -v heading="$1" -v nth="${2:-1}" '
         $0 == heading { found = 1; next }
-        found && /^```/ { if (inside) exit; inside = 1; next }
-        inside { print }' README.md
+        found && /^```/ { inside = !inside; count += inside; if (count > nth) exit; next }
+        inside && count == nth { print }' "$page"
 }
 
 # This machine's sources of Debian packages, as lines of sources.list.
@@ -77,13 +80,20 @@ inside() {
             sh -c "cd /root/latchd && $2"' bash "$root" "$1" </dev/null
 }
 
-# Asks the latchd that runs in there, from where its user would.
-ask() {
-    chroot "$root" redis-cli -p 5625 "$@"
+# What its user pastes into another terminal while latchd runs in there.
+use_it() {
+    {
+        echo 'cd /root/latchd'
+        readme_line '## Run it' 2
+        readme_line '## Use it' 1
+        printf "python3 <<'END'\n%s\nEND\n" "$(readme_line '## Use it' 2)"
+    } | chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/bin:/bin bash -eu \
+        >"$scratch/use.log"
+    [ "$(grep -c '^working with fencing token [0-9]*$' "$scratch/use.log")" = 2 ]
 }
 
 run_it() {
-    local end=$((SECONDS + READY_S)) token
+    local end=$((SECONDS + READY_S))
     set -m
     (inside "$(readme_line '## Run it')") >"$scratch/run.log" 2>&1 &
     started=$!
@@ -95,8 +105,7 @@ run_it() {
         fi
         sleep 1
     done
-    token=$(ask LOCK job)
-    [ "$(ask UNLOCK job TOKEN "$token")" = 0 ]
+    use_it
     kill -INT -- "-$started" # as Ctrl-C does: the shell around it ends by it, too
     wait "$started" || true
     started=
@@ -120,9 +129,20 @@ test_it() {
     [ "$cases" -ge "$TESTS_MIN" ]
 }
 
+install_it() {
+    # shellcheck disable=SC2016
+    inside "export DESTDIR=/tmp/installed; $(readme_line '## Install' 1 docs/operations.md |
+        head -n 1)" >"$scratch/install.log" 2>&1
+}
+
 make_root
 echo "a Debian $SUITE with nothing on it: $SECONDS s so far"
 run_it
 echo "the line of \"Run it\" runs latchd: $SECONDS s so far"
 test_it
 echo "the line of \"Test it\" tests it in the same clone: $SECONDS s"
+(install_it)
+installed=$root/tmp/installed
+[ -x "$installed/usr/sbin/latchd" ] && [ -e "$installed/etc/latchd/latchd.conf" ]
+[ ! -e "$installed/usr/local" ]
+echo "the line of \"Install\" installs it from the same clone: $SECONDS s"
