@@ -5,7 +5,8 @@
 #include "latchctl/link.h"
 #include "latchctl/options.h"
 
-int ctl_run(struct options *o);
+int ctl_run(struct options *o); /* and lock */
+int ctl_unlock(struct options *o);
 int ctl_top(struct options *o);
 int ctl_why(struct options *o);
 int ctl_ls(struct options *o);

@@ -54,7 +54,7 @@ _latchctl() {
     local common='--host --port --socket --uri --user --pass --tls --sni --cacert
         --cacertdir --cert --key --insecure --help --version'
     local valued=' -h --host -p --port -s --socket -u --uri --url --user -a --pass -w
-        --wait --timeout --lease --permits --of --owner --data --at-least --queue --priority -k --kill-after -E --conflict-exit-code
+        --wait --timeout --lease --permits --of --owner --data --at-least --queue --priority -c --command -k --kill-after -E --conflict-exit-code
         --lost-exit-code --interval --sort --token --match --count
         --sni --cacert --cacertdir --cert --key '
     local target=' -h --host -p --port -s --socket -u --uri --url --user -a --pass --tls
@@ -101,8 +101,11 @@ _latchctl() {
     if [[ $cur == -* ]]; then
         case $command in
             run) common+=' --wait --no-wait --lease --fair --read --write --permits --of
-                --owner --data --at-least --queue --priority --kill-after --conflict-exit-code
-                --lost-exit-code --verbose' ;;
+                --owner --data --at-least --queue --priority --command --kill-after
+                --conflict-exit-code --lost-exit-code --verbose' ;;
+            lock) common+=' --wait --no-wait --lease --fair --read --write --permits --of
+                --data --at-least --queue --priority --conflict-exit-code --verbose' ;;
+            unlock) common+=' --token' ;;
             top) common+=' --interval --once --sort --count' ;;
             ls) common+=' --match --count --all' ;;
             leader) common+=' --follow' ;;
@@ -111,7 +114,7 @@ _latchctl() {
         esac
         _latchctl_offer "$cur" -W "$common"
     elif [[ -z $command ]]; then
-        _latchctl_offer "$cur" -W 'run top why ls leader latch force'
+        _latchctl_offer "$cur" -W 'run lock unlock top why ls leader latch force'
     elif [[ -z $name && $command != top && $command != ls ]]; then
         _latchctl_offer_names "$cur" "${where[@]}"
         declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"

@@ -8,7 +8,10 @@ static int run_subcommand(struct options *o)
 {
     switch (o->command) {
     case CTL_RUN:
+    case CTL_LOCK:
         return ctl_run(o);
+    case CTL_UNLOCK:
+        return ctl_unlock(o);
     case CTL_TOP:
         return ctl_top(o);
     case CTL_WHY:

@@ -73,7 +73,8 @@ static void set_options(int fd, int family)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent, sizeof(silent));
 }
 
-static bool begin_tls(struct link *l, const struct target *t)
+static bool begin_tls(struct link *l, const struct target *t,
+                      const struct target_address *to)
 {
     char err[TARGET_ERROR_MAX];
     struct tls *tls;
@@ -85,7 +86,7 @@ static bool begin_tls(struct link *l, const struct target *t)
     if (tls == NULL) {
         return fail_link(l, err);
     }
-    l->tls = tls_session_new(tls, target_tls_name(t));
+    l->tls = tls_session_new(tls, target_tls_name(t, to));
     tls_unref(tls);
     return true;
 }
@@ -100,10 +101,10 @@ bool link_open(struct link *l, const struct target *t)
     if (t->address_count == 0) {
         return fail_link(l, "the address is not known");
     }
-    if (!begin_tls(l, t)) {
+    to = &t->addresses[l->turn++ % t->address_count];
+    if (!begin_tls(l, t, to)) {
         return false;
     }
-    to = &t->addresses[l->turn++ % t->address_count];
     family = to->addr.ss_family;
     l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0) {

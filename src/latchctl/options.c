@@ -17,6 +17,9 @@ enum {
     FORCE = 1 << CTL_FORCE,
     LEADER = 1 << CTL_LEADER,
     LATCH = 1 << CTL_LATCH,
+    LOCK = 1 << CTL_LOCK,
+    UNLOCK = 1 << CTL_UNLOCK,
+    TAKES = RUN | LOCK,
     LEASE_MIN_MS = 1000, /* with less, an ordinary pause would lose the lock */
     LEASE_DEFAULT_MS = 30000,
     KILL_AFTER_DEFAULT_MS = 10000,
@@ -60,6 +63,7 @@ static const struct option LONG[] = {
     { "at-least", required_argument, NULL, OPT_AT_LEAST },
     { "follow", no_argument, NULL, OPT_FOLLOW },
     { "id", required_argument, NULL, OPT_ID },
+    { "command", required_argument, NULL, 'c' },
     { "kill-after", required_argument, NULL, 'k' },
     { "conflict-exit-code", required_argument, NULL, 'E' },
     { "lost-exit-code", required_argument, NULL, OPT_LOST_CODE },
@@ -81,40 +85,41 @@ static const struct {
     int option;
     int commands;
 } FOR[] = {
-    { 'w', RUN | LATCH },
-    { OPT_NO_WAIT, RUN | LATCH },
-    { OPT_LEASE, RUN },
-    { OPT_FAIR, RUN },
-    { OPT_READ, RUN },
-    { OPT_WRITE, RUN },
+    { 'w', TAKES | LATCH },
+    { OPT_NO_WAIT, TAKES | LATCH },
+    { OPT_LEASE, TAKES },
+    { OPT_FAIR, TAKES },
+    { OPT_READ, TAKES },
+    { OPT_WRITE, TAKES },
     { 'k', RUN },
-    { 'E', RUN | LATCH },
+    { 'E', TAKES | LATCH },
     { OPT_LOST_CODE, RUN },
     { OPT_INTERVAL, TOP },
     { OPT_ONCE, TOP },
     { OPT_SORT, TOP },
-    { OPT_TOKEN, FORCE },
+    { OPT_TOKEN, FORCE | UNLOCK },
     { OPT_ANY, FORCE },
     { OPT_MATCH, LS | FORCE },
     { OPT_COUNT, LS | TOP },
     { OPT_ALL, LS },
     { OPT_YES, FORCE },
-    { OPT_VERBOSE, RUN },
+    { OPT_VERBOSE, TAKES },
     { OPT_OWNER, RUN | FORCE },
-    { OPT_PERMITS, RUN },
-    { OPT_OF, RUN },
-    { OPT_DATA, RUN },
+    { OPT_PERMITS, TAKES },
+    { OPT_OF, TAKES },
+    { OPT_DATA, TAKES },
     { OPT_FOLLOW, LEADER },
-    { OPT_QUEUE, RUN },
-    { OPT_PRIORITY, RUN },
+    { OPT_QUEUE, TAKES },
+    { OPT_PRIORITY, TAKES },
     { OPT_ID, LATCH },
-    { OPT_AT_LEAST, RUN },
+    { OPT_AT_LEAST, TAKES },
+    { 'c', RUN },
 };
 
 static const char *const NAMES[] = {
     [CTL_RUN] = "run",     [CTL_TOP] = "top",     [CTL_WHY] = "why",
     [CTL_LS] = "ls",       [CTL_FORCE] = "force", [CTL_LEADER] = "leader",
-    [CTL_LATCH] = "latch",
+    [CTL_LATCH] = "latch", [CTL_LOCK] = "lock",   [CTL_UNLOCK] = "unlock",
 };
 
 bool options_wrong(const char *option, const char *why)
@@ -162,6 +167,11 @@ static bool read_one(struct options *o, int option)
         return keep_text(&o->id, optarg);
     case OPT_FOLLOW:
         o->follow = true;
+        return true;
+    case 'c':
+        o->shell[0] = (char *)"sh";
+        o->shell[1] = (char *)"-c";
+        o->shell[2] = optarg;
         return true;
     case 'k':
         return options_read_time("--kill-after", optarg, 0, &o->kill_after_ms);
@@ -248,7 +258,7 @@ static enum options_outcome read_options(struct options *o, struct words *w, int
     int place = -1;
 
     while (optind < argc && strcmp(argv[optind], "--") != 0 &&
-           (option = getopt_long(argc, argv, "+h:p:s:u:a:w:nk:E:", LONG, &place)) !=
+           (option = getopt_long(argc, argv, "+h:p:s:u:a:w:nc:k:E:", LONG, &place)) !=
                -1) {
         if (option == '?') {
             return OPTIONS_WRONG;
@@ -309,9 +319,24 @@ static bool check_options(struct options *o, const struct words *w)
     if (!options_check_lock(o)) {
         return false;
     }
+    if (*o->shell != NULL) {
+        if (*o->words != NULL) {
+            return options_wrong(*o->words, "the COMMAND is that of -c already");
+        }
+        o->words = o->shell;
+    }
     if (o->command == CTL_RUN && *o->words == NULL) {
         return options_wrong("run", "the COMMAND is missing");
     }
+    if (o->command == CTL_LOCK && o->lease_ms == 0) {
+        return options_wrong("lock",
+                             "--lease is missing: nobody renews the lock, and it "
+                             "ends when that time is over");
+    }
+    if (o->command == CTL_UNLOCK && o->token == NULL) {
+        return options_wrong("unlock", "--token is missing: it is what lock printed");
+    }
+    o->lease_ms = o->lease_ms == 0 ? LEASE_DEFAULT_MS : o->lease_ms;
     if (o->command != CTL_RUN && *o->words != NULL) {
         return options_wrong(*o->words, "one word too many");
     }
@@ -331,7 +356,6 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
 
     *ret = (struct options){
         .wait_ms = CTL_FOREVER,
-        .lease_ms = LEASE_DEFAULT_MS,
         .kill_after_ms = KILL_AFTER_DEFAULT_MS,
         .conflict_code = CTL_EXIT_CONFLICT,
         .lost_code = CTL_EXIT_LOST,
@@ -357,8 +381,9 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         w.list[w.count++] = argv[optind++];
     }
     if (w.count == 0) {
-        print_message("a subcommand is missing: run, top, why, ls, leader, latch or "
-                      "force; see latchctl --help");
+        print_message(
+            "a subcommand is missing: run, lock, unlock, top, why, ls, leader, "
+            "latch or force; see latchctl --help");
         return OPTIONS_WRONG;
     }
     optind += optind < argc && strcmp(argv[optind], "--") == 0;

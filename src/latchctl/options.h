@@ -17,7 +17,9 @@ enum ctl_command {
     CTL_LS,
     CTL_FORCE,
     CTL_LEADER,
-    CTL_LATCH
+    CTL_LATCH,
+    CTL_LOCK,
+    CTL_UNLOCK,
 };
 
 /* The exit statuses of latchctl itself; see latchctl(1). */
@@ -42,6 +44,7 @@ struct options {
     enum ctl_command command;
     const char *name;
     char **words;       /* run: the command, NULL-terminated */
+    char *shell[4];     /* run -c: the words that run its text; all NULL: not given */
     const char *verb;   /* latch: what to do; NULL: not said */
     const char *number; /* latch: behind that; NULL: not given */
 
@@ -65,7 +68,7 @@ struct options {
     bool once;
     const char *sort;
 
-    const char *token;
+    const char *token; /* force, unlock */
     const char *match;
     bool any;
     bool all; /* ls: what is held in Redis */

@@ -58,6 +58,7 @@ bool options_read_target(struct options *o, int option)
     case 'h':
         target_set(&o->target.host, optarg);
         target_set(&o->target.path, NULL);
+        target_set_one(&o->target);
         return true;
     case 'p':
         return read_port(o, optarg);

@@ -145,6 +145,17 @@ void say_verbose(const char *fmt, ...)
     }
 }
 
+void say_progress(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (verbose || isatty(STDERR_FILENO) == 1) {
+        va_start(ap, fmt);
+        say_line(fmt, ap);
+        va_end(ap);
+    }
+}
+
 void say_set_verbose(void)
 {
     verbose = true;

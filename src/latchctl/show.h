@@ -26,6 +26,8 @@ void show_self(char *out, size_t room);
 void print_message(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, only with --verbose. */
 void say_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, also without --verbose if standard error is a terminal: somebody waits. */
+void say_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say_set_verbose(void);
 
 /* Writes who an owner is. Owners are fields of Redis's hash: the form of some shows

@@ -2,6 +2,7 @@
 
 #include "latchd/protocol.h"
 #include "util/alloc.h"
+#include "util/buf.h"
 #include "util/parse.h"
 
 #include <netdb.h>
@@ -21,8 +22,17 @@ void target_init(struct target *t)
     t->port = xstrdup(STRING(LATCHD_DEFAULT_PORT));
 }
 
+void target_set_one(struct target *t)
+{
+    for (; t->more_count > 0; t->more_count--) {
+        target_set(&t->more[t->more_count - 1].host, NULL);
+        target_set(&t->more[t->more_count - 1].port, NULL);
+    }
+}
+
 void target_fini(struct target *t)
 {
+    target_set_one(t);
     free(t->host);
     free(t->port);
     free(t->path);
@@ -61,33 +71,77 @@ static const char *read_user(struct target *t, char *text)
     return NULL;
 }
 
-static const char *read_host(struct target *t, char *host)
+/* Splits `host[:port]` or `[address][:port]`. *ret_port NULL: none was given. */
+static const char *split_host(char *text, char **ret_host, char **ret_port)
 {
-    char *port = NULL;
     uint64_t number;
 
-    if (*host == '[') {
-        char *end = strchr(++host, ']');
+    *ret_port = NULL;
+    if (*text == '[') {
+        char *end = strchr(++text, ']');
 
         if (end == NULL || (end[1] != '\0' && end[1] != ':')) {
             return "an IPv6 address is written as [address]:port";
         }
-        port = end[1] == ':' ? end + 2 : NULL;
+        *ret_port = end[1] == ':' ? end + 2 : NULL;
         *end = '\0';
-    } else if ((port = strchr(host, ':')) != NULL) {
-        *port++ = '\0';
+    } else if ((*ret_port = strchr(text, ':')) != NULL) {
+        *(*ret_port)++ = '\0';
     }
-    if (port != NULL) {
-        if (!parse_u64(span_str(port), PORT_MAX, &number) || number == 0) {
-            return "the port is a number from 1 to 65535";
-        }
+    *ret_host = text;
+    if (*ret_port != NULL &&
+        (!parse_u64(span_str(*ret_port), PORT_MAX, &number) || number == 0)) {
+        return "the port is a number from 1 to 65535";
+    }
+    return NULL;
+}
+
+static const char *add_host(struct target *t, char *text)
+{
+    struct target_host *h = &t->more[t->more_count];
+    char *host, *port;
+    const char *err;
+
+    if (t->more_count == sizeof(t->more) / sizeof(t->more[0])) {
+        return "these are more than 8 addresses";
+    }
+    err = split_host(text, &host, &port);
+    if (err == NULL && *host == '\0') {
+        return "an address between commas is empty";
+    }
+    if (err == NULL) {
+        target_set(&h->host, host);
+        target_set(&h->port, port == NULL ? STRING(LATCHD_DEFAULT_PORT) : port);
+        t->more_count++;
+    }
+    return err;
+}
+
+static const char *read_hosts(struct target *t, char *text)
+{
+    char *more = strchr(text, ',');
+    char *host, *port, *next;
+    const char *err;
+
+    if (more != NULL) {
+        *more++ = '\0';
+    }
+    err = split_host(text, &host, &port);
+    if (err == NULL && port != NULL) {
         target_set(&t->port, port);
     }
-    if (*host != '\0') {
+    if (err == NULL && *host != '\0') {
         target_set(&t->host, host);
     }
+    for (; err == NULL && more != NULL; more = next) {
+        next = strchr(more, ',');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        err = add_host(t, more);
+    }
     target_set(&t->path, NULL);
-    return NULL;
+    return err;
 }
 
 static const char *read_tcp(struct target *t, char *rest)
@@ -108,7 +162,7 @@ static const char *read_tcp(struct target *t, char *rest)
             return "latchd has the database 0 only";
         }
     }
-    return err == NULL ? read_host(t, rest) : err;
+    return err == NULL ? read_hosts(t, rest) : err;
 }
 
 bool target_set_url(struct target *t, const char *url, char *reterr, size_t room)
@@ -120,6 +174,7 @@ bool target_set_url(struct target *t, const char *url, char *reterr, size_t room
     char *copy = xstrdup(url);
 
     t->tls.by_url = false;
+    target_set_one(t);
     if (strncmp(url, TCP, strlen(TCP)) == 0) {
         err = read_tcp(t, copy + strlen(TCP));
     } else if (strncmp(url, TLS, strlen(TLS)) == 0) {
@@ -129,8 +184,8 @@ bool target_set_url(struct target *t, const char *url, char *reterr, size_t room
         err = parse_percent(copy + strlen(UNIX)) ? NULL : "a bad % in the path";
         target_set(&t->path, copy + strlen(UNIX));
     } else {
-        err = "a URL is redis://[user:password@]host[:port], rediss:// for TLS, or "
-              "unix:///path";
+        err = "a URL is redis://[user:password@]host[:port][,host[:port] ...], "
+              "rediss:// for TLS, or unix:///path";
     }
     free(copy);
     if (err != NULL) {
@@ -212,9 +267,9 @@ struct tls *target_read_tls(const struct target *t, char *reterr, size_t room)
     return tls_new_client(&files, reterr, room);
 }
 
-const char *target_tls_name(const struct target *t)
+const char *target_tls_name(const struct target *t, const struct target_address *to)
 {
-    return t->tls.sni != NULL ? t->tls.sni : t->host;
+    return t->tls.sni != NULL ? t->tls.sni : to->host;
 }
 
 static bool resolve_path(struct target *t, char *reterr, size_t room)
@@ -234,27 +289,18 @@ static bool resolve_path(struct target *t, char *reterr, size_t room)
     return true;
 }
 
-bool target_resolve(struct target *t, char *reterr, size_t room)
+/* Adds the addresses of one host. */
+static bool resolve_host(struct target *t, const char *host, const char *port,
+                         char *reterr, size_t room)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct addrinfo *found;
-    size_t len;
-    int err;
+    int err = getaddrinfo(host, port, &hints, &found);
 
-    if (t->path != NULL) {
-        return resolve_path(t, reterr, room);
-    }
-    len = strlen(t->host) + strlen(t->port) + sizeof("[]:");
-    free(t->about);
-    t->about = xmalloc(len);
-    (void)snprintf(t->about, len, strchr(t->host, ':') == NULL ? "%s:%s" : "[%s]:%s",
-                   t->host, t->port);
-    err = getaddrinfo(t->host, t->port, &hints, &found);
     if (err != 0) {
-        (void)snprintf(reterr, room, "%s: %s", t->host, gai_strerror(err));
+        (void)snprintf(reterr, room, "%s: %s", host, gai_strerror(err));
         return false;
     }
-    t->address_count = 0;
     for (struct addrinfo *a = found; a != NULL; a = a->ai_next) {
         struct target_address *to = &t->addresses[t->address_count];
 
@@ -262,9 +308,39 @@ bool target_resolve(struct target *t, char *reterr, size_t room)
             a->ai_addrlen <= sizeof(to->addr)) {
             memcpy(&to->addr, a->ai_addr, a->ai_addrlen);
             to->len = a->ai_addrlen;
+            to->host = host;
             t->address_count++;
         }
     }
     freeaddrinfo(found);
     return true;
+}
+
+static void add_about(struct buf *about, const char *host, const char *port)
+{
+    buf_printf(about, strchr(host, ':') == NULL ? "%s%s:%s" : "%s[%s]:%s",
+               buf_len(about) == 0 ? "" : ", ", host, port);
+}
+
+bool target_resolve(struct target *t, char *reterr, size_t room)
+{
+    struct buf about = { 0 };
+    bool known;
+
+    if (t->path != NULL) {
+        return resolve_path(t, reterr, room);
+    }
+    t->address_count = 0;
+    add_about(&about, t->host, t->port);
+    known = resolve_host(t, t->host, t->port, reterr, room);
+    for (size_t i = 0; i < t->more_count; i++) {
+        const struct target_host *h = &t->more[i];
+
+        add_about(&about, h->host, h->port);
+        known = resolve_host(t, h->host, h->port, reterr, room) || known;
+    }
+    buf_add(&about, "", 1);
+    target_set(&t->about, buf_ptr(&about));
+    buf_reset(&about);
+    return known;
 }

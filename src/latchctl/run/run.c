@@ -98,16 +98,29 @@ static int fork_keeper(struct run *r)
     return code;
 }
 
+/* `latchctl lock`: the lease goes on without us. */
+static int leave_lock(struct run *r)
+{
+    bool told = printf("%s\n", r->token) > 0 && fflush(stdout) == 0;
+
+    link_close(&r->link);
+    return told ? 0 : CTL_EXIT_FAILED;
+}
+
 static int take_and_run(struct run *r)
 {
     int sig = 0;
 
     switch (take_lock(r, &sig)) {
     case TAKE_GRANTED:
+        if (r->options->command == CTL_LOCK) {
+            return leave_lock(r);
+        }
         atomic_store(&r->shared->valid_until, r->valid_until);
         return fork_keeper(r);
     case TAKE_CONFLICT:
-        say_verbose("%s is not to be had", r->options->name);
+        say_progress("%s is taken, gave up; latchctl why tells who has it",
+                     r->options->name);
         return r->options->conflict_code;
     case TAKE_SIGNAL:
         (void)signal(sig, SIG_DFL);

@@ -20,6 +20,7 @@ enum {
     PAUSE_MAX_MS = 1000,
     GOODBYE_MS = 1000,
     WAIT_TEXT = 24,
+    QUIET_MS = 1000, /* of a wait, before it is told */
 };
 
 /* The command without an answer. */
@@ -31,6 +32,7 @@ struct take {
     uint64_t asked_at;
     uint64_t answer_by;
     uint64_t deadline; /* of the whole wait */
+    uint64_t tell_at;  /* when the wait is told */
     uint64_t open_at;
     uint64_t pause;
     bool tried;   /* asked once, or failed to: enough for --no-wait */
@@ -177,6 +179,11 @@ static bool on_time(struct take *t, uint64_t now, enum take_outcome *ret)
         *ret = t->held ? TAKE_CONFLICT : TAKE_FAILED;
         return true;
     }
+    if (t->asked == ASKED_LOCK && now >= t->tell_at) {
+        say_progress("waiting for %s; latchctl why tells who has it",
+                     t->run->options->name);
+        t->tell_at = CTL_FOREVER;
+    }
     if (l->state != LINK_CLOSED && now >= t->answer_by &&
         (t->asked != ASKED_NOTHING || link_is_opening(l))) {
         link_close(l);
@@ -203,6 +210,7 @@ static int next_ms(const struct take *t, uint64_t now)
     if (t->asked == ASKED_NOTHING && t->tried && t->deadline < at) {
         at = t->deadline;
     }
+    at = t->asked == ASKED_LOCK && t->tell_at < at ? t->tell_at : at;
     return at <= now ? 0 : at - now > POLL_MS ? POLL_MS : (int)(at - now);
 }
 
@@ -284,6 +292,7 @@ enum take_outcome take_lock(struct run *r, int *ret_signal)
 
     t.deadline = r->options->wait_ms >= CTL_FOREVER - now ? CTL_FOREVER
                                                           : now + r->options->wait_ms;
+    t.tell_at = now + QUIET_MS;
     outcome = take_loop(&t, ret_signal);
     if (outcome != TAKE_GRANTED) {
         say_goodbye(&t);

@@ -322,7 +322,8 @@ def completion(stand):
     stand.ask("LOCK", "al\x1bien", "LEASE", "60000")
     for common in (True, False):
         offers = functools.partial(c.offers, common=common)
-        expect(offers("latchctl", "") == ["run", "top", "why", "ls", "leader", "latch", "force"])
+        expect(offers("latchctl", "") == ["run", "lock", "unlock", "top", "why", "ls", "leader",
+                                           "latch", "force"])
         expect(offers("latchctl", "w") == ["why"])
         expect(sorted(offers("latchctl", "why", "al")) == ["al\\*pine", "alpha"])
         expect(offers("latchctl", "why", "al*") == ["al\\*pine"])

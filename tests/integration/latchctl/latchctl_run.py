@@ -7,11 +7,12 @@ import functools
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
 
-from latchctl_stand import CtlStand, expect, keeper_of, result, until
+from latchctl_stand import CtlStand, expect, keeper_of, now, result, until
 from stand import tap
 
 
@@ -56,7 +57,14 @@ def mistakes(stand):
                   ("run", "x", "--at-least", "5m", "--owner", "ann", "true"),
                   ("run", "x", "--at-least", "25h", "true"), ("top", "--at-least", "5m"),
                   ("-p", "0", "run", "x", "true"), ("-u", "gopher://x", "run", "x", "true"),
-                  ("run", "x", "-E", "256", "true"), ("run", "redisson_x", "true")]:
+                  ("run", "x", "-E", "256", "true"), ("run", "redisson_x", "true"),
+                  ("run", "x", "-c", "true", "true"), ("top", "-c", "true"),
+                  ("lock", "x"), ("lock", "x", "--lease", "5", "true"),
+                  ("lock", "x", "--lease", "5", "--owner", "ann"),
+                  ("unlock", "x"), ("unlock", "x", "--token", "soon"),
+                  ("-u", "redis://localhost,,other", "run", "x", "true"),
+                  ("-u", "redis://localhost,other:0", "run", "x", "true"),
+                  ("-u", "redis://" + ",".join(9 * ["localhost"]), "run", "x", "true")]:
         got = stand.run(*words)
         expect(got.returncode == 125 and got.stderr.startswith("latchctl: "), (words, got))
     for words in [("--help",), ("run", "--help"), ("--version",)]:
@@ -264,6 +272,91 @@ def waiting_by_priority(stand):
     expect(stand.run("run", "urgent", "--queue", "0", "true").returncode == 0)
 
 
+def shell_text(stand):
+    """As flock(1) and su(1) take it."""
+    for words in [("run", "text", "-c", "echo $((1 + 2)); exit 7"),
+                  ("run", "--command", "echo $((1 + 2)); exit 7", "text")]:
+        got = stand.run(*words)
+        expect((got.returncode, got.stdout) == (7, "3\n"), got)
+
+
+def what_is_no_command(stand):
+    """A second name is taken for the command: the message says so."""
+    got = stand.run("run", "a", "b-is-no-command", "--", "true")
+    expect(got.returncode == 127 and "one NAME" in got.stderr, got)
+
+
+def waits_are_told(stand):
+    holder = stand.start_beat("told")
+    quiet = stand.start("run", "told", "true")
+    waiter = stand.start("run", "told", "--verbose", "true")
+    said = waiter.stderr.readline()
+    expect(said == "latchctl: waiting for told; latchctl why tells who has it\n", said)
+    got = stand.run("run", "told", "-n", "--verbose", "true")
+    expect(got.returncode == 1 and "told is taken" in got.stderr, got)
+    got = stand.run("run", "told", "-n", "true")
+    expect((got.returncode, got.stderr) == (1, ""), got)
+    holder.terminate()
+    expect(result(waiter)[0] == 0)
+    expect(result(quiet) == (0, "", ""))
+    result(holder)
+
+
+def a_part_of_a_script(stand):
+    script = ('token=$("$0" lock part --lease 1m) && "$0" run part -n true; echo $?; '
+              '"$0" unlock part --token "$token"; echo $?; '
+              '"$0" unlock part --token "$token"; echo $?')
+    got = subprocess.run(["sh", "-c", script, stand.latchctl], env=stand.environment, text=True,
+                         capture_output=True, timeout=60, check=False)
+    expect((got.stdout, got.stderr) == ("1\n0\n0\n", ""), got)
+    expect(stand.is_free("part"))
+    for kind in ("--read", "--write", "--fair"):
+        token = stand.run("lock", "part" + kind, kind, "--lease", "1m").stdout.strip()
+        expect(stand.run("unlock", "part" + kind, "--token", token).returncode == 0, kind)
+        expect(stand.is_free("part" + kind), kind)
+    holder = stand.start_beat("part")
+    got = stand.run("lock", "part", "--lease", "1m", "--wait", "0.1")
+    expect((got.returncode, got.stdout) == (1, ""), got)
+    holder.terminate()
+    result(holder)
+    token = stand.run("lock", "part", "--lease", "1").stdout.strip()
+    until(lambda: stand.is_free("part"), "the lease does not end")
+    expect(stand.run("run", "part", "true").returncode == 0)
+    got = stand.run("unlock", "part", "--token", token)
+    expect(got.returncode == 124 and "not held any more" in got.stderr, got)
+
+
+def several_addresses(stand):
+    """The first ones do not answer."""
+    url = f"redis://127.0.0.1:1,127.0.0.1:2,127.0.0.1:{stand.port}"
+    for words in [("ls",), ("run", "far", "--verbose", "true"), ("leader", "far"),
+                  ("lock", "far", "--lease", "5")]:
+        got = stand.run("-u", url, *words)
+        expect(got.returncode == (1 if words[0] == "leader" else 0), got)
+    got = stand.run("-u", "redis://127.0.0.1:1,127.0.0.1:2", "ls")
+    expect(got.returncode == 125 and "127.0.0.1:1, 127.0.0.1:2" in got.stderr, got)
+
+
+def next_address(stand):
+    """The latchd through which the lock was taken dies: the other one renews it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        fd, port = listener.fileno(), listener.getsockname()[1]
+        # pylint: disable-next=consider-using-with
+        other = subprocess.Popen(
+            ["sh", "-c", f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&{fd}', stand.binary,
+             "--redis", f"unix://{stand.redis_socket}"], pass_fds=[fd], stderr=subprocess.DEVNULL)
+    url = f"redis://127.0.0.1:{port},127.0.0.1:{stand.port}"
+    holder = stand.start_beat("next", "-u", url, "--lease", "2")
+    other.kill()
+    other.wait()
+    killed = now()
+    until(lambda: holder.beat.last() > killed + 3, "the command does not outlive the lease")
+    expect(not stand.is_free("next"))
+    holder.terminate()
+    expect(result(holder)[0] == 143)
+    expect(stand.is_free("next"))
+
+
 def odd_parents(stand):
     """Who starts it may have closed its files, and ignore the death of children."""
     for closed in ("<&-", "<&- >&-", "<&- >&- 2>&-"):
@@ -293,6 +386,12 @@ CASES = [
     ("the_same_owner_gets_in_again", owners),
     ("the_command_has_the_pipes_to_itself", pipes),
     ("odd_parents_are_no_trouble", odd_parents),
+    ("a_text_is_run_by_the_shell", shell_text),
+    ("a_second_name_is_no_command", what_is_no_command),
+    ("a_wait_is_told_and_that_it_was_in_vain", waits_are_told),
+    ("a_part_of_a_script_has_the_lock", a_part_of_a_script),
+    ("of_several_addresses_the_one_that_answers_is_taken", several_addresses),
+    ("the_next_address_keeps_the_lock_when_the_first_one_dies", next_address),
     ("signals_reach_the_command", signals),
     ("a_waiter_that_is_told_to_end_leaves_the_queue", quitting_waiter),
     ("the_lock_is_renewed_while_the_command_runs", renewal),
