@@ -48,6 +48,7 @@ const char CTL_HELP[] =
     "      --at-least TIME once in this time: the name stays taken for so long, "
     "though\n"
     "                      COMMAND ends sooner; who comes meanwhile gives up at once\n"
+    "      --and NAME      take this lock, too: all or none\n"
     "  -c, --command TEXT  run by the shell, in place of COMMAND\n"
     "      --lease TIME    how long the lock outlives a machine that died (30s);\n"
     "                      renewed every third of it while COMMAND runs; `lock`: "

@@ -20,7 +20,7 @@
 
 enum link_state { LINK_CLOSED, LINK_CONNECTING, LINK_SHAKING_HANDS, LINK_OPEN };
 
-enum { LINK_WORDS_MAX = 24 };
+enum { LINK_WORDS_MAX = 48 };
 
 struct link {
     enum link_state state;

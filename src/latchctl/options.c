@@ -64,6 +64,7 @@ static const struct option LONG[] = {
     { "follow", no_argument, NULL, OPT_FOLLOW },
     { "id", required_argument, NULL, OPT_ID },
     { "command", required_argument, NULL, 'c' },
+    { "and", required_argument, NULL, OPT_AND },
     { "kill-after", required_argument, NULL, 'k' },
     { "conflict-exit-code", required_argument, NULL, 'E' },
     { "lost-exit-code", required_argument, NULL, OPT_LOST_CODE },
@@ -114,6 +115,7 @@ static const struct {
     { OPT_ID, LATCH },
     { OPT_AT_LEAST, TAKES },
     { 'c', RUN },
+    { OPT_AND, RUN },
 };
 
 static const char *const NAMES[] = {
@@ -153,6 +155,12 @@ static bool keep_text(const char **to, const char *text)
     return true;
 }
 
+static bool check_name(const char *option, const char *name)
+{
+    return (*name != '\0' && strlen(name) <= LATCHD_NAME_MAX) ||
+           options_wrong(option, "a name has 1 to 512 bytes");
+}
+
 static bool read_one(struct options *o, int option)
 {
     switch (option) {
@@ -173,6 +181,12 @@ static bool read_one(struct options *o, int option)
         o->shell[1] = (char *)"-c";
         o->shell[2] = optarg;
         return true;
+    case OPT_AND:
+        if (o->more_count == OPTIONS_MORE_MAX) {
+            return options_wrong("--and", "more than 15 further names");
+        }
+        o->more[o->more_count++] = optarg;
+        return check_name("--and", optarg);
     case 'k':
         return options_read_time("--kill-after", optarg, 0, &o->kill_after_ms);
     case 'E':
@@ -313,8 +327,8 @@ static bool check_options(struct options *o, const struct words *w)
     if (named && o->name == NULL) {
         return options_wrong(NAMES[o->command], "which lock? The NAME is missing");
     }
-    if (named && (*o->name == '\0' || strlen(o->name) > LATCHD_NAME_MAX)) {
-        return options_wrong(NAMES[o->command], "a name has 1 to 512 bytes");
+    if (named && !check_name(NAMES[o->command], o->name)) {
+        return false;
     }
     if (!options_check_lock(o)) {
         return false;

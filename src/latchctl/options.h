@@ -36,6 +36,8 @@ extern const char CTL_HELP[];
 
 #define CTL_FOREVER UINT64_MAX
 
+enum { OPTIONS_MORE_MAX = 15 }; /* --and; a command for all names fits a link's words */
+
 enum options_outcome { OPTIONS_GO, OPTIONS_SAID, OPTIONS_WRONG };
 
 /* The parsed command line. Strings point into argv, except for the target's. */
@@ -43,6 +45,8 @@ struct options {
     struct target target;
     enum ctl_command command;
     const char *name;
+    const char *more[OPTIONS_MORE_MAX]; /* run: names that are taken with it */
+    size_t more_count;
     char **words;       /* run: the command, NULL-terminated */
     char *shell[4];     /* run -c: the words that run its text; all NULL: not given */
     const char *verb;   /* latch: what to do; NULL: not said */

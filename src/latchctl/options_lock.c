@@ -110,6 +110,11 @@ bool options_check_lock(struct options *o)
     if (o->data != NULL && o->kind != NULL && (*o->kind == 'R' || *o->kind == 'P')) {
         return options_wrong("--data", "it needs a lock that one alone holds");
     }
+    if (o->more_count != 0 && (o->kind != NULL || o->data != NULL || o->queue != NULL ||
+                               o->atleast_ms != 0)) {
+        return options_wrong("--and", "several names are taken as plain locks, without "
+                                      "--queue, --data and --at-least");
+    }
     if (o->priority != NULL && o->kind != NULL && *o->kind == 'F') {
         return options_wrong("--priority", "a fair queue is in order of arrival");
     }

@@ -42,6 +42,7 @@ enum {
     OPT_ID,
     OPT_ALL,
     OPT_YES,
+    OPT_AND,
 };
 
 /* Prints an error about an option; returns false. */

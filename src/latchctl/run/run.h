@@ -27,7 +27,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { RUN_ID_LEN = 36, RUN_TOKEN_MAX = 24 };
+enum {
+    RUN_ID_LEN = 36,
+    RUN_NAMES_MAX = OPTIONS_MORE_MAX + 1,
+    RUN_TOKENS_MAX = RUN_NAMES_MAX * 24,
+};
 
 /* State of COMMAND, in memory that front and keeper share. */
 struct run_shared {
@@ -40,8 +44,8 @@ enum { RUN_COMMAND_ENDED = -1 };
 struct run {
     struct options *options;
     char id[RUN_ID_LEN + 1];
-    char token[RUN_TOKEN_MAX];
-    struct link link; /* the link that the lock was taken on */
+    char token[RUN_TOKENS_MAX]; /* of several names: one each, with a space between */
+    struct link link;           /* the link that the lock was taken on */
     uint64_t valid_until;
     struct run_shared *shared;
     sigset_t old_mask;
@@ -65,14 +69,15 @@ enum take_outcome take_lock(struct run *r, int *ret_signal);
 
 /* --- run_hold.c ------------------------------------------------------- */
 
-/* The keeper's hold: two connections, one to renew it, one to learn of its loss, and
- * the time until which it is valid. */
+/* The keeper's hold of all names: two connections, one to renew it, one to learn of its
+ * loss, and the time until which it is valid. */
 struct hold {
     struct run *run;
     struct link link;
-    uint64_t open_at; /* when to connect next */
-    uint64_t pause;   /* the delay after a failed attempt */
-    bool asked;
+    uint64_t open_at;    /* when to connect next */
+    uint64_t pause;      /* the delay after a failed attempt */
+    size_t asked;        /* renewals without an answer, one for each name */
+    uint64_t renewed_ms; /* the least that those have left that were answered */
     uint64_t asked_at;
     uint64_t renew_at;
     struct link ear;
@@ -93,9 +98,12 @@ uint64_t hold_next(const struct hold *h);
 bool hold_release(struct hold *h);
 /* When a lease with `left_ms` left ends, less what clocks may differ by. */
 uint64_t hold_valid(uint64_t sent, uint64_t left_ms);
-/* Fills `words`, which has room for LINK_WORDS_MAX, with a LOCK, RENEW or UNLOCK of
- * this lock. */
-void hold_words(const struct run *r, const char *verb, const char **words);
+size_t run_name_count(const struct run *r);
+const char *run_name(const struct run *r, size_t index);
+/* Fills `words`, which has room for LINK_WORDS_MAX, with the LOCK or MLOCK of this run,
+ * or with a RENEW or UNLOCK of one of its names. */
+void hold_words(const struct run *r, const char *verb, size_t index,
+                const char **words);
 /* Appends two words. */
 void hold_words_add(const char **words, const char *name, const char *value);
 

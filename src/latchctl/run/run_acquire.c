@@ -29,6 +29,9 @@ enum asked { ASKED_NOTHING, ASKED_LOCK, ASKED_RENEW };
 struct take {
     struct run *run;
     enum asked asked;
+    size_t renewals;  /* RENEW: how many answers are to come */
+    uint64_t left_ms; /* the least that was answered; 0: one was refused */
+    char refusal[TARGET_ERROR_MAX];
     uint64_t asked_at;
     uint64_t answer_by;
     uint64_t deadline; /* of the whole wait */
@@ -75,7 +78,7 @@ static void ask_lock(struct take *t, uint64_t now)
 
     (void)snprintf(wait, sizeof(wait), "%" PRIu64, wait_ms);
     (void)snprintf(lease, sizeof(lease), "%" PRIu64, t->run->options->lease_ms);
-    hold_words(t->run, "LOCK", words);
+    hold_words(t->run, "LOCK", 0, words);
     hold_words_add(words, "WAIT", wait);
     hold_words_add(words, "LEASE", lease);
     if (t->run->options->atleast_ms != 0) {
@@ -98,12 +101,35 @@ static void ask_renew(struct take *t, uint64_t now)
     char lease[WAIT_TEXT];
 
     (void)snprintf(lease, sizeof(lease), "%" PRIu64, t->run->options->lease_ms);
-    hold_words(t->run, "RENEW", words);
-    hold_words_add(words, "LEASE", lease);
-    link_send(&t->run->link, words);
+    for (size_t i = 0; i < run_name_count(t->run); i++) {
+        hold_words(t->run, "RENEW", i, words);
+        hold_words_add(words, "LEASE", lease);
+        link_send(&t->run->link, words);
+    }
+    t->renewals = run_name_count(t->run);
+    t->left_ms = UINT64_MAX;
     t->asked = ASKED_RENEW;
     t->asked_at = now;
     t->answer_by = now + SILENCE_MS;
+}
+
+/* Whether the answer to LOCK is a token, or that to MLOCK one for each name. */
+static bool keep_tokens(struct run *r, const redisReply *reply)
+{
+    size_t at = 0;
+
+    if (reply->type == REDIS_REPLY_INTEGER) {
+        (void)snprintf(r->token, sizeof(r->token), "%lld", reply->integer);
+        return true;
+    }
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != run_name_count(r)) {
+        return false;
+    }
+    for (size_t i = 0; i < reply->elements; i++) {
+        at += (size_t)snprintf(r->token + at, sizeof(r->token) - at, "%s%lld",
+                               i == 0 ? "" : " ", reply->element[i]->integer);
+    }
+    return true;
 }
 
 static bool may_pass(const redisReply *reply)
@@ -119,6 +145,23 @@ static bool is_conflict(const struct run *r, const redisReply *reply)
            (r->options->queue != NULL && reply_is_error(reply, "LIMIT"));
 }
 
+/* Whether the answer to one RENEW leaves it possible that the lock is held. */
+static bool take_left(struct take *t, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_INTEGER) {
+        uint64_t left_ms = (uint64_t)reply->integer;
+
+        t->left_ms = left_ms < t->left_ms ? left_ms : t->left_ms;
+        return true;
+    }
+    if (reply->type != REDIS_REPLY_ERROR || !may_pass(reply)) {
+        return false;
+    }
+    t->left_ms = 0;
+    (void)snprintf(t->refusal, sizeof(t->refusal), "%s", reply->str);
+    return true;
+}
+
 /* Handles an event. True: the wait is over, with *ret. */
 static bool on_answer(struct take *t, const redisReply *reply, uint64_t now,
                       enum take_outcome *ret)
@@ -126,14 +169,21 @@ static bool on_answer(struct take *t, const redisReply *reply, uint64_t now,
     struct run *r = t->run;
     bool renewed = t->asked == ASKED_RENEW;
 
+    if (renewed && take_left(t, reply) && --t->renewals != 0) {
+        return false; /* the answers to the others are not to be taken for a LOCK's */
+    }
     t->asked = ASKED_NOTHING;
-    if (reply->type == REDIS_REPLY_INTEGER && renewed) {
-        r->valid_until = hold_valid(t->asked_at, (uint64_t)reply->integer);
+    if (renewed && t->renewals == 0 && t->left_ms != 0) {
+        r->valid_until = hold_valid(t->asked_at, t->left_ms);
         *ret = TAKE_GRANTED;
         return true;
     }
-    if (reply->type == REDIS_REPLY_INTEGER) {
-        (void)snprintf(r->token, sizeof(r->token), "%lld", reply->integer);
+    if (renewed && t->renewals == 0) {
+        t->tried = true;
+        report_trouble(t, now, t->refusal);
+        return false;
+    }
+    if (keep_tokens(r, reply)) {
         t->granted = true;
         t->pause = 0;
     } else if (reply->type == REDIS_REPLY_NIL) {
@@ -249,9 +299,11 @@ static void say_goodbye(struct take *t)
     if (t->queued && link_connect(&r->link, &r->options->target, GOODBYE_MS)) {
         link_send(&r->link,
                   (const char *[]){ "CANCEL", r->options->name, "ID", r->id, NULL });
-        hold_words(r, "UNLOCK", words);
-        link_send(&r->link, words);
-        for (int i = 0; i < 2; i++) {
+        for (size_t i = 0; i < run_name_count(r); i++) {
+            hold_words(r, "UNLOCK", i, words);
+            link_send(&r->link, words);
+        }
+        for (size_t i = 0; i <= run_name_count(r); i++) {
             freeReplyObject(link_wait(&r->link, GOODBYE_MS));
         }
     }

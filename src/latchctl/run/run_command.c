@@ -58,10 +58,9 @@ pid_t command_start(const struct run *r, int *ret_code)
         print_message("fork: %s", strerror(errno));
     } else if (read(fds[0], &err, sizeof(err)) > 0) {
         print_message("%s: %s%s", r->options->words[0], strerror(err),
-                      err == ENOENT
-                          ? "; COMMAND begins behind one NAME: for two locks, "
-                            "latchctl run A -- latchctl run B -- COMMAND"
-                          : "");
+                      err == ENOENT ? "; COMMAND begins behind one NAME, --and NAME "
+                                      "takes another lock with it"
+                                    : "");
         *ret_code = err == ENOENT ? CTL_EXIT_NOT_FOUND : CTL_EXIT_NOT_EXECUTABLE;
         (void)waitpid(pid, NULL, 0);
         pid = -1;

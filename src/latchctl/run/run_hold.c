@@ -43,7 +43,31 @@ void hold_words_add(const char **words, const char *name, const char *value)
     words[2] = NULL;
 }
 
-void hold_words(const struct run *r, const char *verb, const char **words)
+size_t run_name_count(const struct run *r)
+{
+    return 1 + r->options->more_count;
+}
+
+const char *run_name(const struct run *r, size_t index)
+{
+    return index == 0 ? r->options->name : r->options->more[index - 1];
+}
+
+static size_t add_many(const struct run *r, const char **words)
+{
+    static const char *const COUNTS[] = { "2",  "3",  "4",  "5",  "6",  "7",  "8", "9",
+                                          "10", "11", "12", "13", "14", "15", "16" };
+    size_t count = 0;
+
+    words[count++] = "MLOCK";
+    words[count++] = COUNTS[r->options->more_count - 1];
+    for (size_t i = 0; i < run_name_count(r); i++) {
+        words[count++] = run_name(r, i);
+    }
+    return count;
+}
+
+void hold_words(const struct run *r, const char *verb, size_t index, const char **words)
 {
     const struct options *o = r->options;
     bool takes = strcmp(verb, "LOCK") == 0;
@@ -51,8 +75,12 @@ void hold_words(const struct run *r, const char *verb, const char **words)
     bool read_write = o->kind != NULL && (*o->kind == 'R' || *o->kind == 'W');
     size_t count = 0;
 
-    words[count++] = verb;
-    words[count++] = o->name;
+    if (takes && o->more_count != 0) {
+        count = add_many(r, words);
+    } else {
+        words[count++] = verb;
+        words[count++] = run_name(r, index);
+    }
     if (read_write || (takes && o->kind != NULL)) {
         words[count++] = o->kind;
     }
@@ -111,7 +139,7 @@ static void on_broken(struct hold *h, uint64_t now)
                     h->run->options->target.about, h->link.error);
         h->complained = true;
     }
-    h->asked = false;
+    h->asked = 0;
     h->renew_at = now;
     h->open_at = now + h->pause;
     h->pause = h->pause == 0             ? PAUSE_MIN_MS
@@ -121,9 +149,18 @@ static void on_broken(struct hold *h, uint64_t now)
 
 static void on_answer(struct hold *h, const redisReply *reply, uint64_t now)
 {
-    h->asked = false;
+    h->asked--;
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0) {
-        h->valid_until = hold_valid(h->asked_at, (uint64_t)reply->integer);
+        uint64_t left_ms = (uint64_t)reply->integer;
+
+        h->renewed_ms = left_ms < h->renewed_ms ? left_ms : h->renewed_ms;
+        if (h->renewed_ms == 0) {
+            h->renew_at = now + AGAIN_MS; /* not all of them are confirmed */
+        }
+        if (h->asked != 0 || h->renewed_ms == 0) {
+            return;
+        }
+        h->valid_until = hold_valid(h->asked_at, h->renewed_ms);
         h->renew_at = h->asked_at + h->run->options->lease_ms / 3;
         h->pause = 0;
         if (h->complained) {
@@ -139,6 +176,7 @@ static void on_answer(struct hold *h, const redisReply *reply, uint64_t now)
                                                            : "a strange answer");
             h->complained = true;
         }
+        h->renewed_ms = 0;
         h->renew_at = now + AGAIN_MS;
     }
 }
@@ -149,41 +187,56 @@ static void send_renew(struct hold *h, uint64_t now)
     char lease[NUMBER_MAX];
 
     (void)snprintf(lease, sizeof(lease), "%" PRIu64, h->run->options->lease_ms);
-    hold_words(h->run, "RENEW", words);
-    hold_words_add(words, "LEASE", lease);
-    link_send(&h->link, words);
-    h->asked = true;
+    for (size_t i = 0; i < run_name_count(h->run); i++) {
+        hold_words(h->run, "RENEW", i, words);
+        hold_words_add(words, "LEASE", lease);
+        link_send(&h->link, words);
+    }
+    h->asked = run_name_count(h->run);
+    h->renewed_ms = UINT64_MAX;
     h->asked_at = now;
 }
 
 /* --- the link that learns of a loss ----------------------------------- */
 
+static void subscribe_to(struct hold *h, const char *kind)
+{
+    char channels[RUN_NAMES_MAX][CHANNEL_MAX];
+    const char *words[RUN_NAMES_MAX + 2] = { "SUBSCRIBE" };
+
+    for (size_t i = 0; i < run_name_count(h->run); i++) {
+        (void)snprintf(channels[i], sizeof(channels[i]), "%s:%s", kind,
+                       run_name(h->run, i));
+        words[i + 1] = channels[i];
+    }
+    link_send(&h->ear, words);
+}
+
 static void open_ear(struct hold *h, uint64_t now)
 {
-    const char *name = h->run->options->name;
-    char lost[CHANNEL_MAX];
-    char doubt[CHANNEL_MAX];
-    char expired[CHANNEL_MAX];
-
     h->ear_at = now + answer_ms(h);
     if (link_open(&h->ear, &h->run->options->target)) {
-        (void)snprintf(lost, sizeof(lost), "lost:%s", name);
-        (void)snprintf(doubt, sizeof(doubt), "uncertain:%s", name);
-        (void)snprintf(expired, sizeof(expired), "expired:%s", name);
-        link_send(&h->ear, (const char *[]){ "SUBSCRIBE", lost, doubt, NULL });
-        /* By itself: a user without a right to this one still has the others. */
-        link_send(&h->ear, (const char *[]){ "SUBSCRIBE", expired, NULL });
+        /* Each by itself: a user without a right to one kind still has the others. */
+        subscribe_to(h, "lost");
+        subscribe_to(h, "uncertain");
+        subscribe_to(h, "expired");
     }
 }
 
-/* Whether the payload is `<owner> <token>` with our token. */
+/* Whether the payload is `<owner> <token>` with a token of ours. */
 static bool is_ours(const struct hold *h, const redisReply *payload)
 {
     const char *space = payload->type == REDIS_REPLY_STRING
                             ? memrchr(payload->str, ' ', (size_t)payload->len)
                             : NULL;
+    struct span left = span_str(h->run->token);
 
-    return space != NULL && strcmp(space + 1, h->run->token) == 0;
+    while (space != NULL && left.len != 0) {
+        if (span_eq(span_next(&left, ' '), span_str(space + 1))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void on_notice(struct hold *h, const redisReply *reply, uint64_t now)
@@ -241,12 +294,12 @@ static void step_link(struct hold *h, short revents, uint64_t now)
 
     (void)link_work(l, revents);
     while ((reply = link_reply(l)) != NULL) {
-        if (h->asked) {
+        if (h->asked != 0) {
             on_answer(h, reply, now);
         }
         freeReplyObject(reply);
     }
-    if (l->state != LINK_CLOSED && h->asked && now >= h->asked_at + answer_ms(h)) {
+    if (l->state != LINK_CLOSED && h->asked != 0 && now >= h->asked_at + answer_ms(h)) {
         link_close(l);
         (void)snprintf(l->error, sizeof(l->error), "no answer in time");
     }
@@ -263,7 +316,8 @@ void hold_step(struct hold *h, const struct pollfd *fds, uint64_t now)
 {
     step_link(h, fds[0].revents, now);
     step_ear(h, fds[1].revents, now);
-    if (h->link.state != LINK_CLOSED && !h->asked && !h->lost && now >= h->renew_at) {
+    if (h->link.state != LINK_CLOSED && h->asked == 0 && !h->lost &&
+        now >= h->renew_at) {
         send_renew(h, now);
         (void)link_work(&h->link, 0);
     }
@@ -273,7 +327,7 @@ uint64_t hold_next(const struct hold *h)
 {
     uint64_t at = h->lost                        ? CTL_FOREVER
                   : h->link.state == LINK_CLOSED ? h->open_at
-                  : h->asked                     ? h->asked_at + answer_ms(h)
+                  : h->asked != 0                ? h->asked_at + answer_ms(h)
                                                  : h->renew_at;
 
     return h->ear.state == LINK_CLOSED && h->ear_at < at ? h->ear_at : at;
@@ -281,33 +335,39 @@ uint64_t hold_next(const struct hold *h)
 
 /* --- release ---------------------------------------------------------- */
 
-/* Sends one UNLOCK. True: it was answered, and *ret says whether it freed the lock. */
+/* Sends the UNLOCKs. True: they were answered, and *ret says whether they freed all. */
 static bool send_unlock(struct hold *h, bool again, bool *ret)
 {
     const char *words[LINK_WORDS_MAX];
+    size_t count = run_name_count(h->run);
     redisReply *reply;
     bool answered = true;
 
-    hold_words(h->run, "UNLOCK", words);
-    link_send(&h->link, words);
-    /* A renewal may be in flight: its answer comes first. */
-    for (int left = h->asked ? 2 : 1; left > 0; left--) {
+    for (size_t i = 0; i < count; i++) {
+        hold_words(h->run, "UNLOCK", i, words);
+        link_send(&h->link, words);
+    }
+    *ret = true;
+    /* Renewals may be in flight: their answers come first. */
+    for (size_t left = h->asked + count; left > 0; left--) {
         reply = link_wait(&h->link, answer_ms(h));
         if (reply == NULL) {
             return false;
         }
-        if (left == 1) {
-            *ret = reply->type == REDIS_REPLY_INTEGER || again;
-            answered =
-                reply->type == REDIS_REPLY_INTEGER || reply_is_error(reply, "NOTHELD");
-            if (!answered) {
+        if (left <= count) {
+            bool freed = reply->type == REDIS_REPLY_INTEGER;
+            bool known = freed || reply_is_error(reply, "NOTHELD");
+
+            *ret = *ret && (freed || again);
+            answered = answered && known;
+            if (!known) {
                 (void)snprintf(h->link.error, sizeof(h->link.error), "%s",
                                reply->type == REDIS_REPLY_ERROR ? reply->str : "?");
             }
         }
         freeReplyObject(reply);
     }
-    h->asked = false;
+    h->asked = 0;
     return answered;
 }
 
@@ -319,7 +379,7 @@ bool hold_release(struct hold *h)
 
     for (;;) {
         /* A renewal that a connection has not sent yet goes with that connection. */
-        h->asked = h->asked && h->link.state == LINK_OPEN;
+        h->asked = h->link.state == LINK_OPEN ? h->asked : 0;
         if (h->link.state == LINK_OPEN ||
             link_connect(&h->link, &h->run->options->target, ANSWER_MIN_MS)) {
             if (send_unlock(h, again, &freed)) {

@@ -208,6 +208,8 @@ static struct run_end finish_run(struct keeper *k)
     atomic_store(&k->run->shared->valid_until, 0);
     if (!lost && !hold_release(&k->hold)) {
         lost = true;
+    } else if (lost && o->more_count != 0) {
+        (void)hold_release(&k->hold); /* what is left of them */
     }
     if (lost && k->phase == RUNNING) {
         print_message("the lock was lost before %s ended", o->words[0]);

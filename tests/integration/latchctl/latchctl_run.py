@@ -58,7 +58,10 @@ def mistakes(stand):
                   ("run", "x", "--at-least", "25h", "true"), ("top", "--at-least", "5m"),
                   ("-p", "0", "run", "x", "true"), ("-u", "gopher://x", "run", "x", "true"),
                   ("run", "x", "-E", "256", "true"), ("run", "redisson_x", "true"),
-                  ("run", "x", "-c", "true", "true"), ("top", "-c", "true"),
+                  ("run", "x", "-c", "true", "true"), ("run", "x", "--and", "", "true"),
+                  ("run", "x", "--and", "y", "--fair", "true"), ("run", "x", "--and", "x", "true"),
+                  ("run", "x", *(w for i in range(16) for w in ("--and", str(i))), "true"),
+                  ("run", "x", "--and", "y", "--queue", "0", "true"), ("why", "x", "--and", "y"), ("top", "-c", "true"),
                   ("lock", "x"), ("lock", "x", "--lease", "5", "true"),
                   ("lock", "x", "--lease", "5", "--owner", "ann"),
                   ("unlock", "x"), ("unlock", "x", "--token", "soon"),
@@ -283,7 +286,42 @@ def shell_text(stand):
 def what_is_no_command(stand):
     """A second name is taken for the command: the message says so."""
     got = stand.run("run", "a", "b-is-no-command", "--", "true")
-    expect(got.returncode == 127 and "one NAME" in got.stderr, got)
+    expect(got.returncode == 127 and "--and NAME" in got.stderr, got)
+
+
+def several_names(stand):
+    """All or none; renewed and freed together, and lost as soon as one is."""
+    got = stand.run("run", "n1", "--and", "n 2", "--and", "n3", "-c", "echo $LATCHD_TOKEN")
+    expect(got.returncode == 0 and len([int(t) for t in got.stdout.split()]) == 3, got)
+    names = ("n1", "n 2", "n3")
+    expect(all(stand.is_free(name) for name in names))
+    more = ("--and", "n 2", "--and", "n3", "--lease", "2")
+    holder = stand.start_beat("n1", *more)
+    for name in names:
+        expect(stand.run("run", name, "-n", "true").returncode == 1)
+    expect(stand.run("run", "free", "--and", "n3", "-n", "true").returncode == 1)
+    expect(stand.is_free("free"))
+    waiter = stand.start("run", "free", "--and", "n3", "true")
+    until(lambda: stand.waiters("n3") == 1, "nobody waits")
+    stand.kill_daemon()
+    began = now()
+    stand.start_daemon()
+    until(lambda: holder.beat.last() > began + 3, "the command does not outlive the lease")
+    expect(not any(stand.is_free(name) for name in names))
+    stand.ask("FORCEUNLOCK", "n 2", "ANY")
+    code, _, said = result(holder)
+    expect(code == 124 and "the lock is lost" in said, (code, said))
+    expect(result(waiter)[0] == 0)
+    expect(all(stand.is_free(name) for name in (*names, "free")))
+    holder = stand.start_beat("n1", *more)
+    waiter = stand.start("run", "n3", "--and", "free", "true")
+    until(lambda: stand.waiters("n3") == 1, "nobody waits")
+    waiter.terminate()
+    result(waiter)
+    until(lambda: stand.waiters("n3") == 0, "it still waits")
+    holder.terminate()
+    expect(result(holder)[0] == 143)
+    expect(all(stand.is_free(name) for name in (*names, "free")))
 
 
 def waits_are_told(stand):
@@ -388,6 +426,7 @@ CASES = [
     ("odd_parents_are_no_trouble", odd_parents),
     ("a_text_is_run_by_the_shell", shell_text),
     ("a_second_name_is_no_command", what_is_no_command),
+    ("several_names_are_taken_renewed_and_freed_together", several_names),
     ("a_wait_is_told_and_that_it_was_in_vain", waits_are_told),
     ("a_part_of_a_script_has_the_lock", a_part_of_a_script),
     ("of_several_addresses_the_one_that_answers_is_taken", several_addresses),
