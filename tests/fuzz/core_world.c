@@ -64,6 +64,21 @@ static void env_info(void *ctx, const char *section, struct buf *out)
     buf_printf(out, "section:%s\r\n", section);
 }
 
+static void env_hear(void *ctx, bool is_pattern, struct span name, bool wanted)
+{
+}
+
+/* Redis sends nothing back, and takes no message. */
+static bool env_hears(void *ctx, bool is_pattern, struct span name)
+{
+    return false;
+}
+
+static bool env_publish(void *ctx, struct span channel, struct span text)
+{
+    return false;
+}
+
 static void env_shutdown(void *ctx)
 {
     engine_stop(world.engine);
@@ -117,6 +132,9 @@ void world_begin(unsigned kind)
         .password = env_password,
         .info = env_info,
         .shutdown = env_shutdown,
+        .hear = env_hear,
+        .hears = env_hears,
+        .publish = env_publish,
         .run_id = "0123456789012345678901234567890123456789",
     };
     struct resp_parser *parser = world.parser;
