@@ -28,10 +28,11 @@ static struct script_key *touch_key(struct command *c, unsigned at)
     return script_key_touch(c->a, c->args->line, &c->args->list[at]);
 }
 
+/* EXPIRE leaves a key what it was. */
 static bool is_not_a_string(const struct script_key *key)
 {
-    return key->present && key->after == SCRIPT_UNTOUCHED &&
-           key->found == SCRIPT_NOT_A_STRING;
+    return key->present && key->found == SCRIPT_NOT_A_STRING &&
+           (key->after == SCRIPT_UNTOUCHED || key->after == SCRIPT_EXTENDED);
 }
 
 bool lua_prefix_length(const struct lua_value *v, int less, struct lock_operand *ret)
@@ -52,7 +53,8 @@ bool lua_prefix_length(const struct lua_value *v, int less, struct lock_operand 
 static struct lua_value stored_value(const struct command *c,
                                      const struct script_key *key)
 {
-    if (key->after == SCRIPT_SET || key->after == SCRIPT_EXTENDED) {
+    if (key->after == SCRIPT_SET ||
+        (key->after == SCRIPT_EXTENDED && key->found == SCRIPT_MINE)) {
         return (struct lua_value){ .kind = LUA_VALUE_ARG, .arg = c->a->value_arg };
     }
     return (struct lua_value){ .kind = LUA_VALUE_STORED, .key = c->args->list[1].key };

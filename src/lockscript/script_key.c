@@ -36,9 +36,15 @@ struct script_key *script_key_touch(struct script_analysis *a, unsigned line,
         return NULL;
     }
     key = &a->run->keys[name->key - 1];
-    if (key->end_unknown) {
+    if (key->end_unknown && key->end.end != LOCK_END_IN) {
         (void)script_refuse(a, line, "a key is used again after its end was set");
         return NULL;
+    }
+    if (key->end_unknown) {
+        /* Time stands still while a script runs, so the key is there if it got any:
+         * a call that gives it none is refused. */
+        key->end.command = LOCK_END_BY_SET;
+        key->end_unknown = false;
     }
     if (!key->used) {
         choose_found(a, key);

@@ -15,7 +15,19 @@ struct script_case {
     const char *is; /* see lock_call_text.h */
 };
 
+/* Who has extended it looks again. */
+#define STILL_LOCKED(time)                                                             \
+    "if redis.call('GET', KEYS[1]) == ARGV[1]\nthen\n"                                 \
+    "  redis.call('EXPIRE', KEYS[1], " time ")\n"                                      \
+    "  if redis.call('GET', KEYS[1]) == ARGV[1]\n  then\n    return 1\n  end\n"        \
+    "end\nreturn 0\n"
+
 static const struct script_case CASES[] = {
+    { STILL_LOCKED("60"), { "k" }, { "v" }, "extend =v in 60000 | " RELEASE_REPLIES },
+    { STILL_LOCKED("ARGV[2]"),
+      { "k" },
+      { "v", "7" },
+      "extend =v in 7000 | " RELEASE_REPLIES },
     /* Release. */
     { "if redis.call('get', KEYS[1]) == ARGV[1] then\n"
       "  return redis.call('del', KEYS[1])\n"

@@ -109,7 +109,7 @@ static const struct refused_case CASES[] = {
       "end return 0",
       1, "may have none" },
     { COMPARED
-      "redis.call('pexpire', KEYS[1], ARGV[2]) return redis.call('exists', KEYS[1]) "
+      "redis.call('pexpireat', KEYS[1], ARGV[2]) return redis.call('exists', KEYS[1]) "
       "end return 0",
       1, "used again" },
     { "if redis.call('getrange', KEYS[1], 0, 3) == string.sub(ARGV[1], 1, 5) then "
