@@ -2,6 +2,7 @@
 #include "cmd/lock/redis_names.h"
 #include "cmd/observe/latency.h"
 #include "cmd/observe/log_identity.h"
+#include "cmd/observe/refusals.h"
 
 #include "cmd/deferred_command.h"
 #include "cmd/library/library_publish.h"
@@ -48,6 +49,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     c->losses = xcalloc(1, sizeof(*c->losses));
     c->expired = xcalloc(1, sizeof(*c->expired));
     c->pollers = pollers_new();
+    c->refusals = refusals_new();
     c->started_ms = env->now_ms(env->ctx);
     return c;
 }
@@ -68,6 +70,7 @@ void cmd_free(struct cmd *c)
     free(c->expired);
     lock_script_cache_free(c->scripts);
     pollers_free(c->pollers);
+    refusals_free(c->refusals);
     buf_reset(&c->scratch);
     free(c);
 }

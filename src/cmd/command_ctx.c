@@ -1,6 +1,7 @@
 /* command_ctx: what all handlers share: errors, arguments, HELP, waiting. */
 #include "cmd/handlers.h"
 
+#include "cmd/observe/refusals.h"
 #include "cmd/pipeline.h"
 #include "util/parse.h"
 
@@ -40,8 +41,9 @@ void ctx_only_redis(struct command_ctx *ctx, const char *advice)
 {
     struct span name = ctx->argv[0];
 
-    ctx_error(ctx, LATCHD_ERR, "latchd keeps locks, not data: '%.*s' is not served; %s",
-              span_quoted_len(name), name.ptr, advice);
+    ctx_refuse(ctx, LATCHD_ERR,
+               "latchd keeps locks, not data: '%.*s' is not served; %s",
+               span_quoted_len(name), name.ptr, advice);
 }
 
 void ctx_arity_error(struct command_ctx *ctx)

@@ -71,7 +71,7 @@ const struct command COMMANDS[] = {
     { "client", ctx_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "connection", "0.1.0",
       "", "A container for client connection commands.", NULL },
     { "client|caching", cmd_client_caching, 3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
-      "(YES | NO)", "Accepted with TRACKING OPTIN or OPTOUT; changes nothing.", NULL },
+      "(YES | NO)", "Accepted with TRACKING OPTIN; changes nothing.", NULL },
     { "client|capa", cmd_client_capa, -3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
       "capability...", "Accepted: nothing depends on what a client can do.", NULL },
     { "client|getname", cmd_client_getname, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",

@@ -3,6 +3,7 @@
 #include "cmd/deferred_command.h"
 #include "cmd/handlers.h"
 #include "cmd/library/watch.h"
+#include "cmd/observe/refusals.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -291,9 +292,10 @@ void cmd_exec(struct command_ctx *ctx)
                   "Transaction discarded because of previous errors.");
     } else if (!watches_what_it_does(m)) {
         multi_drop(ctx->client);
-        ctx_error(ctx, LATCHD_ERR_EXECABORT,
-                  "Transaction discarded: after WATCH it must be one DEL, UNLINK or "
-                  "EXPIRE of one key that is watched");
+        ctx_refuse(ctx, LATCHD_ERR_EXECABORT,
+                   "Transaction discarded: after WATCH it must be one DEL, UNLINK or "
+                   "EXPIRE of one key that is watched, or one SET that takes the key, "
+                   "extends it with the same value, or frees it with 0");
     } else if (m->count == 0) {
         finish_exec(ctx->cmd, ctx->conn, ctx->client);
     } else {

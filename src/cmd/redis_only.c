@@ -27,9 +27,12 @@ static const char *const SERVER[] = {
     "save", "slaveof", "swapdb", "sync",
 };
 
+static const char *const WAITS[] = {
+    "blmove", "blmpop", "blpop", "brpop", "brpoplpush",
+};
+
 static const char *const DATA[] = {
-    "append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "blmove",
-    "blmpop", "blpop", "brpop", "brpoplpush", "bzmpop", "bzpopmax", "bzpopmin", "copy",
+    "append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "bzmpop", "bzpopmax", "bzpopmin", "copy",
     "decr", "decrby", "del", "dump", "expire", "expireat", "expiretime", "geoadd",
     "geodist", "geohash", "geopos", "georadius", "georadius_ro", "georadiusbymember",
     "georadiusbymember_ro", "geosearch", "geosearchstore", "getbit", "getdel", "getex",
@@ -65,6 +68,9 @@ static const struct {
                       "connect to the Redis that keeps the locks" },
     { GROUP(PUBSUB), "SUBSCRIBE and PSUBSCRIBE tell what becomes of locks" },
     { GROUP(SERVER), "send it to the Redis that keeps the locks" },
+    { GROUP(WAITS),
+      "a library that waits for a lock by a list, such as python-redis-lock, "
+      "can only try here: acquire(blocking=False), or LOCK with WAIT" },
     { GROUP(DATA), "send it to a Redis, and LOCK and UNLOCK to latchd" },
 #undef GROUP
 };

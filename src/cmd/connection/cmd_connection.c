@@ -1,5 +1,6 @@
 /* Commands about the connection itself: HELLO, PING, SELECT, QUIT, RESET, ... */
 #include "cmd/handlers.h"
+#include "cmd/observe/refusals.h"
 
 #include "util/clock.h"
 #include "util/parse.h"
@@ -131,11 +132,12 @@ bool ctx_has_database(struct command_ctx *ctx, int64_t index)
     if (index == 0 || index == database) {
         return true;
     }
-    ctx_error(ctx, LATCHD_ERR,
-              "DB index is out of range: this latchd keeps its locks in database %u of "
-              "its Redis; connect with that number or without one, or to a latchd "
-              "whose option redis names the other database",
-              database);
+    ctx_refuse(
+        ctx, LATCHD_ERR,
+        "DB index is out of range: this latchd keeps its locks in database %u of "
+        "its Redis; connect with that number or without one, or to a latchd "
+        "whose option redis names the other database",
+        database);
     return false;
 }
 

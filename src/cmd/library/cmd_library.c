@@ -3,6 +3,8 @@
 #include "cmd/handlers.h"
 #include "cmd/library/library_args.h"
 #include "cmd/library/library_call.h"
+#include "cmd/library/watch.h"
+#include "cmd/observe/refusals.h"
 #include "cmd/redis_only.h"
 
 bool ctx_serves_libraries(struct command_ctx *ctx)
@@ -13,6 +15,16 @@ bool ctx_serves_libraries(struct command_ctx *ctx)
     return ctx->cmd->limits.lock_libraries;
 }
 
+static enum plain_set plain_set_of(const struct command_ctx *ctx)
+{
+    const struct multi *multi = ctx->client->multi;
+    struct watch *watch = multi_is_running(multi) ? multi_watch(multi) : NULL;
+
+    return watch != NULL && ctx->argc > 2 && ctx_arg_is(ctx, 0, "SET")
+               ? watch_plain_set(watch, ctx->argv[1], ctx->argv[2])
+               : PLAIN_SET_REFUSED;
+}
+
 void cmd_library(struct command_ctx *ctx)
 {
     char text[LIBRARY_ERROR_ROOM];
@@ -21,8 +33,8 @@ void cmd_library(struct command_ctx *ctx)
     if (!ctx_serves_libraries(ctx)) {
         return;
     }
-    if (!library_args_parse(ctx->argv, ctx->argc, &call, text)) {
-        ctx_error(ctx, LATCHD_ERR, "%s", text);
+    if (!library_args_parse(ctx->argv, ctx->argc, plain_set_of(ctx), &call, text)) {
+        ctx_refuse(ctx, LATCHD_ERR, "%s", text);
         return;
     }
     library_begin(ctx, &call);

@@ -2,6 +2,7 @@
  * it does to locks is done instead (lockscript/lock_script.h). */
 #include "cmd/handlers.h"
 #include "cmd/library/library_call.h"
+#include "cmd/observe/refusals.h"
 #include "lockscript/lock_script_cache.h"
 #include "util/parse.h"
 
@@ -39,11 +40,12 @@ static bool read_words(struct command_ctx *ctx, struct script_words *ret)
 
 static void refuse_script(struct command_ctx *ctx, const struct lock_script_error *why)
 {
-    ctx_error(ctx, LATCHD_ERR,
-              "latchd keeps locks, not data: this script is no lock operation that "
-              "latchd knows (line %u: %s); a library that brings its own scripts, such "
-              "as Redisson, is to connect to the Redis that keeps the locks",
-              why->line, why->why);
+    ctx_refuse(
+        ctx, LATCHD_ERR,
+        "latchd keeps locks, not data: this script is no lock operation that "
+        "latchd knows (line %u: %s); a library that brings its own scripts, such "
+        "as Redisson, is to connect to the Redis that keeps the locks",
+        why->line, why->why);
 }
 
 /* Redis lets a script change any key. Where latchd leaves a lock alone, none of the
@@ -71,7 +73,7 @@ static void run_script(struct command_ctx *ctx, const struct lock_script *script
     }
     if (!lock_script_bind(script, words.keys, words.key_count, words.args,
                           words.arg_count, &call, &why)) {
-        ctx_error(ctx, LATCHD_ERR, "this script cannot be run so: %s", why.why);
+        ctx_refuse(ctx, LATCHD_ERR, "this script cannot be run so: %s", why.why);
         return;
     }
     if (!ctx_has_database(ctx, call.database)) {

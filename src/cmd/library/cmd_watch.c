@@ -1,7 +1,7 @@
 /* WATCH and UNWATCH: with them a transaction compares and deletes, or compares and
  * extends, as lock libraries do that have no script for it:
  *
- *   WATCH k -- GET k -- MULTI -- DEL k or EXPIRE k s -- EXEC
+ *   WATCH k -- GET k -- MULTI -- DEL k, EXPIRE k s or SET k v -- EXEC
  *
  * EXEC is not atomic otherwise, so this is all that a transaction may be that watches.
  */
@@ -42,6 +42,16 @@ bool watch_admits(struct watch *watch, const struct deferred_command *command)
     static const char *const NAMES[] = { "del",     "unlink",   "expire",
                                          "pexpire", "expireat", "pexpireat" };
 
+    if (strcmp(command->command->name, "set") == 0) {
+        for (size_t i = 3; i < command->argc; i++) {
+            if (span_eq_nocase(command->argv[i], SPAN("NX")) ||
+                span_eq_nocase(command->argv[i], SPAN("XX"))) {
+                return false;
+            }
+        }
+        return watch_plain_set(watch, command->argv[1], command->argv[2]) !=
+               PLAIN_SET_REFUSED;
+    }
     for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
         if (strcmp(command->command->name, NAMES[i]) == 0) {
             bool one_key = command->command->keys == KEYS_ONE || command->argc == 2;

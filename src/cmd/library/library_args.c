@@ -121,11 +121,20 @@ static bool read_set_option(struct lock_call *call, enum set_condition *when,
     return reject(reterr, "syntax error");
 }
 
-static bool parse_set(const struct span *argv, size_t argc, struct lock_call *call,
-                      char *reterr)
+static bool parse_set(const struct span *argv, size_t argc, enum plain_set plain,
+                      struct lock_call *call, char *reterr)
 {
+    static const enum lock_call_kind PLAIN[] = {
+        [PLAIN_SET_TAKES] = LOCK_CALL_ACQUIRE,
+        [PLAIN_SET_EXTENDS] = LOCK_CALL_OVERWRITE,
+        [PLAIN_SET_RELEASES] = LOCK_CALL_FORCE_RELEASE,
+    };
     const struct lock_reply ok = { .kind = LOCK_REPLY_STATUS, .text = SPAN("OK") };
     const struct lock_reply null = { .kind = LOCK_REPLY_NULL };
+    const struct lock_reply not_mine = {
+        .kind = LOCK_REPLY_ERROR,
+        .text = SPAN("WRONGTYPE LOCK, Redisson or other data has this key"),
+    };
     enum set_condition when = SET_ALWAYS;
 
     for (size_t i = 3; i < argc; i++) {
@@ -133,14 +142,17 @@ static bool parse_set(const struct span *argv, size_t argc, struct lock_call *ca
             return false;
         }
     }
-    if (when == SET_ALWAYS) {
+    if (when == SET_ALWAYS && plain == PLAIN_SET_REFUSED) {
         return reject(
             reterr, "latchd keeps locks, not data: SET without NX, which takes a free "
                     "lock, or XX is not served");
     }
-    call->kind = when == SET_IF_FREE ? LOCK_CALL_ACQUIRE : LOCK_CALL_OVERWRITE;
+    call->kind = when == SET_IF_FREE    ? LOCK_CALL_ACQUIRE
+                 : when == SET_IF_THERE ? LOCK_CALL_OVERWRITE
+                                        : PLAIN[plain];
     call->value = argv[2];
-    reply_done(call, when == SET_IF_FREE, ok, null);
+    reply_done(call, call->kind == LOCK_CALL_ACQUIRE, ok,
+               when == SET_ALWAYS ? not_mine : null);
     return true;
 }
 
@@ -157,14 +169,14 @@ static bool word_is(struct span word, const char *name)
     return span_eq_nocase(word, span_str(name));
 }
 
-bool library_args_parse(const struct span *argv, size_t argc, struct lock_call *ret,
-                        char *reterr)
+bool library_args_parse(const struct span *argv, size_t argc, enum plain_set plain,
+                        struct lock_call *ret, char *reterr)
 {
     const struct word *expire = FIND(EXPIRES, argv[0]);
 
     *ret = (struct lock_call){ .keys = &argv[1], .key_count = 1 };
     if (word_is(argv[0], "SET")) {
-        return parse_set(argv, argc, ret, reterr);
+        return parse_set(argv, argc, plain, ret, reterr);
     }
     if (expire != NULL) {
         return parse_expire(expire, argv, ret, reterr);

@@ -10,9 +10,18 @@
 
 enum { LIBRARY_ERROR_ROOM = 256 }; /* bytes of an error text */
 
+/* What a SET without NX and XX does, which a transaction that watches may have. */
+enum plain_set {
+    PLAIN_SET_REFUSED,
+    PLAIN_SET_TAKES,    /* the key was no library's when it was watched */
+    PLAIN_SET_EXTENDS,  /* it had the same value */
+    PLAIN_SET_RELEASES, /* it had 1, and gets 0: a counter that is back at the start */
+};
+
 /* Puts the words of a command, whose number fits, as a lock_call that points into
  * them. False: reterr (LIBRARY_ERROR_ROOM bytes) says what is wrong, or not served. */
-bool library_args_parse(const struct span *argv, size_t argc, struct lock_call *ret,
-                        char *reterr) __attribute__((warn_unused_result));
+bool library_args_parse(const struct span *argv, size_t argc, enum plain_set plain,
+                        struct lock_call *ret, char *reterr)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -212,6 +212,13 @@ static bool on_explained(struct cmd *c, struct library_call *lib,
                                                  : ends_explained(lib, state);
 }
 
+/* EXEC is answered null. */
+static bool ends_changed(struct library_call *lib)
+{
+    lib->watch->changed = true;
+    return ends_with(lib, LOCK_KEY_FREE);
+}
+
 static bool on_taken(struct cmd *c, struct library_call *lib,
                      const struct effect_reply *reply)
 {
@@ -226,6 +233,9 @@ static bool on_taken(struct cmd *c, struct library_call *lib,
         buf_clear(&lib->held);
         buf_add_span(&lib->held, lib->call.value);
         return ends_with(lib, LOCK_KEY_FREE);
+    }
+    if (lib->watch != NULL) {
+        return ends_changed(lib);
     }
     if (may_be_mine) {
         return goes_to(c, lib,
@@ -245,14 +255,8 @@ static bool on_remembered(struct cmd *c, struct library_call *lib,
                : ends_with(lib, LOCK_KEY_FREE);
 }
 
-/* EXEC is answered null. */
-static bool ends_changed(struct library_call *lib)
-{
-    lib->watch->changed = true;
-    return ends_with(lib, LOCK_KEY_FREE);
-}
-
-/* A free key, or somebody else's, is left alone: it may be anybody's by now. */
+/* But for a SET that takes it, a free key is left alone, and so is somebody else's: it
+ * may be anybody's by now. */
 static bool on_compared(struct cmd *c, struct library_call *lib,
                         const struct effect_reply *reply)
 {
@@ -263,6 +267,11 @@ static bool on_compared(struct cmd *c, struct library_call *lib,
     }
     if (next != NULL) {
         return goes_to(c, lib, LIBRARY_COMPARES, (size_t)(next - lib->watch->keys));
+    }
+    if (lock_call_takes(lib->call.kind)) {
+        return library_watched(lib)->state == WATCH_FREE
+                   ? goes_to(c, lib, LIBRARY_TAKES, 0)
+                   : ends_with(lib, LOCK_KEY_OTHERS);
     }
     return library_watched(lib)->state == WATCH_VALUE_HOLD
                ? goes_to(c, lib, library_acts(lib), 0)

@@ -1,5 +1,7 @@
 #include "cmd/library/watch.h"
 
+#include "cmd/library/value_text.h"
+
 #include "engine/value_hold.h"
 #include "util/alloc.h"
 
@@ -79,6 +81,29 @@ struct watched_key *watch_find(struct watch *watch, struct span name)
         }
     }
     return NULL;
+}
+
+enum plain_set watch_plain_set(struct watch *watch, struct span name, struct span value)
+{
+    const struct watched_key *key = watch_find(watch, name);
+    struct span origin, held = key == NULL ? SPAN_NONE : buf_span(&key->holder);
+    struct buf text = { 0 };
+    bool same;
+
+    if (key == NULL) {
+        return PLAIN_SET_REFUSED;
+    }
+    if (key->state != WATCH_VALUE_HOLD) {
+        return PLAIN_SET_TAKES; /* or finds that the key has changed */
+    }
+    value_escape(&text, value);
+    same = span_cut(&held, ':', &origin) && span_eq(held, buf_span(&text));
+    buf_reset(&text);
+    if (same) {
+        return PLAIN_SET_EXTENDS;
+    }
+    return span_eq(held, SPAN("1")) && span_eq(value, SPAN("0")) ? PLAIN_SET_RELEASES
+                                                                 : PLAIN_SET_REFUSED;
 }
 
 /* --- who holds -------------------------------------------------------------- */

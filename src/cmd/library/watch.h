@@ -7,6 +7,7 @@
 #ifndef LATCHD_CMD_LIBRARY_WATCH_H
 #define LATCHD_CMD_LIBRARY_WATCH_H
 
+#include "cmd/library/library_args.h"
 #include "engine/effect.h"
 #include "util/buf.h"
 #include "util/span.h"
@@ -52,6 +53,10 @@ static inline struct span watched_name(const struct watched_key *key)
 {
     return buf_span(&key->name);
 }
+
+/* What a SET of that key to that value does, without NX and XX. */
+enum plain_set watch_plain_set(struct watch *watch, struct span name,
+                               struct span value);
 
 /* Takes in what a LOCKINFO of the key was answered, if the key is unknown. */
 void watched_key_remember(struct watched_key *key, const struct effect_reply *reply);

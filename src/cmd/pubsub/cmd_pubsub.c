@@ -1,5 +1,7 @@
 /* SUBSCRIBE and its relatives: events of locks. protocol.h has the channels. */
 #include "cmd/handlers.h"
+#include "cmd/library/library_publish.h"
+#include "cmd/observe/refusals.h"
 
 #include "util/glob.h"
 
@@ -168,8 +170,22 @@ void cmd_pubsub_channels(struct command_ctx *ctx)
     buf_reset(&l.items);
 }
 
+/* A count that lacks the subscribers at Redis would be taken for all there are: for
+ * some libraries the only subscriber of a channel holds a lock. */
 void cmd_pubsub_numsub(struct command_ctx *ctx)
 {
+    for (size_t i = 2; i < ctx->argc; i++) {
+        if (library_has_channels(PUBSUB_CHANNEL, ctx->argv[i])) {
+            ctx_refuse(
+                ctx, LATCHD_ERR,
+                "PUBSUB NUMSUB '%.*s' is not served: latchd counts subscribers of "
+                "its own channels only; a lock that is a subscription, such as "
+                "portalocker's RedisLock, is not kept here: use LOCK, or a "
+                "library that takes a key by SET NX",
+                span_quoted_len(ctx->argv[i]), ctx->argv[i].ptr);
+            return;
+        }
+    }
     resp_array(ctx->out, 2 * (ctx->argc - 2));
     for (size_t i = 2; i < ctx->argc; i++) {
         resp_bulk(ctx->out, ctx->argv[i]);

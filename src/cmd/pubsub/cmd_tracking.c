@@ -1,6 +1,7 @@
 /* CLIENT TRACKING and related commands. Options, checks and texts are Redis's, but the
  * connection's holds are tracked, not keys that it read. */
 #include "cmd/handlers.h"
+#include "cmd/observe/refusals.h"
 
 #include "util/alloc.h"
 
@@ -71,7 +72,7 @@ static const char *find_mismatch(const struct tracker *tr, const struct wanted *
     if (w->optin && w->optout) {
         return "You can't specify both OPTIN mode and OPTOUT mode";
     }
-    if (tr != NULL && ((w->optin && tr->optout) || (w->optout && tr->optin))) {
+    if (tr != NULL && tr->optin && w->optout) {
         return "You can't switch OPTIN/OPTOUT mode before disabling tracking for this "
                "client, and then re-enabling it with a different mode.";
     }
@@ -126,7 +127,6 @@ static void turn_on(struct command_ctx *ctx, const struct wanted *w)
         tr = client->tracker = tracker_new(t, client->id);
     }
     tr->optin = w->optin;
-    tr->optout = w->optout;
     tr->noloop = w->noloop;
     tr->caching = false;
     for (size_t i = 0; i < w->prefix_count; i++) {
@@ -144,6 +144,12 @@ static void start_tracking(struct command_ctx *ctx, const struct wanted *w)
 
     if (text != NULL) {
         ctx_error(ctx, LATCHD_ERR, "%s", text);
+    } else if (w->optout) {
+        ctx_refuse(
+            ctx, LATCHD_ERR,
+            "CLIENT TRACKING with OPTOUT is not served: latchd reports holds that "
+            "are uncertain or lost, not keys that were read; turn client-side "
+            "caching off in the client (rueidislock: ClientOption.DisableCache)");
     } else if (ctx->proto == 2) {
         ctx_error(ctx, LATCHD_ERR,
                   "CLIENT TRACKING needs RESP3: say HELLO 3 first, or SUBSCRIBE to "
@@ -185,7 +191,7 @@ void cmd_client_caching(struct command_ctx *ctx)
         ctx_error(ctx, LATCHD_ERR,
                   "CLIENT CACHING YES is only valid when tracking is enabled in OPTIN "
                   "mode.");
-    } else if (!yes && !tr->optout) {
+    } else if (!yes) {
         ctx_error(ctx, LATCHD_ERR,
                   "CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT "
                   "mode.");
@@ -210,11 +216,11 @@ static void write_flags(struct command_ctx *ctx, const struct tracker *tr)
         if (tr->bcast) {
             flags[count++] = "bcast";
         }
-        if (tr->optin || tr->optout) {
-            flags[count++] = tr->optin ? "optin" : "optout";
+        if (tr->optin) {
+            flags[count++] = "optin";
         }
         if (tr->caching) {
-            flags[count++] = tr->optin ? "caching-yes" : "caching-no";
+            flags[count++] = "caching-yes";
         }
         if (tr->noloop) {
             flags[count++] = "noloop";

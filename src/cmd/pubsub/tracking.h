@@ -27,9 +27,9 @@ struct tracking {
 
 struct tracker {
     uint64_t conn;
-    bool bcast; /* sent any name, not only those of the connection's holds */
-    bool optin, optout, noloop; /* accepted, and only reported by CLIENT TRACKINGINFO */
-    bool caching;               /* the same */
+    bool bcast;         /* sent any name, not only those of the connection's holds */
+    bool optin, noloop; /* accepted, and only reported by CLIENT TRACKINGINFO */
+    bool caching;       /* the same */
     struct list in_bcast;
     struct list in_dirty;
     struct list prefixes; /* of BCAST; an empty one matches all names */

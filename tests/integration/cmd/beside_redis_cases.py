@@ -128,7 +128,7 @@ MULTI = [
 PUBSUB = [
     "PUBSUB CHANNELS",
     "PUBSUB NUMSUB",
-    "PUBSUB NUMSUB a b",
+    "PUBSUB NUMSUB lost:a lost:b",
     "PUBSUB NUMPAT",
     ("PUBSUB HELP", "type"),
     ("SUBSCRIBE a b", "=", 2),

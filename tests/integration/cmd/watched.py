@@ -98,6 +98,52 @@ def a_connection_from_elsewhere_may_have_looked_too(stand, _):
         equal(compare_and(link, "job", "v", "DEL", "job"), [1])
 
 
+def a_set_takes_extends_or_counts_down_to_a_release(stand, link):
+    """dramatiq's mutex is a counter of one: SET NX 1, and a transaction that sets 0, or 1 again."""
+    r = client(stand)
+
+    def other(value):
+        return lambda: equal(r.set("job", value, nx=True, px=60000), True)
+
+    equal(compare_and(link, "job", None, "SET", "job", 1, "PX", 60000), ["OK"])
+    equal((r.get("job"), 50000 < r.pttl("job") <= 60000), (b"1", True))
+    equal(compare_and(link, "job", "1", "SET", "job", 1, "PX", 5000), ["OK"])
+    equal(0 < r.pttl("job") <= 5000, True)
+    equal(compare_and(link, "job", "1", "SET", "job", 0, "PX", 60000), ["OK"])
+    equal(r.exists("job"), 0)
+    equal(compare_and(link, "job", None, "SET", "job", 1, "PX", 60000, meanwhile=other("1")), None)
+    equal(r.get("job"), b"1")
+
+    def again():
+        equal(r.delete("job"), 1)
+        other("1")()
+    equal(compare_and(link, "job", "1", "SET", "job", 0, "PX", 60000, meanwhile=again), None)
+    equal((r.get("job"), r.delete("job")), (b"1", 1))
+
+
+def a_set_leaves_alone_what_lock_holds(stand, link):
+    with Wire(stand.port) as holder:
+        token = holder.ask("LOCK", "job", "WAIT", 0)
+        said, = compare_and(link, "job", f"latchd:held:{token}", "SET", "job", 1)
+        equal(str(said).split()[0], "WRONGTYPE")
+        equal(compare_and(link, "job", f"latchd:held:{token}", "SET", "job", 1,
+                          meanwhile=lambda: holder.ask("UNLOCK", "job")), None)
+        equal(holder.ask("EXISTS", "job"), 0)
+
+
+def a_set_that_counts_or_is_conditional_is_refused(stand, link):
+    r = client(stand)
+    for held, words in (("1", (2, "PX", 60000)), ("v", (0, "PX", 60000)), ("v", ("w",)), ("v", ("v", "XX")),
+                        ("1", (0, "NX"))):
+        equal(r.set("job", held, nx=True, px=60000), True)
+        try:
+            got = compare_and(link, "job", held, "SET", "job", *words)
+            raise AssertionError(f"{got!r}, and not EXECABORT")
+        except Error as error:
+            equal(str(error).split()[0], "EXECABORT")
+        equal((r.get("job"), r.delete("job")), (held.encode(), 1))
+
+
 def a_library_with_transactions_is_told_of_a_change(stand, _):
     r = client(stand)
     r.set("job", "v", nx=True, px=60000)
@@ -144,6 +190,9 @@ CASES = [
     a_longer_lease_and_a_set_in_vain_are_none,
     what_lock_holds_is_left_alone,
     a_connection_from_elsewhere_may_have_looked_too,
+    a_set_takes_extends_or_counts_down_to_a_release,
+    a_set_leaves_alone_what_lock_holds,
+    a_set_that_counts_or_is_conditional_is_refused,
     a_library_with_transactions_is_told_of_a_change,
     a_hold_that_was_released_is_watched_by_nobody_after_unwatch,
 ]

@@ -67,10 +67,11 @@ START_TEST(replies_can_be_switched_off)
 START_TEST(reset_makes_a_new_client)
 {
     (void)fake_run(me, "HELLO 3 SETNAME joe");
-    (void)fake_run(me, "SUBSCRIBE a");
+    (void)fake_run(me, "SUBSCRIBE lost:a");
     ck_assert_str_eq(fake_run(me, "RESET"), "+RESET\r\n");
     ck_assert_str_eq(fake_run(me, "CLIENT GETNAME"), "$-1\r\n");
-    ck_assert_str_eq(fake_run(me, "PUBSUB NUMSUB a"), "*2\r\n$1\r\na\r\n:0\r\n");
+    ck_assert_str_eq(fake_run(me, "PUBSUB NUMSUB lost:a"),
+                     "*2\r\n$6\r\nlost:a\r\n:0\r\n");
 }
 
 START_TEST(quit_and_shutdown_end_it)

@@ -110,7 +110,7 @@ static const struct {
       "*3\r\n$4\r\nlock\r\n$8\r\nlockinfo\r\n$5\r\nlocks\r\n" },
     { "COMMAND LIST FILTERBY X y", "-ERR syntax error\r\n" },
     { "PUBSUB CHANNELS", "*0\r\n" },
-    { "PUBSUB NUMSUB a", "*2\r\n$1\r\na\r\n:0\r\n" },
+    { "PUBSUB NUMSUB lost:a", "*2\r\n$6\r\nlost:a\r\n:0\r\n" },
     { "PUBSUB NUMPAT", ":0\r\n" },
     { "CLIENT CAPA redirect", "+OK\r\n" },
     { "READWRITE", "+OK\r\n" },

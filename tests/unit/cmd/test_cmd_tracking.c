@@ -101,7 +101,7 @@ START_TEST(prefixes_are_limited)
     says("CLIENT TRACKING ON BCAST PREFIX q", "-ERR more than 64 prefixes\r\n");
 }
 
-START_TEST(optin_optout_and_noloop_are_remembered_and_mean_nothing)
+START_TEST(optin_and_noloop_are_remembered_and_mean_nothing)
 {
     (void)fake_run(me, "HELLO 3");
     says("CLIENT TRACKING ON OPTIN", "+OK\r\n");
@@ -122,6 +122,8 @@ START_TEST(optin_optout_and_noloop_are_remembered_and_mean_nothing)
     ck_assert_ptr_nonnull(strstr(fake_run(me, "CLIENT INFO"), " redir=0 resp=3"));
     ck_assert_ptr_nonnull(strstr(fake_run(me, "INFO clients"), "tracking_clients:1\r"));
     says("CLIENT TRACKING OFF", "+OK\r\n");
+    ck_assert(starts(fake_run(me, "CLIENT TRACKING ON OPTOUT"),
+                     "-ERR CLIENT TRACKING with OPTOUT is not served: "));
     says("CLIENT TRACKINGINFO", OFF3);
     ck_assert_ptr_nonnull(strstr(fake_run(me, "INFO clients"), "tracking_clients:0\r"));
 }

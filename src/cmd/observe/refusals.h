@@ -1,0 +1,28 @@
+/* refusals: what lock libraries were refused, for the log.
+ *
+ * Many libraries swallow the error, and try again for ever. So the log says what was
+ * refused and what to do, once a minute at most for each client library: by the name
+ * that it gave with CLIENT SETINFO or CLIENT SETNAME, or else by its user. */
+#ifndef LATCHD_CMD_OBSERVE_REFUSALS_H
+#define LATCHD_CMD_OBSERVE_REFUSALS_H
+
+#include <stdint.h>
+
+enum {
+    REFUSALS_MAX =
+        64, /* libraries; beyond it, the one logged longest ago is forgotten */
+    REFUSALS_SAY_AGAIN_MS = 60000,
+};
+
+struct command_ctx;
+struct refusals;
+
+struct refusals *refusals_new(void);
+/* Accepts NULL. */
+void refusals_free(struct refusals *r);
+
+/* Writes an error reply about something that only a Redis does, and logs it. */
+void ctx_refuse(struct command_ctx *ctx, const char *word, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
