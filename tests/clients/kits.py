@@ -104,9 +104,11 @@ def node(*packages):
 
 
 def get_node(folder, wanted):
+    """Some lock libraries ask for an ioredis that is older than the one that is tried."""
     tool("node", "npm")
     get(["npm", "install", "--prefix", folder, "--no-package-lock", "--no-audit",
-         "--no-fund", "--loglevel", "error", *wanted], folder, " and ".join(wanted))
+         "--no-fund", "--legacy-peer-deps", "--loglevel", "error", *wanted], folder,
+        " and ".join(wanted))
 
 
 def node_locks(*packages):
@@ -211,10 +213,21 @@ KITS = {
     "rust": rust,
     "redlock-py": python_locks("redlock-py", "redlock-py"),
     "pottery": python_locks("pottery", "Pottery"),
+    "redis-lock-py": python_locks("redis-lock-py", "redis-lock-py"),
+    "python-redis-lock": python_locks("python-redis-lock", "python-redis-lock"),
+    "sherlock": python_locks("sherlock", "sherlock"),
+    "cashews": python_locks("cashews", "cashews"),
+    "dramatiq": python_locks("dramatiq", "dramatiq ConcurrentRateLimiter"),
+    "django-redis": python("django-redis==" + locks_list.version_of(
+        "django-redis cache.lock", "django-redis"), "django==5.2.19", REDIS_PY),
+    "celery": python(*(f"{n}=={locks_list.version_of(n, 'celery')}" for n in (
+        "celery-once", "celery-singleton")), REDIS_PY),
     "aioredlock": python("aioredlock==" + locks_list.version_of("aioredlock", "aioredlock")),
     "redlock-4": node_locks(("redlock", "node-redlock")),
     "redlock-5": node_locks(("redlock", "node-redlock"), ("redis-semaphore", "redis-semaphore")),
     "redlock-sesamecare": node_locks(("@sesamecare-oss/redlock", "@sesamecare-oss/redlock")),
+    "node-locks": node_locks(*((name, name) for name in (
+        "redlock-universal", "ioredis-lock", "@microfleet/ioredis-lock"))),
     "locks-go": golang_locks,
     "locks-java": lambda folder: java(folder, locks_list.LOCKS),
     "locks-rust": rust_locks,
@@ -224,8 +237,8 @@ KITS = {
 SOURCES = {
     **{name: PROGRAMS / name for name in ("go", "java", "rust")},
     **{f"locks-{name}": locks_list.LOCKS / name for name in ("go", "java", "rust")},
-    "redlock-4": locks_list.LOCKS, "redlock-5": locks_list.LOCKS,
-    "redlock-sesamecare": locks_list.LOCKS,
+    **{name: locks_list.LOCKS for name in (
+        "redlock-4", "redlock-5", "redlock-sesamecare", "node-locks")},
 }
 
 

@@ -12,6 +12,7 @@ REFUSED, SILENT, FREES = "is refused", "is not told", "frees the next one's"
 RENEWS = "by itself"
 # What a process that goes straight to Redis makes of a name that latchd has: refused, or an error.
 ONE_BY_ONE, AT_ONCE = "one at a time", "all at once"
+LEFT_OVER = "all at once, when its keys have ended"  # a free lock leaves a key behind at Redis
 
 
 class Library:
@@ -38,17 +39,17 @@ class Library:
                 "yes", "yes", self.moves]
 
 
-def python(name):
-    return lambda kit: ["env", f"PYTHONPATH={kit}", sys.executable, LOCKS / name]
+def python(name, *how):
+    return lambda kit: ["env", f"PYTHONPATH={kit}", sys.executable, LOCKS / name, *how]
 
 
 def debian(name):
     return lambda kit: ["/usr/bin/python3", LOCKS / name]
 
 
-def node(name):
+def node(name, *how):
     """A module is looked for beside the file that asks for it: kits.py puts them there."""
-    return lambda kit: ["node", kit / name]
+    return lambda kit: ["node", kit / name, *how]
 
 
 def golang(name):
@@ -79,6 +80,23 @@ LIBRARIES = [
             prefix="redlock:", polls="every 0 to 200 ms"),
     Library("aioredlock", "0.7.3", "aioredlock", python("aioredlock_py.py"),
             polls="every 100 to 300 ms", asks=True, by_script=True),
+    Library("redis-lock-py", "1.3.0", "redis-lock-py", python("redislock_py.py"),
+            polls="as it is told, and after 500 ms and more"),
+    Library("python-redis-lock", "4.0.1", "python-redis-lock", python("python_redis_lock_py.py"),
+            prefix="lock:", polls="no, and cannot wait", asks=True, moves=AT_ONCE),
+    Library("sherlock", "0.4.1", "sherlock", python("sherlock_py.py"), extends="no",
+            by_script=True),
+    Library("cashews", "7.6.0", "cashews", python("cashews_py.py"), extends="no", asks=True),
+    Library("django-redis cache.lock", "7.0.0", "django-redis", python("django_redis_py.py", "lock"),
+            prefix=":1:"),
+    Library("django-redis cache.add", "7.0.0", "django-redis", python("django_redis_py.py", "add"),
+            prefix=":1:", polls="no", late=FREES),
+    Library("celery-once", "3.0.1", "celery", python("celery_py.py", "once"), extends="no",
+            polls="no", late=FREES),
+    Library("celery-singleton", "0.3.1", "celery", python("celery_py.py", "singleton"),
+            extends="no", polls="no", late=FREES),
+    Library("dramatiq ConcurrentRateLimiter", "2.2.1", "dramatiq", python("dramatiq_py.py"),
+            extends="no", polls="no", late=FREES, moves=LEFT_OVER),
     Library("node-redlock", "5.0.0-beta.2", "redlock-5", node("redlock_5.mjs"),
             polls="every 100 to 300 ms", by_script=True, masters=True),
     Library("node-redlock", "4.2.0", "redlock-4", node("redlock_4.mjs"),
@@ -88,11 +106,18 @@ LIBRARIES = [
             masters=True),
     Library("redis-semaphore", "5.8.0", "redlock-5", node("redis_semaphore.mjs"),
             prefix="mutex:", polls="every 10 ms", extends=RENEWS, late=SILENT),
+    Library("redlock-universal", "0.8.5", "node-locks", node("redlock_universal.mjs")),
+    Library("ioredis-lock", "4.0.0", "node-locks", node("ioredis_lock.mjs", "plain"),
+            polls="every 50 ms"),
+    Library("@microfleet/ioredis-lock", "6.0.1", "node-locks",
+            node("ioredis_lock.mjs", "microfleet"), polls="every 50 ms"),
     Library("redsync", "4.18.0", "locks-go", golang("redsync"), polls="every 50 to 250 ms"),
     Library("bsm/redislock", "0.9.4", "locks-go", golang("redislock"),
             polls="as it is told", by_script=True, moves=AT_ONCE),
     Library("Spring RedisLockRegistry", "7.1.0", "locks-java", java("spring"),
             prefix="locks:", by_script=True, moves=AT_ONCE),
+    Library("Spring RedisLockRegistry, PUB_SUB_LOCK", "7.1.0", "locks-java", java("spring-pubsub"),
+            prefix="locks:", polls="as it is told", by_script=True, moves=AT_ONCE),
     Library("ShedLock", "7.10.1", "locks-java", java("shedlock"),
             prefix="job-lock:default:", polls="no", late=FREES),
     Library("rslock", "0.10.0", "locks-rust", lambda kit: [kit / "agent"],

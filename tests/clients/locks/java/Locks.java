@@ -9,8 +9,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.Supplier;
+import org.springframework.integration.redis.util.RedisLockRegistry.RedisLockType;
 
-/** Locks spring|shedlock HOST PORT: takes locks as it is told (README.md says how). */
+/** Locks spring|spring-pubsub|shedlock HOST PORT: takes locks as it is told (README.md says how). */
 public class Locks {
     // A lock belongs to the thread that took it, so each key has one.
     private static final Map<String, ExecutorService> THREADS = new ConcurrentHashMap<>();
@@ -76,7 +77,11 @@ public class Locks {
     public static void main(String[] args) throws Exception {
         connect = () -> {
             var factory = Library.connect(args[1], Integer.parseInt(args[2]));
-            return args[0].equals("spring") ? new SpringLocks(factory) : new ShedLocks(factory);
+            return switch (args[0]) {
+                case "spring" -> new SpringLocks(factory, RedisLockType.SPIN_LOCK);
+                case "spring-pubsub" -> new SpringLocks(factory, RedisLockType.PUB_SUB_LOCK);
+                default -> new ShedLocks(factory);
+            };
         };
         library = connect.get();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
