@@ -435,25 +435,29 @@ func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	return deleted == 1, err
 }
 
-// latch asks until latchd has answered; AWAIT until the answer is not null.
 func (c *Client) latch(ctx context.Context, words ...any) (int64, error) {
-	awaits := words[0] == "AWAIT"
-	command := append([]any{"LATCH"}, words...)
-	within := c.timeout
-	if awaits {
+	command, within := append([]any{"LATCH"}, words...), c.timeout
+	if words[0] == "AWAIT" {
 		command = append(command, "WAIT", toMillis(longestAsk))
 		within += longestAsk
 	}
+	answer, err := c.query(ctx, within, c.patience, command...)
+	number, _ := answer.(int64)
+	return number, err
+}
+
+// query asks until the answer is not null, or there has been none for as long as patience.
+func (c *Client) query(ctx context.Context, within, patience time.Duration, command ...any) (any, error) {
 	reached, pause := time.Now(), firstPause
-	for {
+	for tries := 1; ; tries++ {
 		at, p := c.current()
 		answers := make(chan *redis.Cmd, 1)
 		go func() { answers <- do(p.waits, within, command) }()
-		var answer int64
+		var answer any
 		var err error
 		select {
 		case cmd := <-answers:
-			answer, err = cmd.Int64()
+			answer, err = cmd.Result()
 			err = toTyped(err)
 		case <-ctx.Done():
 			err = ctx.Err()
@@ -462,12 +466,12 @@ func (c *Client) latch(ctx context.Context, words ...any) (int64, error) {
 		case err == nil:
 			return answer, nil
 		case ctx.Err() != nil:
-			return 0, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case errors.Is(err, redis.Nil):
 			reached, pause = time.Now(), firstPause
 			continue
-		case !canPass(err), time.Since(reached) > c.patience:
-			return 0, err
+		case !canPass(err), time.Since(reached) > patience && (isBackend(err) || tries > len(c.peers)):
+			return nil, err
 		}
 		if !isBackend(err) {
 			c.leave(at)
@@ -478,6 +482,52 @@ func (c *Client) latch(ctx context.Context, words ...any) (int64, error) {
 		}
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// Locked says whether anybody holds the name now, or one of several. The error is ErrBackend if that
+// cannot be known.
+func (c *Client) Locked(ctx context.Context, names ...string) (bool, error) {
+	for _, name := range names {
+		if is, err := c.isHeld(ctx, name); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+func (c *Client) isHeld(ctx context.Context, name string) (bool, error) {
+	info, err := c.query(ctx, c.timeout, 0, "LOCKINFO", name)
+	if err != nil {
+		return false, err
+	}
+	switch state := fieldOf(info, "state"); state {
+	case "withheld":
+		return false, &Error{ErrBackend.Code,
+			"latchd grants " + name + " to nobody for now, and a hold of it may come back"}
+	case "lent": // and only the latchd that has it knows whether somebody holds it
+		leader, err := c.query(ctx, c.timeout, 0, "LEADER", name)
+		if err != nil {
+			return false, err
+		}
+		parts, _ := leader.([]any)
+		return len(parts) == 3 && parts[1] != "", nil
+	default:
+		return state != "free", nil
+	}
+}
+
+// fieldOf takes a value out of a map, which is a flat list in RESP2.
+func fieldOf(reply any, key string) any {
+	if fields, ok := reply.(map[any]any); ok {
+		return fields[key]
+	}
+	list, _ := reply.([]any)
+	for i := 0; i+1 < len(list); i += 2 {
+		if list[i] == key {
+			return list[i+1]
+		}
+	}
+	return nil
 }
 
 func (c *Client) current() (int, peer) {

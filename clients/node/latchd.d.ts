@@ -66,6 +66,8 @@ export interface Lock extends AsyncDisposable {
   readonly signal: AbortSignal;
   /** Whether the hold is lost, by the clock of this moment. */
   readonly lost: boolean;
+  /** Whether this hold lasts, by the clock of this moment: it is neither lost nor released. */
+  readonly held: boolean;
   /** No renewal was confirmed since it became so, and the lease is not over yet. */
   readonly uncertain: boolean;
   /** From now on the hold lasts for so long, and no longer. */
@@ -133,6 +135,11 @@ export class Latchd {
    * who is followed by another one at once may be skipped.
    */
   follow(name: string, options?: { signal?: AbortSignal }): AsyncGenerator<Leader, void, undefined>;
+  /**
+   * Resolves to whether anybody holds the name now, or one of several. Rejects with Backend if that cannot be
+   * known.
+   */
+  locked(name: string | string[]): Promise<boolean>;
   /** A latch, which others count down. */
   latch(name: string): Latch;
   /** Closes the connections that no hold needs. */

@@ -143,6 +143,12 @@ const sleep = (ms, ref = true) => new Promise((resolve) => {
   if (!ref) timer.unref();
 });
 
+/** Of a map, which is a flat list in RESP2. */
+function fieldOf(map, key) {
+  if (!Array.isArray(map)) return map instanceof Map ? map.get(key) : map[key];
+  return map[map.findIndex((word, i) => i % 2 === 0 && String(word) === key) + 1];
+}
+
 /** Settles as the promise does, or rejects as soon as the signal is aborted. */
 function untilAborted(promise, signal) {
   if (!signal) return promise;
@@ -376,6 +382,8 @@ class Lock {
 
   get lost() { return this.#hold.state !== 'released' && this.#hold.until <= now(); }
 
+  get held() { return this.#hold.state === 'held' && !this.lost; }
+
   get uncertain() { return this.#hold.uncertain && !this.lost; }
 
   extend(lease) { return this.#latchd._extend(this.#hold, lease); }
@@ -395,19 +403,19 @@ class Latch {
   }
 
   async set(count, { id = randomUUID() } = {}) {
-    return Number(await this.#latchd._latch(['SET', this.name, count, 'ID', id])) === 1;
+    return Number(await this.#latchd._query(['LATCH', 'SET', this.name, count, 'ID', id])) === 1;
   }
 
   async count({ id = randomUUID() } = {}) {
-    return Number(await this.#latchd._latch(['COUNT', this.name, 'ID', id]));
+    return Number(await this.#latchd._query(['LATCH', 'COUNT', this.name, 'ID', id]));
   }
 
   async wait({ timeout, signal } = {}) {
-    return Number(await this.#latchd._latch(['AWAIT', this.name], timeout, signal)) === 1;
+    return Number(await this.#latchd._query(['LATCH', 'AWAIT', this.name], timeout, signal)) === 1;
   }
 
   async delete() {
-    return Number(await this.#latchd._latch(['DELETE', this.name])) === 1;
+    return Number(await this.#latchd._query(['LATCH', 'DELETE', this.name])) === 1;
   }
 }
 
@@ -520,6 +528,24 @@ export class Latchd {
   #leaveFollowed(link, error) {
     if (error instanceof Unreachable || error instanceof GoAway) this.#leave(link);
     else link.close();
+  }
+
+  /** Whether anybody holds the name now, or one of several. */
+  async locked(name) {
+    const answers = await Promise.all([name].flat().map((one) => this.#isHeld(one)));
+    return answers.includes(true);
+  }
+
+  async #isHeld(name) {
+    const state = String(fieldOf(await this._query(['LOCKINFO', name], 0), 'state'));
+    if (state === 'withheld') {
+      throw new Backend(`latchd grants ${name} to nobody for now, and a hold of it may come back`, 'BACKEND');
+    }
+    if (state === 'lent') { // and only the latchd that has it knows whether somebody holds it
+      const [, owner] = await this._query(['LEADER', name], 0);
+      return owner.length > 0;
+    }
+    return state !== 'free';
   }
 
   /** A latch, which others count down. */
@@ -653,9 +679,9 @@ export class Latchd {
     }
   }
 
-  /** Asks until latchd has answered; AWAIT until the answer is not null, or `wait` is over. */
-  async _latch(words, wait, signal) {
-    const awaits = words[0] === 'AWAIT';
+  /** Asks until latchd has answered, or `wait` is over; LATCH AWAIT until the answer is not null. */
+  async _query(words, wait, signal) {
+    const awaits = words[0] === 'LATCH' && words[1] === 'AWAIT';
     const deadline = wait === undefined || wait === null ? Infinity : performance.now() + wait;
     let reached = performance.now();
     let pause = FIRST_PAUSE;
@@ -669,7 +695,7 @@ export class Latchd {
           link ??= await this.#untilAbortedLink(signal);
           const ask = awaits ? Math.min(Math.max(0, deadline - performance.now()), LONGEST_ASK) : 0;
           const more = awaits ? ['WAIT', Math.ceil(ask)] : [];
-          const answer = await untilAborted(link.ask(['LATCH', ...words, ...more], ask + this.#timeout), signal);
+          const answer = await untilAborted(link.ask([...words, ...more], ask + this.#timeout), signal);
           reached = performance.now();
           pause = FIRST_PAUSE;
           if (awaits && answer === null && reached < deadline) continue;

@@ -60,6 +60,10 @@ def _now() -> float:
     return time.monotonic()
 
 
+def _text(said: str | bytes) -> str:
+    return said if isinstance(said, str) else said.decode()
+
+
 class LatchdError(Exception):
     """What latchd answered, or why it did not."""
 
@@ -276,8 +280,7 @@ class _Notices:
             async for message in self._pubsub.listen():
                 if message["type"] in ("message", "subscribe"):
                     said = message["data"] if message["type"] == "message" else ""
-                    self._tell(*(text if isinstance(text, str) else text.decode()
-                                 for text in (message["channel"], said)))
+                    self._tell(_text(message["channel"]), _text(said))
         except redis.ResponseError:
             pass
         except (redis.RedisError, OSError):
@@ -502,9 +505,9 @@ class _Core:
                                 within=ask + self.timeout)
         return answer if several or answer is None else [answer]
 
-    async def latch(self, *words: Any, wait: Optional[float] = 0.0) -> Any:
-        """Asks until latchd has answered; AWAIT until the answer is not null, or `wait` is over."""
-        awaits = words[0] == "AWAIT"
+    async def query(self, *words: Any, wait: Optional[float] = None) -> Any:
+        """Asks until latchd has answered, or `wait` is over; LATCH AWAIT until the answer is not null."""
+        awaits = words[:2] == ("LATCH", "AWAIT")
         deadline = math.inf if wait is None else _now() + wait
         reached, pause, link = _now(), PAUSES_S[0], None
         try:
@@ -513,7 +516,7 @@ class _Core:
                 try:
                     link = link or await self._own_link()
                     ask = min(max(0.0, deadline - _now()), LONGEST_ASK_S) if awaits else 0.0
-                    answer = await link.ask("LATCH", *words, *(["WAIT", math.ceil(ask * 1000)] if awaits else []),
+                    answer = await link.ask(*words, *(["WAIT", math.ceil(ask * 1000)] if awaits else []),
                                             within=ask + self.timeout)
                     reached, pause = _now(), PAUSES_S[0]
                     if awaits and answer is None and reached < deadline:
@@ -526,7 +529,7 @@ class _Core:
                     self._leave(link)
                     link = None
                 now, used = _now(), used and not isinstance(trouble, Backend)
-                if not used and (awaits and now >= deadline or now - reached > self.patience):
+                if not used and (now >= deadline or now - reached > self.patience):
                     raise trouble
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSES_S[1])
@@ -534,6 +537,20 @@ class _Core:
             if link is not None:
                 link.close()  # which ends an AWAIT
             raise
+
+    async def locked(self, names: tuple[str, ...]) -> bool:
+        return any([await self._is_held(name) for name in names])
+
+    async def _is_held(self, name: str) -> bool:
+        said = await self.query("LOCKINFO", name, wait=0)
+        fields = said.items() if isinstance(said, dict) else zip(said[::2], said[1::2])  # of RESP3, of RESP2
+        state = next(_text(value) for key, value in fields if _text(key) == "state")
+        if state == "withheld":
+            raise Backend(f"latchd grants {name} to nobody for now, and a hold of it may come back")
+        if state == "lent":  # and only the latchd that has it knows whether somebody holds it
+            _, owner, _ = await self.query("LEADER", name, wait=0)
+            return bool(owner)
+        return state != "free"
 
     async def _begin(self, hold: _Hold, tokens: list[int]) -> None:
         """Attaches the hold to the connection that renews, and learns how long its lease is."""
@@ -1050,6 +1067,11 @@ class _Lock:
         return self._hold.tokens if self._hold is not None else {}
 
     @property
+    def held(self) -> bool:
+        """By this object, by the clock of this moment. For whether anybody holds it there is locked()."""
+        return self._hold is not None and self._hold.state is _State.HELD and not self.lost
+
+    @property
     def uncertain(self) -> bool:
         """The last renewal failed, and the lease is not over yet."""
         return self._hold is not None and self._hold.uncertain and not self.lost
@@ -1074,6 +1096,9 @@ class _Lock:
         same moment as the answer."""
         _Runner.loop().call_soon_threadsafe(self._client._core_of_process().drop, hold)
         self._busy.release()
+
+    def _asking_locked(self) -> Any:
+        return asyncio.run_coroutine_threadsafe(self._client._core_of_process().locked(self._names), _Runner.loop())
 
     def _settle(self, hold: _Hold, granted: bool) -> Optional[int]:
         if not granted:
@@ -1130,6 +1155,10 @@ class Lock(_Lock):
             raise LockLost(f"{self.name} is not held by this object")
         core = self._client._core_of_process()
         return asyncio.run_coroutine_threadsafe(work(core, self._hold), _Runner.loop()).result()
+
+    def locked(self) -> bool:
+        """Whether anybody holds it now, or one of its names. Raises Backend if that cannot be known."""
+        return bool(self._asking_locked().result())
 
     def release(self) -> None:
         """Raises LockLost if the lock was lost before."""
@@ -1194,6 +1223,10 @@ class AsyncLock(_Lock):
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(
             core.extend(self._hold, lease), _Runner.loop()))
 
+    async def locked(self) -> bool:
+        """Whether anybody holds it now, or one of its names. Raises Backend if that cannot be known."""
+        return bool(await asyncio.wrap_future(self._asking_locked()))
+
     async def release(self) -> None:
         """Raises LockLost if the lock was lost before."""
         releasing = self._releasing(self._client._core_of_process())
@@ -1219,9 +1252,9 @@ class _Latch:
         self.name = name
         self._client = client
 
-    def _ask(self, *words: Any, wait: Optional[float] = 0.0) -> Any:
+    def _ask(self, *words: Any, wait: Optional[float] = None) -> Any:
         core = self._client._core_of_process()
-        return asyncio.run_coroutine_threadsafe(core.latch(*words, wait=wait), _Runner.loop())
+        return asyncio.run_coroutine_threadsafe(core.query("LATCH", *words, wait=wait), _Runner.loop())
 
     def _setting(self, count: int, id: Optional[str]) -> Any:
         return self._ask("SET", self.name, count, "ID", id or str(uuid.uuid4()))

@@ -101,6 +101,77 @@ def stands_in_line_by_priority(stage):
     agents[1].unlock(later)
 
 
+def says_whether_a_name_is_locked(stage):
+    daemon = stage.latchd()
+    one, two = stage.agent(daemon), stage.agent(daemon)
+
+    def answers(agent, wanted, names="state"):  # which is a key of the reply as well
+        agent.expect(agent.tell("locked", names), "answer", str(wanted))
+
+    answers(one, 0)
+    key, _ = two.lock("state", 0)
+    for agent in one, two:
+        answers(agent, 1)
+    answers(one, 1, "free,state")
+    answers(one, 0, "free,other")
+    waits = one.tell("lock", "state", "-", "fair")
+    waiting(daemon, "state", 1)
+    two.unlock(key)
+    one.expect(waits, "token")
+    one.unlock(waits)
+    for agent in one, two:
+        answers(agent, 0)
+    for name, option in ("page", "read"), ("pool", "permits=1"):
+        key, _ = two.lock(name, 0, option)
+        answers(one, 1, name)
+        two.unlock(key)
+        answers(one, 0, name)
+    two.unlock(two.lock("rests", 0, "at_least=600000")[0])
+    answers(one, 1, "rests")
+    assert two.expect(two.tell("latch", "set", "gate", 1), "answer") == ["1"]
+    one.expect(one.tell("locked", "gate"), "error", "WRONGTYPE")
+    stage.redis.ask("CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", 1)
+    with daemon.wire() as wire:
+        wire.send("LOCK", "state")
+        until(lambda: one.hear(one.tell("locked", "state")) == ["error", "BACKEND"], "the name is withheld")
+    stage.redis.kill()
+    one.expect(one.tell("locked", "state"), "error", "BACKEND")
+
+
+def says_whether_a_lent_name_is_locked(stage):
+    """Only the latchd that has it on loan knows: through that one, another one, and not where it stands still."""
+    lender, other = stage.latchd("--local-window", "100ms"), stage.latchd()
+    near, far = stage.agent(lender), stage.agent(other)
+
+    def answers(agent, *wanted):
+        return agent.hear(agent.tell("locked", "job")) == list(wanted)
+
+    with lender.wire() as wire:
+
+        def hold_locally():
+            for _ in range(4):
+                wire.ask("LOCK", "job", "LOCAL")
+                info = wire.ask("LOCKINFO", "job")
+                if "'local', 1" in str(info):
+                    return True
+                wire.ask("UNLOCK", "job")
+            return False
+
+        def nobody_knows():
+            lender.pause()
+            is_so = answers(far, "error", "BACKEND")  # unless the loan was over before
+            lender.resume()
+            wire.ask("UNLOCK", "job")
+            return is_so
+
+        for agent in near, far:
+            until(hold_locally, "it is held by a client of the loan")
+            assert answers(agent, "answer", "1")
+            wire.ask("UNLOCK", "job")
+            assert answers(agent, "answer", "0")
+        until(lambda: hold_locally() and nobody_knows(), "the loan lasts while the latchd stands still")
+
+
 def takes_all_names_or_none(stage):
     daemon = stage.latchd()
     one, two = stage.agent(daemon), stage.agent(daemon)
@@ -569,7 +640,8 @@ def awaits_a_latch_through_restarts(stage):
 
 
 CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_a_time,
-         takes_permits, stands_in_line_by_priority, takes_all_names_or_none,
+         takes_permits, says_whether_a_name_is_locked, says_whether_a_lent_name_is_locked,
+         stands_in_line_by_priority, takes_all_names_or_none,
          leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
          has_typed_errors, says_that_a_redis_is_no_latchd, logs_in_by_its_address, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,

@@ -25,12 +25,14 @@ const lock: Lock | null = await latchd.lock(['from', 'to'], { wait: 10, fair: tr
 latchd.lock('job', { urgency: 9 });
 const token: number | undefined = lock?.tokens.get('from');
 const done: string = await latchd.using('job', async (held) => `${held.token} ${held.signal.aborted}`);
-console.log(token, done, new LockLost('x').code);
+const locked: boolean = await latchd.locked(['from', 'to']) || (lock?.held ?? false);
+console.log(locked, token, done, new LockLost('x').code);
 """
 MYPY = """from latchd import AsyncLatchd, Latchd, Lost
 lock = Latchd("redis://localhost:5625").lock("job", wait=1, fair=True, grace=0.5, other={"later": 1})
 lost: Lost = lock.lost
 lost.wait(1, 2)  # type: ignore[call-arg]
+locked: bool = lock.locked() or lock.held
 AsyncLatchd("redis://localhost:5625").lock("job", priority=9, urgency=9)  # type: ignore[call-arg]
 """
 TYPESCRIPT = ["typescript@5.9.3", "@types/node@24.10.1"]

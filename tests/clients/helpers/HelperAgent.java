@@ -74,16 +74,33 @@ public class HelperAgent {
                 say(key, "null");
                 return;
             }
+            check(lock.isHeldByCurrentThread());
             try (lock) {
                 say(key, "token", lock.tokens().stream().map(String::valueOf)
                         .collect(Collectors.joining(" ")));
                 awaitUnlock(key);
             }
+            check(!lock.isHeldByCurrentThread());
             say(key, "unlocked");
         } catch (Latchd.LatchdException e) {
             say(key, "error", e.code());
         } catch (InterruptedException e) {
             say(key, "gave-up");
+        }
+    }
+
+    static void check(boolean is) {
+        if (!is) {
+            throw new AssertionError();
+        }
+    }
+
+    static void locked(String key, String[] names) {
+        try {
+            boolean is = latchd.lock(names[0], Arrays.copyOfRange(names, 1, names.length)).isLocked();
+            say(key, "answer", is ? 1 : 0);
+        } catch (Latchd.LatchdException e) {
+            say(key, "error", e.code());
         }
     }
 
@@ -165,6 +182,9 @@ public class HelperAgent {
                 break;
             case "unlock":
                 UNLOCKS.get(key).add(key);
+                break;
+            case "locked":
+                new Thread(() -> locked(key, words[2].split(","))).start();
                 break;
             case "follow":
                 follow(key, words[2]);

@@ -1,5 +1,6 @@
 // agent.mjs TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper for Node.
 // README.md says how it is told.
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { setImmediate } from 'node:timers/promises';
@@ -38,6 +39,7 @@ const orders = {
       onUncertain: () => say(key, 'uncertain'), ...more,
     });
     if (!lock) return say(key, 'null');
+    assert(lock.held);
     locks.set(key, lock);
     lock.signal.addEventListener('abort', () => say(key, 'lost'));
     return say(key, 'token', ...lock.tokens.values());
@@ -56,7 +58,11 @@ const orders = {
   },
   async unlock(key) {
     await locks.get(key)[Symbol.asyncDispose]();
+    assert(!locks.get(key).held);
     say(key, 'unlocked');
+  },
+  async locked(key, names) {
+    say(key, 'answer', Number(await latchd.locked(names.split(','))));
   },
   async latch(key, what, name, ...words) {
     const latch = latchd.latch(name);

@@ -46,6 +46,7 @@ def arguments(words):
 
 
 def answer(lock, token):
+    assert lock.held == (token is not None)
     return ["null"] if token is None else ["token", *lock.tokens.values()]
 
 
@@ -93,7 +94,14 @@ class Threads:
     def unlock(self, key):
         try:
             self.locks[key].release()
+            assert not self.locks[key].held
             say(key, "unlocked")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    def locked(self, key, names):
+        try:
+            say(key, "answer", int(self.client.lock(*names.split(",")).locked()))
         except latchd.LatchdError as error:
             say(key, "error", error.code)
 
@@ -167,7 +175,14 @@ class Tasks:
     async def unlock(self, key):
         try:
             await self.locks[key].release()
+            assert not self.locks[key].held
             say(key, "unlocked")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    async def locked(self, key, names):
+        try:
+            say(key, "answer", int(await self.client.lock(*names.split(",")).locked()))
         except latchd.LatchdError as error:
             say(key, "error", error.code)
 

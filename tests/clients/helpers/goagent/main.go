@@ -113,6 +113,18 @@ func lock(ctx context.Context, key, name string, options []latchd.Option) {
 	}
 }
 
+func locked(key string, names []string) {
+	is, err := client.Locked(context.Background(), names...)
+	switch {
+	case err != nil:
+		sayError(key, err)
+	case is:
+		say(key, "answer", 1)
+	default:
+		say(key, "answer", 0)
+	}
+}
+
 func follow(ctx context.Context, key, name string) {
 	sayError(key, client.Follow(ctx, name, func(l latchd.Leader) {
 		data := l.Data
@@ -214,6 +226,8 @@ func obey(what, key string, words []string) {
 			}
 			say(key, "unlocked")
 		}()
+	case "locked":
+		go locked(key, strings.Split(words[0], ","))
 	case "latch":
 		go latch(key, words[0], words[1], words[2:])
 	case "child":

@@ -1154,9 +1154,9 @@ public final class Latchd implements AutoCloseable {
         }
     }
 
-    /** Asks until latchd has answered; AWAIT until the answer is not null, or the wait is over. */
-    private Object askLatch(List<String> words, long waitMs) throws InterruptedException {
-        boolean awaits = words.get(1).equals("AWAIT");
+    /** Asks until latchd has answered, or the wait is over; LATCH AWAIT until the answer is not null. */
+    private Object query(List<String> words, long waitMs) throws InterruptedException {
+        boolean awaits = words.get(0).equals("LATCH") && words.get(1).equals("AWAIT");
         long began = steadyMs();
         long reached = began;
         long pause = FIRST_PAUSE_MS;
@@ -1179,7 +1179,7 @@ public final class Latchd implements AutoCloseable {
             } catch (LatchdException e) {
                 trouble = e;
             }
-            boolean over = awaits && waitMs != FOREVER && steadyMs() - began >= waitMs;
+            boolean over = waitMs != FOREVER && steadyMs() - began >= waitMs;
             if (!trouble.canPass() || steadyMs() - reached > patienceMs
                     || over && (trouble instanceof Backend || tries > places.size())) {
                 throw trouble;
@@ -1187,6 +1187,41 @@ public final class Latchd implements AutoCloseable {
             Thread.sleep(pause);
             pause = Math.min(2 * pause, LAST_PAUSE_MS);
         }
+    }
+
+    /** The same in a method that cannot throw InterruptedException. */
+    private Object queryOrThrow(long waitMs, String... words) {
+        try {
+            return query(List.of(words), waitMs);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new LatchdException("INTERRUPTED", words[words.length > 2 ? 2 : 1]);
+        }
+    }
+
+    private boolean isHeld(String name) {
+        String state = textOf((List<?>) queryOrThrow(0, "LOCKINFO", name), "state");
+        switch (state) {
+            case "withheld":
+                throw new Backend("BACKEND", "latchd grants " + name + " to nobody for now, and a hold of it may come back");
+            case "lent": // and only the latchd that has it knows whether somebody holds it
+                return !new Leader((List<?>) queryOrThrow(0, "LEADER", name)).owner().isEmpty();
+            default:
+                return !state.equals("free");
+        }
+    }
+
+    /** A value out of a map, as Jedis has it: a list of entries, and of keys and values in RESP2. */
+    private static String textOf(List<?> map, String key) {
+        for (int i = 0; i < map.size(); i++) {
+            Object field = map.get(i);
+            Map.Entry<?, ?> entry = field instanceof Map.Entry ? (Map.Entry<?, ?>) field
+                    : Map.entry(field, map.get(++i));
+            if (key.equals(new String((byte[]) entry.getKey(), StandardCharsets.UTF_8))) {
+                return new String((byte[]) entry.getValue(), StandardCharsets.UTF_8);
+            }
+        }
+        throw new LatchdException("ERR", "latchd's answer lacks " + key);
     }
 
     /** A latch: named and used as java.util.concurrent.CountDownLatch, for processes. */
@@ -1198,12 +1233,7 @@ public final class Latchd implements AutoCloseable {
         }
 
         private long ask(String... words) {
-            try {
-                return (Long) askLatch(List.of(words), 0);
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new LatchdException("INTERRUPTED", name);
-            }
+            return (Long) queryOrThrow(FOREVER, words);
         }
 
         /** False: one is set already. */
@@ -1228,12 +1258,12 @@ public final class Latchd implements AutoCloseable {
 
         /** Returns when it is open. Throws LatchGone if it was deleted or lost. */
         public void await() throws InterruptedException {
-            askLatch(List.of("LATCH", "AWAIT", name), FOREVER);
+            query(List.of("LATCH", "AWAIT", name), FOREVER);
         }
 
         /** False: the time is over. */
         public boolean await(long time, TimeUnit unit) throws InterruptedException {
-            return askLatch(List.of("LATCH", "AWAIT", name), unit.toMillis(time)) != null;
+            return query(List.of("LATCH", "AWAIT", name), unit.toMillis(time)) != null;
         }
 
         /** False: there was none. */
@@ -1431,6 +1461,16 @@ public final class Latchd implements AutoCloseable {
         /** In the order of the names. */
         public List<Long> tokens() {
             return List.copyOf(held().tokens);
+        }
+
+        /** Whether anybody holds it now, or one of its names. Throws Backend if that cannot be known. */
+        public boolean isLocked() {
+            return names.stream().anyMatch(Latchd.this::isHeld);
+        }
+
+        /** Whether this thread holds it, by the clock of this moment. */
+        public boolean isHeldByCurrentThread() {
+            return mine.containsKey(Thread.currentThread()) && !isLost();
         }
 
         /** Whether this thread's hold is lost, by the clock of this moment. */
