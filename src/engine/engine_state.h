@@ -64,6 +64,11 @@ struct engine {
     uint64_t next_grant;
     uint64_t next_notice;
     uint64_t seen_token;
+    /* Where Redis's clock was at `at` when it went back; 0: it did not, as far as is
+     * known here. */
+    struct clock_floor {
+        uint64_t us, at;
+    } clock_floor;
     uint64_t lends_after;           /* no name is lent before; see loan.h */
     struct recent_ask *recent_asks; /* NULL: no LOCAL so far; see recent_asks.h */
     uint64_t (*read_clock)(void);

@@ -16,6 +16,9 @@
 
 #include <stdlib.h>
 
+/* A token that is further ahead of the clock than a year follows a counter. */
+static const uint64_t CLOCK_AHEAD_US = UINT64_C(365) * 24 * 3600 * 1000000;
+
 struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,
                                  struct lock *lock)
 {
@@ -127,7 +130,9 @@ struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind k
     op->name = name;
     op->grouped = eng->group_of != NULL;
     op->group = w->lock == NULL ? 0 : w->lock->group;
-    op->seen_token = eng->seen_token;
+    op->seen_token = inflight_clock_floor(eng) > eng->seen_token
+                         ? inflight_clock_floor(eng)
+                         : eng->seen_token;
     op->fair_wait_ms = eng->cfg.fair_wait_ms;
     op->fence_ttl_ms = engine_fence_ttl(eng);
     return op;
@@ -156,6 +161,24 @@ struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
         .lease_ms = lease_ms,
         .permits = spec->permits,
     };
+}
+
+uint64_t inflight_clock_floor(const struct engine *eng)
+{
+    const struct clock_floor *f = &eng->clock_floor;
+
+    return f->us == 0 ? 0 : f->us + (eng->now - f->at) * 1000;
+}
+
+void inflight_raise_clock_floor(struct engine *eng, uint64_t us)
+{
+    const uint64_t seen = eng->seen_token;
+
+    /* The clock was at the newest token, too, unless Redisson made that one. */
+    us = us != 0 && seen > us && seen - us < CLOCK_AHEAD_US ? seen : us;
+    if (us > inflight_clock_floor(eng) && us <= (uint64_t)LATCHD_TOKEN_MAX) {
+        eng->clock_floor = (struct clock_floor){ .us = us, .at = eng->now };
+    }
 }
 
 void inflight_saw_token(struct engine *eng, uint64_t token)

@@ -115,5 +115,10 @@ bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id);
 /* Notes a token that a result has: new tokens must be greater. */
 void inflight_saw_token(struct engine *eng, uint64_t token);
+/* Redis's clock is behind `us`, where it was: from now on tokens are above where it
+ * would be by now, so that they grow from one daemon to the next as they did. */
+void inflight_raise_clock_floor(struct engine *eng, uint64_t us);
+/* 0: none is known. */
+uint64_t inflight_clock_floor(const struct engine *eng);
 
 #endif

@@ -126,7 +126,7 @@ void engine_on_clock_jump(struct engine *eng)
 
 void engine_on_clock_behind(struct engine *eng, uint64_t us)
 {
-    inflight_saw_token(eng, us);
+    inflight_raise_clock_floor(eng, us);
     peers_tell_token(eng);
     engine_settle(eng);
 }

@@ -12,6 +12,7 @@
 #include "engine/hold/pending_release.h"
 #include "engine/hold/pending_request.h"
 #include "engine/hold/recent_asks.h"
+#include "engine/leader/followed_names.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -318,6 +319,9 @@ static void hold_from_loan(struct engine *eng, struct hold *h,
 
     if (loan == NULL || loan->token != r->loan_token) {
         loan_begin(eng, h, r->loan_token, asked);
+        if (followed_name_is(eng, lock_name(h->lock))) {
+            loan_end(eng, h->lock); /* that began while Redis was asked */
+        }
         return;
     }
     loan->next = h->token + 1;

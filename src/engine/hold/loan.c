@@ -84,6 +84,16 @@ void loan_doubt(struct lock *lock)
     }
 }
 
+void loan_end(struct engine *eng, struct lock *lock)
+{
+    struct loan *loan = lock->activity->loan;
+
+    if (loan != NULL) {
+        loan->lends_until = loan->ends_at = 0;
+        lock_touch(eng, lock);
+    }
+}
+
 void loans_pause(struct engine *eng)
 {
     eng->lends_after = eng->now + LOCAL_WINDOW_MAX_MS;

@@ -78,10 +78,11 @@ static inline uint64_t hold_loan_token(const struct hold *h)
     return h->loan_distance == 0 ? 0 : h->token + h->loan_distance;
 }
 
-/* When the hold is settled. */
+/* When the hold, which is one of a loan, is settled. */
 static inline uint64_t hold_settle_at(const struct engine *eng, const struct hold *h)
 {
-    return h->began + eng->cfg.local_window_ms;
+    return h->lock->activity->loan->ends_at == 0 ? h->began
+                                                 : h->began + eng->cfg.local_window_ms;
 }
 
 void loan_set_state(struct loan *loan, enum loan_state state);
@@ -95,5 +96,8 @@ void loan_drop(struct engine *eng, struct lock *lock);
 void loans_pause(struct engine *eng);
 /* No more grants from this loan, if there is one. */
 void loan_doubt(struct lock *lock);
+/* Ends the loan, if there is one, as soon as can be: an idle one is returned, and a
+ * hold from it is settled once it is scheduled anew. */
+void loan_end(struct engine *eng, struct lock *lock);
 
 #endif

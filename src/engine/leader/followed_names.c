@@ -2,6 +2,7 @@
 #include "engine/effect.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/hold/hold.h"
 #include "engine/hold/loan.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
@@ -118,8 +119,11 @@ static void note_followed(struct engine *eng, struct span name)
         f->told = lock == NULL ? 0 : lock_leader_token(lock);
         f->in_followed.key = hash_bytes(name.ptr, name.len);
         table_add(&eng->followed, &f->in_followed);
-        if (lock != NULL) {
-            loan_doubt(lock);
+    }
+    if (lock != NULL && lock->activity->loan != NULL) {
+        loan_end(eng, lock);
+        if (lock->activity->loan->holder != NULL) {
+            hold_schedule_renewal(eng, lock->activity->loan->holder);
         }
     }
     if (f != NULL) {

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { ANNOUNCEMENT_MAX = 96 };
+enum { ANNOUNCEMENT_MAX = 128 };
 
 /* --- who is there ----------------------------------------------------------------- */
 
@@ -98,9 +98,10 @@ static void announce_self(struct engine *eng, const char *word)
         return;
     }
     text = effects_alloc(&eng->fx, ANNOUNCEMENT_MAX);
-    len =
-        snprintf(text, ANNOUNCEMENT_MAX, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word,
-                 eng->instance, ++eng->peers.number, left_ms(eng), eng->seen_token);
+    len = snprintf(text, ANNOUNCEMENT_MAX,
+                   "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, word,
+                   eng->instance, ++eng->peers.number, left_ms(eng), eng->seen_token,
+                   inflight_clock_floor(eng));
     effects_add(&eng->fx, EFFECT_ANNOUNCE)->announcement = span_of(text, (size_t)len);
 }
 
@@ -209,17 +210,20 @@ bool peers_on_announcement(struct engine *eng, struct span text)
     struct span instance = next_word(&text);
     struct span number_text = next_word(&text);
     struct span left_text = next_word(&text);
-    uint64_t number, left, seen = 0;
+    struct span seen_text = next_word(&text);
+    uint64_t number, left, seen = 0, floor_us = 0;
     struct peer *peer;
 
     if (instance.len != OP_INSTANCE_LEN || span_eq(instance, span_str(eng->instance)) ||
         !parse_u64(number_text, UINT64_MAX, &number) ||
         !parse_u64(left_text, UINT64_MAX, &left) ||
-        (text.len > 0 && !parse_u64(text, LATCHD_TOKEN_MAX, &seen))) {
+        (seen_text.len > 0 && !parse_u64(seen_text, LATCHD_TOKEN_MAX, &seen)) ||
+        (text.len > 0 && !parse_u64(text, LATCHD_TOKEN_MAX, &floor_us))) {
         return false;
     }
-    inflight_saw_token(eng,
-                       seen); /* the clock may have been set back before we began */
+    /* The clock may have been set back before this daemon began. */
+    inflight_saw_token(eng, seen);
+    inflight_raise_clock_floor(eng, floor_us);
     if (!span_eq(word, SPAN("hello")) && !span_eq(word, SPAN("here"))) {
         if (!span_eq(word, SPAN("bye"))) {
             return false;

@@ -45,6 +45,11 @@ static bool was_held(const struct sim *s, const struct sim_conn *c,
             return true;
         }
     }
+    if (c->ask.lock_kind == KIND_PERMITS) {
+        /* A clock that is set back has permits live on that had ended, also where the
+         * key that tells their holder is gone. */
+        known_for += s->set_back_ms;
+    }
     return s->check.held_ms[n - s->redis.names] != 0 &&
            s->check.held_ms[n - s->redis.names] + known_for >= c->asked_ms;
 }

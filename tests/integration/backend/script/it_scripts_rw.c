@@ -309,3 +309,17 @@ START_TEST(a_left_over_entry_is_no_entry_of_a_later_hold)
     (void)rw_take(rw_reader("o", "id:1"));
     redis_expect(peer_redis(), "2", "HGET n o");
 }
+
+/* Of several readers each has a lease; the fence key outlives the longest. */
+START_TEST(a_reader_with_a_short_lease_leaves_the_fence_key_its_time)
+{
+    struct claim brief = claim_of(KIND_READ, OWNER_ID, 1);
+
+    (void)rw_take(claim_of(KIND_READ, OWNER_ID, 0));
+    ck_assert_int_eq(
+        redis_ask_int(peer_redis(), "PEXPIRE latchd:fence:{n} %d", 2 * OP_FENCE_TTL_MS),
+        1);
+    (void)rw_take(brief);
+    ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL latchd:fence:{n}"),
+                     2 * OP_FENCE_TTL_MS - LEASE);
+}

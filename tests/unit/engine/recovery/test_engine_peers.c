@@ -59,11 +59,11 @@ TEST_GROUP(.setup = set_up, .teardown = tear_down);
 
 START_TEST(it_says_hello_when_redis_is_up_and_when_it_listens)
 {
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 1 0 0");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 1 0 0 0");
     e.announced[0] = '\0';
     engine_listening(e.engine);
     fixture_collect(&e);
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0 0");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0 0 0");
     engine_on_store_down(e.engine);
     e.announced[0] = '\0';
     engine_listening(e.engine);
@@ -75,13 +75,13 @@ START_TEST(it_says_hello_when_redis_is_up_and_when_it_listens)
 START_TEST(a_hello_is_answered_once)
 {
     announced("hello " OTHER " 7 0");
-    ck_assert_str_eq(e.announced, "here 00000000000000aa 2 0 0");
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 2 0 0 0");
     announced("hello " OTHER " 7 0");
     ck_assert_str_eq(e.announced, "");
     announced("here " OTHER " 8 0");
     ck_assert_str_eq(e.announced, "");
     announced("hello " OTHER " 9 0");
-    ck_assert_str_eq(e.announced, "here 00000000000000aa 3 0 0");
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 3 0 0 0");
     ck_assert_uint_eq(stats().other_daemons, 1);
 }
 
@@ -96,7 +96,7 @@ START_TEST(what_is_its_own_or_makes_no_sense_is_not_heard)
         "hello " OTHER " 1 x",
         "hello " OTHER " -1 0",
         "hello " OTHER " 1 0 x",
-        "hello " OTHER " 1 0 0 0",
+        "hello " OTHER " 1 0 0 0 0",
         "hello short 1 3000",
         "howdy " OTHER " 1 3000 ",
     };
@@ -113,11 +113,11 @@ START_TEST(another_redis_is_waited_at_only_if_there_are_others)
 {
     restart();
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0 0");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0 0 0");
     announced("here " OTHER " 1 0");
     restart();
     ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000 0");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000 0 0");
     fixture_lock(&e, 1, "job", ONCE);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.acquire.reenter_only);
@@ -166,12 +166,12 @@ START_TEST(who_puts_back_for_long_says_so_again_and_again)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     restart();
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 3000 100");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 3000 100 0");
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
     fixture_take_op(&e, OP_RESTORE, &op);
     e.announced[0] = '\0';
     fixture_pass(&e, PEER_REPEAT_MS + 1);
-    ck_assert_str_eq(e.announced, "here 00000000000000aa 3 3000 100");
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 3 3000 100 0");
     fixture_answer(&e, &op, OK_RESULT);
     e.announced[0] = '\0';
     fixture_pass(&e, 2 * PEER_REPEAT_MS);
@@ -195,12 +195,12 @@ START_TEST(a_rest_that_is_put_back_at_the_end_of_a_lease_concerns_nobody_else)
     }
     ck_assert_uint_eq(stats().restoring, 1);
     peer_says("hello", 0xbb, 1);
-    ck_assert_str_eq(e.announced, "here 00000000000000aa 2 0 100");
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 2 0 100 0");
     e.announced[0] = '\0';
     fixture_pass(&e, 2 * PEER_REPEAT_MS);
     ck_assert_str_eq(e.announced, "");
     restart(); /* and now they have */
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000 100");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000 100 0");
 }
 
 /* Redis has lost the hold, and refuses everything till the lease is over. */
@@ -273,7 +273,7 @@ START_TEST(who_begins_at_a_redis_that_has_just_begun_asks_first)
     engine_store_is_young(e.engine);
     engine_on_store_up(e.engine, false);
     fixture_collect(&e);
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 1 0 0");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 1 0 0 0");
     fixture_lock(&e, 1, "job", ONCE);
     fixture_no_op(&e);
     engine_on_store_down(e.engine); /* not that one, then */
@@ -312,7 +312,7 @@ START_TEST(of_a_failover_nothing_is_told)
     ck_assert_uint_eq(stats().restoring, 1);
     engine_on_store_up(e.engine, false);
     fixture_collect(&e);
-    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0 100");
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0 100 0");
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
 }
 
@@ -353,7 +353,7 @@ START_TEST(who_stops_says_bye)
     e.announced[0] = '\0';
     engine_stop(e.engine);
     fixture_collect(&e);
-    ck_assert_str_eq(e.announced, "bye 00000000000000aa 2 0 0");
+    ck_assert_str_eq(e.announced, "bye 00000000000000aa 2 0 0 0");
 }
 
 /* The clock of Redis may have been set back before this daemon began. */
@@ -369,6 +369,16 @@ START_TEST(the_highest_token_that_another_daemon_knows_is_a_floor_H17)
     fixture_lock(&e, 1, "other", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_uint_eq(op.op.seen_token, 7000);
-    ck_assert_str_eq(e.announced,
-                     "here 00000000000000aa 2 0 7000 here 00000000000000aa 3 0 7000");
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 2 0 5000 7000 "
+                                  "here 00000000000000aa 3 0 5000 7000");
+}
+
+/* Two daemons that give tokens above a clock that went back agree where it would be. */
+START_TEST(tokens_go_on_growing_with_the_time_where_the_clock_was_set_back_H17)
+{
+    announced("here " OTHER " 8 0 5000 7000");
+    fixture_pass(&e, 40);
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(op.op.seen_token, 47000);
 }

@@ -11,7 +11,8 @@ if for_write then
 else
     call('SET', reader_of .. token_text, claim, 'PX', helper_ttl)
 end
-call('SET', fence_key, told, 'PX', helper_ttl)
+-- Others may hold for longer: the fence key outlives them, too.
+call('SET', fence_key, told, 'PX', math.max(tonumber(helper_ttl), call('PTTL', fence_key)))
 if kind == 'n' then
     call('HSET', entries_key, claim_entry, instance .. string.format('%016.0f', now)
         .. string.format('%016.0f', token) .. claim)

@@ -25,4 +25,6 @@ end
 call('HSET', holds_key, claim, token_text .. ' ' .. permits .. ' ' .. instance .. taken,
     ':' .. token_text, claim)
 raise(holds_key, helper_ttl)
-call('SET', fence_key, token_text .. ' f' .. instance .. claim, 'PX', helper_ttl)
+-- Others may hold for longer: the fence key outlives them, too.
+call('SET', fence_key, token_text .. ' f' .. instance .. claim, 'PX',
+    math.max(helper_ttl, call('PTTL', fence_key)))

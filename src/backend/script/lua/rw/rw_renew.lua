@@ -105,8 +105,11 @@ local function renew(lock, helper_key, letters, lease, field, token, entry)
     end
     if string.find(letters, 'f', 1, true) and is_text('latchd:fence:' .. base) then
         raise('latchd:fence:' .. base, lease + outlive)
-        raise(writes and writer_key or 'latchd:reader:' .. base .. ':' .. held,
-            lease + outlive)
+        -- A writer's field stays for as long as its owner reads, and so does its token.
+        raise(writer_key, lease + outlive)
+        if not writes then
+            raise('latchd:reader:' .. base .. ':' .. held, lease + outlive)
+        end
     end
     return OK
 end
