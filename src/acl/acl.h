@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct acl;
+
 enum {
     ACL_USERS_MAX = 10000,
     ACL_NAME_MAX = 128,         /* bytes of a user's name */
@@ -32,8 +34,6 @@ struct acl_user {
     bool gone;
     struct permissions terms;
 };
-
-struct acl;
 
 /* Creates an acl with the user `default`, who may do anything without a password. */
 struct acl *acl_new(const struct acl_catalog *catalog);
@@ -66,7 +66,7 @@ struct acl_user *acl_login(const struct acl *a, struct span name, struct span pa
 /* Whether no login is needed: `default` is on and needs no password. */
 bool acl_is_open(const struct acl *a);
 
-/* --- aclfile.c -------------------------------------------------------- */
+/* --- config.c -------------------------------------------------------- */
 
 /* Replaces all users by those of a file with lines `user name rule ...`. On failure
  * nothing is changed, and reterr says what is wrong, with `name` and line. Users that
@@ -79,12 +79,6 @@ void acl_save(const struct acl *a, struct buf *out);
 /* Appends the user's line of an ACL file, "user name on ...", without its newline. */
 void acl_describe(const struct acl *a, const struct acl_user *user, struct buf *out);
 
-/* --- for aclfile.c ---------------------------------------------------- */
-
-bool acl_name_fits(struct span name);
-/* Creates or replaces a user; takes the content of *terms. */
-void acl_put(struct acl *a, struct span name, struct permissions *terms);
-/* Deletes all users that are not in the list. */
-void acl_keep_only(struct acl *a, const struct span *names, size_t count);
+/* --- for config.c ---------------------------------------------------- */
 
 #endif

@@ -3,7 +3,445 @@
 #include "util/alloc.h"
 #include "util/glob.h"
 
+#include <ctype.h>
 #include <stdlib.h>
+
+/* One rule in Redis's ACL syntax, applied to the permissions of a user. */
+
+static const char SYNTAX[] = "Syntax error";
+static const char UNKNOWN[] = "Unknown command or category name in ACL";
+static const char BAD_HASH[] =
+    "The password hash must be exactly 64 characters and contain only lowercase "
+    "hexadecimal characters";
+static const char NO_PASSWORD[] =
+    "The password you are trying to remove from the user does not exist";
+static const char AFTER_ALL_NAMES[] =
+    "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and "
+    "does not have any effect. Try 'resetkeys' to start with an empty list of patterns";
+static const char AFTER_ALL_CHANNELS[] =
+    "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and "
+    "does not have any effect. Try 'resetchannels' to start with an empty list of "
+    "channels";
+static const char FIRST_ARG[] = "Allowing first-arg of a command is not supported";
+static const char SELECTORS[] = "Selectors are not supported";
+
+/* --- passwords -------------------------------------------------------- */
+
+static size_t find_password(const struct permissions *t, const struct secret *s)
+{
+    size_t i = 0;
+
+    while (i < t->password_count && !secret_same(&t->passwords[i], s)) {
+        i++;
+    }
+    return i;
+}
+
+static const char *add_password(struct permissions *t, const struct secret *s)
+{
+    if (find_password(t, s) == t->password_count) {
+        if (t->password_count == PERM_PASSWORDS_MAX) {
+            return "The user has too many passwords already";
+        }
+        t->passwords =
+            xrealloc(t->passwords, (t->password_count + 1) * sizeof(*t->passwords));
+        t->passwords[t->password_count++] = *s;
+    }
+    t->flags &= ~(unsigned)PERM_NOPASS;
+    return NULL;
+}
+
+static const char *remove_password(struct permissions *t, const struct secret *s)
+{
+    size_t at = find_password(t, s);
+
+    if (at == t->password_count) {
+        return NO_PASSWORD;
+    }
+    t->password_count--;
+    memmove(&t->passwords[at], &t->passwords[at + 1],
+            (t->password_count - at) * sizeof(*t->passwords));
+    return NULL;
+}
+
+static void clear_passwords(struct permissions *t)
+{
+    free(t->passwords);
+    t->passwords = NULL;
+    t->password_count = 0;
+    t->flags &= ~(unsigned)PERM_NOPASS;
+}
+
+/* `>pw <pw #hash !hash` */
+static const char *apply_password(struct permissions *t, struct span rule)
+{
+    struct span text = span_after(rule, 1);
+    char mark = rule.ptr[0];
+    struct secret s;
+
+    if (mark == '>' || mark == '<') {
+        if (text.len > PERM_PASSWORD_MAX) {
+            return "The password is too long";
+        }
+        secret_hash(text, &s);
+    } else if (!secret_from_hex(text, &s)) {
+        return BAD_HASH;
+    }
+    return mark == '>' || mark == '#' ? add_password(t, &s) : remove_password(t, &s);
+}
+
+bool permissions_rule_is_secret(struct span rule)
+{
+    return rule.len != 0 && rule.ptr[0] != '\0' && strchr("><#!", rule.ptr[0]) != NULL;
+}
+
+/* --- names and channels ----------------------------------------------- */
+
+static void clear_patterns(struct patterns *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        free(p->list[i].text);
+    }
+    free(p->list);
+    *p = (struct patterns){ 0 };
+}
+
+static const char *add_pattern(struct patterns *p, struct span text, unsigned access)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (isspace((unsigned char)text.ptr[i]) || text.ptr[i] == '\0') {
+            return SYNTAX; /* the pattern could not be written into a file */
+        }
+    }
+    if (text.len > PERM_PATTERN_MAX) {
+        return "The pattern is too long";
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        if (span_eq(span_of(p->list[i].text, p->list[i].len), text)) {
+            p->list[i].access |= access;
+            return NULL;
+        }
+    }
+    if (p->count == PERM_PATTERNS_MAX) {
+        return "The user has too many patterns already";
+    }
+    p->list = xrealloc(p->list, (p->count + 1) * sizeof(*p->list));
+    p->list[p->count++] =
+        (struct pattern){ access, text.len, xmemdup0(text.ptr, text.len) };
+    return NULL;
+}
+
+static void all_names(struct permissions *t)
+{
+    clear_patterns(&t->names);
+    t->flags |= PERM_ALL_NAMES;
+}
+
+static const char *add_name(struct permissions *t, struct span text, unsigned access)
+{
+    const char *why = add_pattern(&t->names, text, access);
+
+    /* %R~* with %W~* is written as ~*, so it has to mean the same. */
+    for (size_t i = 0; why == NULL && i < t->names.count; i++) {
+        const struct pattern *p = &t->names.list[i];
+
+        if (p->access == PERM_BOTH && span_eq(span_of(p->text, p->len), SPAN("*"))) {
+            all_names(t);
+        }
+    }
+    return why;
+}
+
+/* `~pattern %R~pattern %W~pattern %RW~pattern` */
+static const char *apply_name(struct permissions *t, struct span rule)
+{
+    unsigned access = rule.ptr[0] == '~' ? PERM_BOTH : 0;
+    size_t at = 1;
+
+    for (; rule.ptr[0] == '%' && at < rule.len && rule.ptr[at] != '~'; at++) {
+        unsigned bit = toupper((unsigned char)rule.ptr[at]) == 'R'   ? PERM_READ
+                       : toupper((unsigned char)rule.ptr[at]) == 'W' ? PERM_WRITE
+                                                                     : 0;
+
+        if (bit == 0 || (access & bit) != 0) {
+            return SYNTAX;
+        }
+        access |= bit;
+    }
+    if (rule.ptr[0] == '%' && (access == 0 || at++ == rule.len)) {
+        return SYNTAX;
+    }
+    rule = span_after(rule, at);
+    if (access == PERM_BOTH && span_eq(rule, SPAN("*"))) {
+        all_names(t);
+        return NULL;
+    }
+    return (t->flags & PERM_ALL_NAMES) != 0 ? AFTER_ALL_NAMES
+                                            : add_name(t, rule, access);
+}
+
+static void all_channels(struct permissions *t)
+{
+    clear_patterns(&t->channels);
+    t->flags |= PERM_ALL_CHANNELS;
+}
+
+static const char *apply_channel(struct permissions *t, struct span rule)
+{
+    struct span text = span_after(rule, 1);
+
+    if (span_eq(text, SPAN("*"))) {
+        all_channels(t);
+        return NULL;
+    }
+    return (t->flags & PERM_ALL_CHANNELS) != 0 ? AFTER_ALL_CHANNELS
+                                               : add_pattern(&t->channels, text, 0);
+}
+
+/* --- commands --------------------------------------------------------- */
+
+static void reset_commands(struct permissions *t, bool allow)
+{
+    free(t->rules);
+    t->rules = NULL;
+    t->rule_count = 0;
+    t->flags &= ~(unsigned)PERM_ALL_COMMANDS;
+    t->flags |= allow ? PERM_ALL_COMMANDS : 0U;
+    memset(t->allowed, allow ? 0xff : 0, sizeof(t->allowed));
+}
+
+static void set_allowed(struct permissions *t, size_t command, bool yes)
+{
+    uint64_t bit = UINT64_C(1) << (command % 64);
+
+    if (yes) {
+        t->allowed[command / 64] |= bit;
+    } else {
+        t->allowed[command / 64] &= ~bit;
+    }
+}
+
+/* Whether the newer rule leaves nothing of the older one. */
+static bool rule_overrides(const struct acl_catalog *c,
+                           const struct command_rule *newer,
+                           const struct command_rule *older)
+{
+    if (newer->category || older->category) {
+        return newer->category == older->category && newer->number == older->number;
+    }
+    return newer->number == older->number ||
+           catalog_is_sub(c, older->number, newer->number);
+}
+
+static const char *add_rule(struct permissions *t, const struct acl_catalog *c,
+                            struct command_rule rule)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < t->rule_count; i++) {
+        if (!rule_overrides(c, &rule, &t->rules[i])) {
+            t->rules[left++] = t->rules[i];
+        }
+    }
+    t->rule_count = left;
+    if (left == PERM_COMMAND_RULES_MAX) {
+        return "The user has too many rules for commands already";
+    }
+    t->rules = xrealloc(t->rules, (left + 1) * sizeof(*t->rules));
+    t->rules[t->rule_count++] = rule;
+    return NULL;
+}
+
+static const char *apply_category(struct permissions *t, const struct acl_catalog *c,
+                                  struct span name, bool yes)
+{
+    int number = catalog_category(c, name);
+    const char *why;
+
+    if (span_eq_nocase(name, SPAN("all"))) {
+        reset_commands(t, yes);
+        return NULL;
+    }
+    if (number == ACL_NOT_THERE) {
+        return UNKNOWN;
+    }
+    why = add_rule(t, c, (struct command_rule){ (uint16_t)number, true, yes });
+    for (size_t i = 0; why == NULL && i < c->command_count; i++) {
+        if ((c->commands[i].categories >> number & 1U) != 0) {
+            set_allowed(t, i, yes);
+        }
+    }
+    return why;
+}
+
+/* The error for an unknown command, in Redis's words where it has some. */
+static const char *no_command(const struct acl_catalog *c, struct span name, bool yes)
+{
+    const char *bar = name.len == 0 ? NULL : memchr(name.ptr, '|', name.len);
+    size_t len = bar == NULL ? 0 : (size_t)(bar - name.ptr);
+    int container = catalog_command(c, span_of(name.ptr, len));
+
+    if (bar == NULL || container == ACL_NOT_THERE || !yes ||
+        memchr(bar + 1, '|', name.len - len - 1) != NULL) {
+        return UNKNOWN;
+    }
+    if (len + 1 == name.len) {
+        return SYNTAX;
+    }
+    return (size_t)container + 1 < c->command_count &&
+                   catalog_is_sub(c, (size_t)container + 1, (size_t)container)
+               ? UNKNOWN
+               : FIRST_ARG;
+}
+
+static const char *apply_command(struct permissions *t, const struct acl_catalog *c,
+                                 struct span name, bool yes)
+{
+    int number = catalog_command(c, name);
+    const char *why;
+
+    if (number == ACL_NOT_THERE) {
+        return no_command(c, name, yes);
+    }
+    why = add_rule(t, c, (struct command_rule){ (uint16_t)number, false, yes });
+    if (why != NULL) {
+        return why;
+    }
+    set_allowed(t, (size_t)number, yes);
+    for (size_t i = (size_t)number + 1;
+         i < c->command_count && catalog_is_sub(c, i, (size_t)number); i++) {
+        set_allowed(t, i, yes);
+    }
+    return NULL;
+}
+
+/* --- words ------------------------------------------------------------ */
+
+static void set_flag(struct permissions *t, unsigned set, unsigned clear)
+{
+    t->flags = (t->flags & ~clear) | set;
+}
+
+static void do_on(struct permissions *t)
+{
+    set_flag(t, PERM_ON, 0);
+}
+
+static void do_off(struct permissions *t)
+{
+    set_flag(t, 0, PERM_ON);
+}
+
+static void do_nopass(struct permissions *t)
+{
+    clear_passwords(t);
+    set_flag(t, PERM_NOPASS, 0);
+}
+
+static void do_sanitize(struct permissions *t)
+{
+    set_flag(t, PERM_SANITIZE, PERM_SKIP_SANITIZE);
+}
+
+static void do_skip_sanitize(struct permissions *t)
+{
+    set_flag(t, PERM_SKIP_SANITIZE, PERM_SANITIZE);
+}
+
+static void do_resetkeys(struct permissions *t)
+{
+    clear_patterns(&t->names);
+    set_flag(t, 0, PERM_ALL_NAMES);
+}
+
+static void do_resetchannels(struct permissions *t)
+{
+    clear_patterns(&t->channels);
+    set_flag(t, 0, PERM_ALL_CHANNELS);
+}
+
+static void do_allcommands(struct permissions *t)
+{
+    reset_commands(t, true);
+}
+
+static void do_nocommands(struct permissions *t)
+{
+    reset_commands(t, false);
+}
+
+static void do_clearselectors(struct permissions *t)
+{
+    (void)t; /* latchd has no such rules */
+}
+
+static void do_reset(struct permissions *t)
+{
+    permissions_fini(t);
+    do_sanitize(t);
+}
+
+static const struct {
+    const char *word;
+    void (*fn)(struct permissions *t);
+} WORDS[] = {
+    { "on", do_on },
+    { "off", do_off },
+    { "nopass", do_nopass },
+    { "resetpass", clear_passwords },
+    { "allkeys", all_names },
+    { "resetkeys", do_resetkeys },
+    { "allchannels", all_channels },
+    { "resetchannels", do_resetchannels },
+    { "allcommands", do_allcommands },
+    { "nocommands", do_nocommands },
+    { "sanitize-payload", do_sanitize },
+    { "skip-sanitize-payload", do_skip_sanitize },
+    { "clearselectors", do_clearselectors },
+    { "reset", do_reset },
+};
+
+static const char *apply_word(struct permissions *t, struct span rule)
+{
+    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+        if (span_eq_nocase(rule, span_str(WORDS[i].word))) {
+            WORDS[i].fn(t);
+            return NULL;
+        }
+    }
+    return SYNTAX;
+}
+
+const char *permissions_apply(struct permissions *t, const struct acl_catalog *c,
+                              struct span rule)
+{
+    bool yes = rule.len != 0 && rule.ptr[0] == '+';
+
+    if (rule.len == 0) {
+        return NULL;
+    }
+    switch (rule.ptr[0]) {
+    case '>':
+    case '<':
+    case '#':
+    case '!':
+        return apply_password(t, rule);
+    case '~':
+    case '%':
+        return apply_name(t, rule);
+    case '&':
+        return apply_channel(t, rule);
+    case '+':
+    case '-':
+        return rule.len > 1 && rule.ptr[1] == '@'
+                   ? apply_category(t, c, span_after(rule, 2), yes)
+                   : apply_command(t, c, span_after(rule, 1), yes);
+    case '(':
+        return SELECTORS;
+    default:
+        return apply_word(t, rule);
+    }
+}
 
 void permissions_init(struct permissions *t)
 {

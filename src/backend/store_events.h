@@ -7,7 +7,7 @@
 #define LATCHD_BACKEND_STORE_EVENTS_H
 
 #include "engine/lock_kind.h"
-#include "engine/op_result.h"
+#include "engine/op.h"
 
 #include <stdbool.h>
 

@@ -1,17 +1,667 @@
 #include "cmd/cmd_priv.h"
+
+#include "cmd/acl/sight.h"
+#include "cmd/deferred_command.h"
+#include "cmd/handlers.h"
+#include "cmd/library/library_publish.h"
+#include "cmd/library/pollers.h"
 #include "cmd/lock/redis_names.h"
 #include "cmd/observe/latency.h"
 #include "cmd/observe/log_identity.h"
+#include "cmd/observe/monitor.h"
 #include "cmd/observe/refusals.h"
-
-#include "cmd/deferred_command.h"
-#include "cmd/library/library_publish.h"
-#include "cmd/library/pollers.h"
 #include "cmd/pipeline.h"
+#include "cmd/redis_only.h"
 #include "lockscript/lock_script_cache.h"
 #include "util/alloc.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/parse.h"
 
 #include <stdlib.h>
+
+/* Command ctx: what all handlers share: errors, arguments, HELP, waiting. */
+
+static void buf_add_upper(struct buf *out, const char *text);
+
+void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
+{
+    bool aborts =
+        !ctx->admitted && ctx->command != NULL && ctx->command->run == cmd_exec;
+    struct buf text = { 0 };
+    va_list ap;
+
+    if (aborts) {
+        buf_printf(&text, "Transaction discarded because of: %s%s",
+                   strcmp(word, LATCHD_ERR) == 0 ? "" : word,
+                   strcmp(word, LATCHD_ERR) == 0 ? "" : " ");
+        word = LATCHD_ERR_EXECABORT;
+    }
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    resp_error(ctx->out, word, buf_span(&text));
+    buf_reset(&text);
+    ctx->outcome = outcome_of_error(word);
+}
+
+void ctx_null(struct command_ctx *ctx)
+{
+    resp_null(ctx->out, ctx->proto);
+    ctx->outcome = OUTCOME_NULL;
+}
+
+void ctx_syntax_error(struct command_ctx *ctx)
+{
+    ctx_error(ctx, LATCHD_ERR, "syntax error");
+}
+
+void ctx_only_redis(struct command_ctx *ctx, const char *advice)
+{
+    struct span name = ctx->argv[0];
+
+    ctx_refuse(ctx, LATCHD_ERR,
+               "latchd keeps locks, not data: '%.*s' is not served; %s",
+               span_quoted_len(name), name.ptr, advice);
+}
+
+void ctx_arity_error(struct command_ctx *ctx)
+{
+    ctx_error(ctx, LATCHD_ERR, "wrong number of arguments for '%s' command",
+              ctx->command->name);
+}
+
+void ctx_subcommand_error(struct command_ctx *ctx)
+{
+    const char *full = ctx->command->name;
+    struct span sub = ctx->argv[1];
+    struct buf upper = { 0 };
+
+    buf_add_upper(&upper, full);
+    ctx_error(ctx, LATCHD_ERR,
+              "unknown subcommand or wrong number of arguments for '%.*s'. Try %.*s "
+              "HELP.",
+              span_quoted_len(sub), sub.ptr, (int)strcspn(full, "|"), buf_ptr(&upper));
+    buf_reset(&upper);
+}
+
+bool ctx_arg_is(const struct command_ctx *ctx, size_t at, const char *word)
+{
+    return at < ctx->argc && span_eq_nocase(ctx->argv[at], span_str(word));
+}
+
+bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret)
+{
+    if (!parse_i64(ctx->argv[at], ret)) {
+        ctx_error(ctx, LATCHD_ERR, "value is not an integer or out of range");
+        return false;
+    }
+    return true;
+}
+
+void ctx_close_after(struct command_ctx *ctx)
+{
+    if (multi_is_running(ctx->client->multi)) {
+        ctx->client->leaving = true;
+    } else {
+        conn_drain(ctx->conn);
+    }
+}
+
+struct call_ref ctx_wait(struct command_ctx *ctx)
+{
+    struct client *client = ctx->client;
+    uint64_t number = ++ctx->cmd->next_call;
+
+    ctx->waits = true;
+    if (pipeline_waits_last(ctx, number)) {
+        return (struct call_ref){ .conn = client->id, .call = number };
+    }
+    client->call = number;
+    client->call_us = ctx->started_us;
+    client->call_muted = ctx->muted;
+    client_set_library(client, ctx->library);
+    if (ctx->library == NULL) {
+        client->call_subject = ctx->subject;
+    }
+    if ((command_may_wait(ctx->command) && !multi_is_open(client->multi)) ||
+        library_is_parked(ctx->library)) {
+        conn_await(ctx->conn); /* later commands may pass it, or end its wait */
+    } else {
+        conn_suspend(ctx->conn);
+    }
+    return (struct call_ref){ .conn = client->id, .call = number };
+}
+
+struct call_ref ctx_wait_pipelined(struct command_ctx *ctx)
+{
+    uint64_t number = ctx->cmd->next_call + 1;
+
+    if (!pipeline_waits(ctx, number)) {
+        return ctx_wait(ctx);
+    }
+    ctx->waits = true;
+    ctx->cmd->next_call = number;
+    return (struct call_ref){ .conn = ctx->client->id, .call = number };
+}
+
+/* Appends `text` in upper case. */
+static void buf_add_upper(struct buf *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char ch = (char)(*text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text);
+
+        buf_add(out, &ch, 1);
+    }
+}
+
+static void write_line(struct buf *out, struct buf *line)
+{
+    buf_add(line, "", 1);
+    resp_simple(out, buf_ptr(line));
+    buf_clear(line);
+}
+
+void ctx_help(struct command_ctx *ctx)
+{
+    const char *full = ctx->command->name; /* container|help */
+    const struct command *container =
+        command_find(span_of(full, (size_t)(strchr(full, '|') - full)));
+    struct buf line = { 0 };
+    size_t count;
+    const struct command *subs = command_subs(container, &count);
+
+    resp_array(ctx->out, 1 + 2 * count);
+    buf_add_upper(&line, container->name);
+    buf_add_str(&line, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    write_line(ctx->out, &line);
+    for (size_t i = 0; i < count; i++) {
+        buf_add_upper(&line, command_short_name(&subs[i]));
+        buf_add_str(&line, subs[i].usage[0] == '\0' ? "" : " ");
+        buf_add_str(&line, subs[i].usage);
+        write_line(ctx->out, &line);
+        buf_printf(&line, "    %s", subs[i].summary);
+        write_line(ctx->out, &line);
+    }
+    buf_reset(&line);
+}
+
+/* Passes the engine's answers and events on to clients. */
+
+static const char *const ERROR_WORDS[] = {
+    [LOCK_ERR] = LATCHD_ERR,
+    [LOCK_WRONGTYPE] = LATCHD_ERR_WRONGTYPE,
+    [LOCK_NOTHELD] = LATCHD_ERR_NOTHELD,
+    [LOCK_DEADLOCK] = LATCHD_ERR_DEADLOCK,
+    [LOCK_BACKEND] = LATCHD_ERR_BACKEND,
+    [LOCK_LIMIT] = LATCHD_ERR_LIMIT,
+    [LOCK_GOAWAY] = LATCHD_ERR_GOAWAY,
+    [LOCK_NOPERM] = LATCHD_ERR_NOPERM,
+    [LOCK_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
+    [LOCK_NOREPLICAS] = LATCHD_ERR_NOREPLICAS,
+    [LOCK_CROSSSLOT] = LATCHD_ERR_CROSSSLOT,
+};
+
+const char *lock_error_word(enum lock_error error)
+{
+    return ERROR_WORDS[error];
+}
+
+/* LATCH INFO */
+static void latch_write(struct buf *out, int proto, const struct effect_reply *reply)
+{
+    static const char *const STATES[] = {
+        [LATCH_NONE] = "none", [LATCH_SET] = "set",   [LATCH_OPEN] = "open",
+        [LATCH_GONE] = "gone", [LATCH_LOST] = "lost",
+    };
+
+    resp_map(out, proto, 3);
+    resp_bulk_str(out, "left");
+    resp_int(out, reply->value);
+    resp_bulk_str(out, "state");
+    resp_bulk_str(out, STATES[reply->latch_state]);
+    resp_bulk_str(out, "waiting");
+    resp_int(out, (int64_t)reply->waiting);
+}
+
+void reply_write(const struct cmd *c, struct buf *out, const struct client *client,
+                 const struct library_call *library, const struct effect_reply *reply)
+{
+    if (library != NULL) {
+        library_write(out, client->proto, library, reply);
+        return;
+    }
+    switch (reply->kind) {
+    case REPLY_TOKENS:
+        resp_array(out, reply->token_count);
+        for (size_t i = 0; i < reply->token_count; i++) {
+            resp_int(out, (int64_t)reply->tokens[i]);
+        }
+        break;
+    case REPLY_TOKEN:
+    case REPLY_INT:
+        resp_int(out, reply->token != 0 ? (int64_t)reply->token : reply->value);
+        break;
+    case REPLY_NULL:
+        resp_null(out, client->proto);
+        break;
+    case REPLY_ERROR:
+        resp_error(out, ERROR_WORDS[reply->error], reply->text);
+        break;
+    case REPLY_INFO:
+        lockinfo_write(c, client, out, reply->info);
+        break;
+    case REPLY_LEADER:
+        resp_array(out, 3);
+        resp_int(out, (int64_t)reply->token);
+        resp_bulk(out, reply->text);
+        resp_bulk(out, reply->data);
+        break;
+    case REPLY_LATCH:
+        latch_write(out, client->proto, reply);
+        break;
+    case REPLY_WRITTEN:
+        buf_add_span(out, reply->text);
+        break;
+    case REPLY_UNREACHED: /* handled by the pipeline, never written */
+        break;
+    }
+}
+
+enum outcome reply_outcome(const struct library_call *library,
+                           const struct effect_reply *reply)
+{
+    if (library != NULL) {
+        return library_outcome(library, reply);
+    }
+    if (reply->kind == REPLY_ERROR) {
+        return outcome_of_error(ERROR_WORDS[reply->error]);
+    }
+    return reply->kind == REPLY_NULL ? OUTCOME_NULL : OUTCOME_OK;
+}
+
+void cmd_reply(struct cmd *c, const struct effect_reply *reply)
+{
+    struct conn *conn = net_find(c->env.net, reply->to.conn);
+    struct client *client = conn == NULL ? NULL : conn_data(conn);
+    struct library_call *library;
+    bool running;
+
+    if (client != NULL && client->pipeline != NULL) {
+        pipeline_reply(c, conn, reply);
+        return;
+    }
+    /* The client is gone; the engine learned of the close. */
+    if (client == NULL || client->call == 0 || client->call != reply->to.call) {
+        return;
+    }
+    library = client_library(client);
+    if (library != NULL && library_goes_on(c, library, reply)) {
+        return;
+    }
+    tracking_push(
+        c, client); /* losses from before must not seem to come after this reply */
+    running = multi_is_running(client->multi);
+    stats_answered(c, client_last(client), client->call_us,
+                   reply_outcome(library, reply));
+    if (!client->call_muted) {
+        bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
+
+        reply_write(c, running ? multi_out(client->multi) : conn_out(conn), client,
+                    library, reply);
+        if (granted && running) {
+            multi_granted(client->multi, reply->grant);
+        } else if (granted) {
+            client_granted(client, reply->grant, conn_input_count(conn));
+        }
+    }
+    client->call = 0;
+    library_call_free(client_library(client));
+    client_set_library(client, NULL);
+    if (!running || multi_answered(c, conn)) {
+        conn_resume(conn);
+    }
+}
+
+/* --- events ----------------------------------------------------------- */
+
+static const char *const CHANNELS[] = {
+    [NOTICE_GRANTED] = LATCHD_CHANNEL_GRANTED,
+    [NOTICE_RELEASED] = LATCHD_CHANNEL_RELEASED,
+    [NOTICE_UNCERTAIN] = LATCHD_CHANNEL_UNCERTAIN,
+    [NOTICE_LOST] = LATCHD_CHANNEL_LOST,
+    [NOTICE_EXPIRED] = LATCHD_CHANNEL_EXPIRED,
+};
+
+struct event {
+    struct cmd *cmd;
+    struct span channel;
+    struct span payload[SIGHT_ALL + 1]; /* for who has that sight */
+    struct span name; /* SPAN_NONE: of no lock, but a message of a lock library */
+    uint32_t user;    /* whose hold it is; 0: not known */
+};
+
+static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
+{
+    const struct event *ev = ctx;
+    struct client *client = container_of(s, struct client, sub);
+    struct conn *conn = net_find(ev->cmd->env.net, client->id);
+    enum sight sight = ev->name.ptr == NULL
+                           ? SIGHT_ALL
+                           : sight_of(ev->cmd, client, ev->name, ev->user);
+    struct buf *out;
+
+    if (conn == NULL || conn_overflows(conn) || sight == SIGHT_NOTHING) {
+        return;
+    }
+    out = conn_out(conn);
+    resp_push(out, client->proto, pattern.ptr == NULL ? 3 : 4);
+    resp_bulk_str(out, pattern.ptr == NULL ? "message" : "pmessage");
+    if (pattern.ptr != NULL) {
+        resp_bulk(out, pattern);
+    }
+    resp_bulk(out, ev->channel);
+    resp_bulk(out, ev->payload[sight]);
+}
+
+static void log_notice_of(const struct effect_notice *notice)
+{
+    const struct log_about about = {
+        .client = notice->conn_count == 0 ? 0 : notice->conns[0],
+        .name = notice->name,
+        .owner = notice->owner,
+        .token = notice->token,
+    };
+
+    if (notice->kind == NOTICE_LOST) {
+        log_about(LOG_NOTICE, "locks", &about,
+                  "a hold is lost: what it protects may be in use by others; its "
+                  "clients are told, see that they stop");
+    } else if (notice->kind == NOTICE_EXPIRED) {
+        log_about(LOG_INFO, "locks", &about,
+                  "a hold has expired: its LEASE is over, or its client had left");
+    } else if (notice->kind == NOTICE_UNCERTAIN) {
+        log_about(LOG_INFO, "locks", &about, "a hold is uncertain");
+    }
+}
+
+bool cmd_has_subscribers(const struct cmd *c)
+{
+    return pubsub_total(c->pubsub, PUBSUB_CHANNEL) != 0 ||
+           pubsub_total(c->pubsub, PUBSUB_PATTERN) != 0;
+}
+
+static void keep_loss(struct cmd *c, const struct effect_notice *notice)
+{
+    struct conn *by =
+        notice->forced_by == 0 ? NULL : net_find(c->env.net, notice->forced_by);
+    struct conn_info info = { .peer = "" };
+
+    if (by != NULL) {
+        conn_info(by, &info);
+    }
+    losses_add(c->losses, c->env.now_ms(c->env.ctx), notice, info.peer);
+}
+
+const struct losses *cmd_losses(const struct cmd *c)
+{
+    return c->losses;
+}
+
+const struct losses *cmd_expired(const struct cmd *c)
+{
+    return c->expired;
+}
+
+void cmd_leader_changed(struct cmd *c, const struct effect_leader *change)
+{
+    const struct leader *leader = &change->leader;
+    struct buf channel = { 0 }, payload = { 0 };
+    struct event ev = { .cmd = c, .name = change->name };
+
+    buf_add_str(&channel, LATCHD_CHANNEL_LEADER);
+    buf_add_span(&channel, change->name);
+    buf_add_int(&payload, (int64_t)leader->token);
+    if (leader->owner.len != 0) {
+        buf_add_str(&payload, " ");
+        buf_add_span(&payload, leader->owner);
+    }
+    if (leader->data.len != 0) {
+        buf_add_str(&payload, " ");
+        buf_add_span(&payload, leader->data);
+    }
+    ev.channel = buf_span(&channel);
+    ev.payload[SIGHT_HOLDER] = ev.payload[SIGHT_ALL] = buf_span(&payload);
+    pubsub_publish(c->pubsub, ev.channel, deliver_event, &ev);
+    buf_reset(&channel);
+    buf_reset(&payload);
+}
+
+void cmd_published(struct cmd *c, struct span pattern, struct span channel,
+                   struct span text)
+{
+    enum pubsub_kind kind = pattern.ptr == NULL ? PUBSUB_CHANNEL : PUBSUB_PATTERN;
+    struct event ev = { .cmd = c, .channel = channel, .payload[SIGHT_ALL] = text };
+
+    if (library_has_channels(PUBSUB_CHANNEL, channel)) {
+        pubsub_deliver(c->pubsub, kind, pattern.ptr == NULL ? channel : pattern,
+                       deliver_event, &ev);
+    }
+}
+
+/* What Redis sends back is delivered then. */
+static void deliver_unheard(void *ctx, struct subscriber *s, struct span pattern)
+{
+    const struct event *ev = ctx;
+    struct cmd *c = ev->cmd;
+    bool is_pattern = pattern.ptr != NULL;
+
+    if (!c->env.hears(c->env.ctx, is_pattern, is_pattern ? pattern : ev->channel)) {
+        deliver_event(ctx, s, pattern);
+    }
+}
+
+void cmd_publish(struct cmd *c, struct span channel, struct span text)
+{
+    struct event ev = { .cmd = c, .channel = channel, .payload[SIGHT_ALL] = text };
+    bool sent = library_has_channels(PUBSUB_CHANNEL, channel) &&
+                c->env.publish(c->env.ctx, channel, text);
+
+    pubsub_publish(c->pubsub, channel, sent ? deliver_unheard : deliver_event, &ev);
+}
+
+void cmd_notice(struct cmd *c, const struct effect_notice *notice)
+{
+    struct buf channel = { 0 }, payload[SIGHT_ALL + 1] = { { 0 } };
+    struct event ev = { .cmd = c, .name = notice->name, .user = notice->user };
+
+    log_notice_of(notice);
+    if (notice->kind == NOTICE_LOST) {
+        keep_loss(c, notice);
+    } else if (notice->kind == NOTICE_EXPIRED) {
+        losses_add(c->expired, c->env.now_ms(c->env.ctx), notice, "");
+    }
+    tracking_notice(c, notice);
+    if (notice->kind == NOTICE_CERTAIN) {
+        return;
+    }
+    if (!cmd_has_subscribers(c)) {
+        return;
+    }
+    buf_add_str(&channel, CHANNELS[notice->kind]);
+    buf_add_span(&channel, notice->name);
+    for (enum sight sight = SIGHT_HOLDER; sight <= SIGHT_ALL; sight++) {
+        uint64_t token = sight_token(sight, notice->owner, notice->token);
+
+        buf_add_span(&payload[sight], notice->owner);
+        buf_add_str(&payload[sight], " ");
+        buf_add_int(&payload[sight], (int64_t)token);
+        ev.payload[sight] = buf_span(&payload[sight]);
+    }
+    ev.channel = buf_span(&channel);
+    pubsub_publish(c->pubsub, ev.channel, deliver_event, &ev);
+    buf_reset(&channel);
+    buf_reset(&payload[SIGHT_HOLDER]);
+    buf_reset(&payload[SIGHT_ALL]);
+}
+
+/* Dispatch: from a request to its handler: finds the row, checks whether the client
+ * may run it now, and counts it. */
+
+/* Redis's error for an unknown command, and advice for a command that only Redis has.
+ */
+static void reject_unknown(struct command_ctx *ctx)
+{
+    struct buf args = { 0 };
+    struct span name = ctx->argv[0];
+    const char *advice = redis_only_advice(name);
+
+    if (advice != NULL) {
+        ctx_only_redis(ctx, advice);
+        return;
+    }
+    for (size_t i = 1; i < ctx->argc && buf_len(&args) < SPAN_QUOTED_MAX; i++) {
+        size_t room = SPAN_QUOTED_MAX - buf_len(&args);
+
+        buf_add_str(&args, "'");
+        buf_add(&args, ctx->argv[i].ptr,
+                ctx->argv[i].len < room ? ctx->argv[i].len : room);
+        buf_add_str(&args, "' ");
+    }
+    ctx_error(ctx, LATCHD_ERR, "unknown command '%.*s', with args beginning with: %.*s",
+              span_quoted_len(name), name.ptr, (int)buf_len(&args),
+              buf_span(&args).ptr);
+    buf_reset(&args);
+}
+
+static void reject_unknown_sub(struct command_ctx *ctx, const struct command *container)
+{
+    struct span sub = ctx->argv[1];
+    struct buf upper = { 0 };
+
+    buf_add_upper(&upper, container->name);
+    ctx_error(ctx, LATCHD_ERR, "unknown subcommand '%.*s'. Try %.*s HELP.",
+              span_quoted_len(sub), sub.ptr, (int)buf_len(&upper), buf_ptr(&upper));
+    buf_reset(&upper);
+}
+
+/* Finds the row of a command. NULL: an error reply was written. */
+static const struct command *look_up(struct command_ctx *ctx)
+{
+    const struct command *command = ctx->command;
+
+    if (command != NULL) {
+        return command; /* pipeline_begin() has found the row */
+    }
+    command = command_find(ctx->argv[0]);
+    if (command == NULL || command_is_sub(command)) {
+        reject_unknown(ctx);
+        return NULL;
+    }
+    ctx->command = command;
+    if ((command->flags & CMD_CONTAINER) != 0 && ctx->argc > 1) {
+        command = command_find_sub(command, ctx->argv[1]);
+        if (command == NULL) {
+            reject_unknown_sub(ctx, ctx->command);
+            return NULL;
+        }
+        ctx->command = command;
+    }
+    return command;
+}
+
+/* Whether the client may run the command now. False: an error reply was written. */
+static bool admit_command(struct command_ctx *ctx)
+{
+    const struct command *command = ctx->command;
+    struct client *client = ctx->client;
+
+    if (!command_arity_fits(command, ctx->argc)) {
+        ctx_arity_error(ctx);
+        return false;
+    }
+    if ((command->flags & CMD_NO_AUTH) == 0 && client_needs_auth(ctx->cmd, client)) {
+        ctx_error(ctx, LATCHD_ERR_NOAUTH, "Authentication required.");
+        return false;
+    }
+    if (!acl_check_admits(ctx)) {
+        return false;
+    }
+    if (multi_is_open(client->multi) && (command->flags & CMD_NO_MULTI) != 0) {
+        ctx_error(ctx, LATCHD_ERR, "Command not allowed inside a transaction");
+        return false;
+    }
+    if (client->proto == 2 && client_is_subscribed(client) &&
+        (command->flags & CMD_PUBSUB) == 0) {
+        ctx_error(ctx, LATCHD_ERR,
+                  "Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / "
+                  "QUIT / RESET are allowed in this context",
+                  command->name);
+        return false;
+    }
+    return true;
+}
+
+/* A command whose reply is dropped must not take locks: nobody would know of the
+ * grant. */
+static bool is_of_use(const struct command_ctx *ctx)
+{
+    return (ctx->command->flags & CMD_NEEDS_REPLY) == 0 || !ctx->muted;
+}
+
+/* Runs the handler, and counts the command. A command that waits has not failed yet. */
+static void execute_command(struct command_ctx *ctx)
+{
+    client_set_last(ctx->client, ctx->command);
+    ctx->admitted = true;
+    if (ctx->started_us == 0) {
+        ctx->started_us = clock_boot_us();
+    }
+    ctx->command->run(ctx);
+    stats_ran(ctx);
+    if (!list_empty(&ctx->cmd->monitors) && !ctx->counted) {
+        monitor_feed(ctx);
+    }
+}
+
+static void execute_if_of_use(struct command_ctx *ctx)
+{
+    if (is_of_use(ctx)) {
+        execute_command(ctx);
+    } else {
+        stats_rejected(ctx);
+    }
+}
+
+static bool is_queued(const struct command_ctx *ctx)
+{
+    return multi_is_open(ctx->client->multi) &&
+           (ctx->command->flags & CMD_AT_ONCE) == 0;
+}
+
+void dispatch_command(struct command_ctx *ctx)
+{
+    bool ok = look_up(ctx) != NULL && admit_command(ctx);
+
+    if (ok && pause_holds(ctx)) {
+        return;
+    }
+    if (ok && !is_queued(ctx)) {
+        execute_if_of_use(ctx);
+    } else if (!ok || !multi_queue(ctx)) {
+        stats_rejected(ctx);
+        multi_refused(ctx);
+    }
+}
+
+void dispatch_queued(struct command_ctx *ctx)
+{
+    if (acl_check_still_admits(ctx)) {
+        execute_if_of_use(ctx);
+    } else {
+        stats_rejected(ctx);
+    }
+}
 
 /* A subscriber to the channel of a leader follows the name; one to a channel that is
  * none of latchd's waits for the message of a lock library's script. */

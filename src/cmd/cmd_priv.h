@@ -83,7 +83,7 @@ struct command_ctx {
 };
 
 /* Runs, queues or refuses the command. Afterwards it is answered, or waits
- * (dispatch.c). */
+ * (cmd.c). */
 void dispatch_command(struct command_ctx *ctx);
 /* The same for a command that EXEC takes from the queue; the table is not searched
  * again. */
@@ -94,7 +94,7 @@ void dispatch_queued(struct command_ctx *ctx);
 /* Protected mode. False: the connection is refused, and the error is written. */
 bool protect_lets_in(struct cmd *c, struct conn *conn);
 
-/* --- command_ctx.c ---------------------------------------------------- */
+/* --- cmd.c ---------------------------------------------------- */
 
 /* Writes an error reply, and records its word as the outcome. */
 void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
@@ -110,9 +110,6 @@ void ctx_syntax_error(struct command_ctx *ctx);
 void ctx_arity_error(struct command_ctx *ctx);
 /* The arity error of subcommands whose arity depends on their arguments. */
 void ctx_subcommand_error(struct command_ctx *ctx);
-
-/* Appends `text` in upper case. */
-void buf_add_upper(struct buf *out, const char *text);
 
 /* Closes the connection after this reply, or in a transaction after EXEC's. */
 void ctx_close_after(struct command_ctx *ctx);
@@ -136,7 +133,7 @@ bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret);
 /* Whether the client must log in before other commands. */
 bool client_needs_auth(const struct cmd *c, const struct client *client);
 
-/* The engine's answers (reply.c): the first word of an error, the bytes of a reply,
+/* The engine's answers (cmd.c): the first word of an error, the bytes of a reply,
  * and the outcome that is counted. `library`: of a lock library's command, or NULL. */
 const char *lock_error_word(enum lock_error error);
 void reply_write(const struct cmd *c, struct buf *out, const struct client *client,
@@ -163,7 +160,7 @@ static inline struct span leader_channel_name(struct span channel)
                : SPAN_NONE;
 }
 
-/* tracking_push.c: collects a notice for the connections that it concerns. */
+/* tracking.c: collects a notice for the connections that it concerns. */
 void tracking_notice(struct cmd *c, const struct effect_notice *notice);
 /* Writes the collected notices to this client now. */
 void tracking_push(struct cmd *c, struct client *client);

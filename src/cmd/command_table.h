@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 struct command_ctx;
+
 typedef void command_fn(struct command_ctx *ctx);
 
 enum command_flag {

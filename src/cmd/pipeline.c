@@ -1,8 +1,669 @@
 #include "cmd/pipeline.h"
 
-#include "cmd/pipeline_priv.h"
+#include "cmd/deferred_command.h"
+#include "cmd/handlers.h"
+#include "util/alloc.h"
+#include "util/hash.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+enum step_state {
+    STEP_BEGINS,
+    STEP_GATHERED,
+    STEP_ASKED,
+    STEP_PUT_OFF,
+    STEP_ANSWERED,
+    STEP_STATES,
+};
+
+/* Whether a command may pass a waiting LOCK ahead of it, judged by its arguments. */
+enum passage {
+    PASSAGE_UNKNOWN, /* not determined yet */
+    PASSAGE_NAMED,   /* may pass: it names its own hold or request */
+    PASSAGE_IN_TURN, /* may not, but commands behind it may pass it */
+    PASSAGE_BARRIER, /* may not, and neither may commands behind it */
+};
+
+struct step {
+    enum step_state state;
+    enum passage passage;
+    bool muted;
+    bool counted;       /* it has run before */
+    bool passes;        /* began while a LOCK ahead of it may still wait */
+    bool granted_early; /* before its reply could be written: begins again when it is
+                           first */
+    bool renewed;       /* its reply is the lease that is left */
+    const struct command *command; /* NULL until it is looked up */
+    uint64_t began_us;
+    uint64_t hash; /* of the one name whose holds it changes; 0: there is no such, or it
+                      takes a lock, for which its subject stands */
+    struct subject subject;
+    struct library_call *library;      /* ASKED: of a lock library's command, or NULL */
+    uint64_t number;                   /* ASKED: its call number in the engine */
+    struct deferred_command *deferred; /* its words, as long as it may begin again */
+    struct lock_req req; /* GATHERED: the request; points into `deferred` */
+    struct buf reply;    /* an answer that came before its turn */
+    uint64_t grant;      /* the grant in `reply`; 0: none */
+    int64_t lease_ms;    /* if `renewed`: the lease, */
+    uint64_t renewed_ms; /* at this time; */
+    uint64_t token;      /* to be told in its place; 0: not */
+};
+
+struct pipeline {
+    size_t first; /* the first step without an answer */
+    size_t count;
+    size_t room;
+    size_t waits;                 /* LOCKs, MLOCKs and LEADERs without an answer */
+    size_t in_state[STEP_STATES]; /* steps in each; answered ones stay in the count */
+    size_t deferred_bytes;        /* memory of the deferred commands */
+    bool full;                    /* client->deferred found no room */
+    bool again;                   /* pipeline_again() is owed */
+    struct step steps[];
+};
+
+/* A request as it arrived, or as it was deferred. */
+struct candidate {
+    const struct command *command;
+    const struct span *argv;
+    size_t argc;
+    uint64_t hash;
+    struct subject subject;
+};
+
+static void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client);
+
+static inline bool step_is_lock(const struct step *s)
+{
+    return command_is_lock(s->command);
+}
+
+static inline bool step_may_wait(const struct step *s)
+{
+    return command_may_wait(s->command);
+}
+
+/* What passes a LOCK that waits ahead of it on its connection.
+ *
+ * Whoever names a hold by TOKEN or VALUE, or a request by ID or OWNER, means the same
+ * whatever becomes of the LOCKs of others. A bare UNLOCK or RENEW means what the
+ * connection did before it, so it comes in its turn, and so does what only looks: its
+ * reply would leave no sooner. */
+
+/* Besides the lock commands, these do not change what later commands mean. */
+static command_fn *const HARMLESS[] = {
+    cmd_ping,
+    cmd_echo,
+    cmd_time,
+    cmd_info,
+    cmd_role,
+    cmd_wait,
+    cmd_get,
+    cmd_exists,
+    cmd_dbsize,
+    cmd_client_id,
+    cmd_client_info,
+    cmd_client_list,
+    cmd_client_getname,
+    cmd_client_setname,
+    cmd_client_setinfo,
+    cmd_config_get,
+    cmd_command,
+    cmd_command_count,
+    cmd_command_info,
+    cmd_command_list,
+    cmd_command_docs,
+    cmd_latch_await,
+    cmd_latch_info,
+    cmd_leader,
+    cmd_lockinfo,
+    cmd_locks,
+    cmd_waiters,
+    cmd_readonly,
+    cmd_select,
+};
+
+static bool is_harmless(const struct command *command)
+{
+    for (size_t i = 0; i < sizeof(HARMLESS) / sizeof(HARMLESS[0]); i++) {
+        if (command->run == HARMLESS[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct lock_syntax *syntax_of(const struct command *command)
+{
+    static const struct {
+        command_fn *run;
+        const struct lock_syntax *syntax;
+    } NAMING[] = {
+        { cmd_lock, &SYNTAX_LOCK },     { cmd_unlock, &SYNTAX_UNLOCK },
+        { cmd_renew, &SYNTAX_RENEW },   { cmd_forceunlock, &SYNTAX_FORCEUNLOCK },
+        { cmd_cancel, &SYNTAX_CANCEL }, { cmd_mlock, &SYNTAX_MLOCK },
+    };
+
+    for (size_t i = 0; i < sizeof(NAMING) / sizeof(NAMING[0]); i++) {
+        if (command->run == NAMING[i].run) {
+            return NAMING[i].syntax;
+        }
+    }
+    return NULL;
+}
+
+static bool names_what_it_means(const struct command *command,
+                                const struct lock_args *args)
+{
+    if (command->run == cmd_mlock) {
+        return false; /* it is in no queue, but of its first name */
+    }
+    if (command->run == cmd_lock) {
+        /* A grant that cannot be written at once has to be retained meanwhile. */
+        return args->id.len != 0 && ((args->has & OPT_KEEP) == 0 || args->keep_ms > 0);
+    }
+    return (args->has & (OPT_TOKEN | OPT_ID | OPT_OWNER | OPT_VALUE)) != 0;
+}
+
+/* pipeline.c: classifies a request; sets r->subject. */
+static enum passage passage_of(const struct cmd_limits *limits, struct candidate *r)
+{
+    const struct command *command = command_resolve(r->argv, r->argc);
+    const struct lock_syntax *syntax;
+    char text[ARGS_ERROR_ROOM];
+    struct lock_args args;
+
+    if (command == NULL || !command_arity_fits(command, r->argc)) {
+        return PASSAGE_IN_TURN; /* an error */
+    }
+    syntax = syntax_of(command);
+    if (syntax == NULL) {
+        return is_harmless(command) ? PASSAGE_IN_TURN : PASSAGE_BARRIER;
+    }
+    if (!lock_args_parse(syntax, limits, r->argv + 1, r->argc - 1, &args, text)) {
+        return PASSAGE_IN_TURN; /* the same */
+    }
+    r->subject = subject_of(&args);
+    return names_what_it_means(command, &args) ? PASSAGE_NAMED : PASSAGE_IN_TURN;
+}
+
+/* Whether a CANCEL concerns the wait of a step: the engine must know of it. */
+static bool is_concerned(const struct step *s, const struct candidate *r)
+{
+    bool cancels = r->command->run == cmd_cancel;
+
+    if (s->state == STEP_ANSWERED) {
+        return false;
+    }
+    if (step_is_lock(s)) {
+        return subject_overlaps(s->subject, r->subject) &&
+               !(cancels && s->state == STEP_ASKED);
+    }
+    /* Holds of one name change in order; waits are not concerned. */
+    return s->hash != 0 && s->hash == r->hash && !cancels &&
+           !command_is_lock(r->command);
+}
+
+/* Whether the request is independent of all commands before place `at`. */
+static bool passage_is_free(const struct pipeline *p, size_t at,
+                            const struct candidate *r)
+{
+    for (size_t i = p->first; i < at; i++) {
+        if (is_concerned(&p->steps[i], r)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Which commands may begin beside those in flight, and how they wait. */
+
+enum { PIPELINE_ROOM = 4 }; /* steps of a new pipeline */
+
+/* The hash that later commands about the name are compared with: see struct step. */
+static uint64_t hash_changed_name(const struct command *command,
+                                  const struct span *argv, size_t argc)
+{
+    if (command == NULL || command->keys != KEYS_ONE || argc < 2 ||
+        (command->flags & CMD_WRITE) == 0 || command_is_lock(command)) {
+        return 0;
+    }
+    return hash_bytes(argv[1].ptr, argv[1].len);
+}
+
+/* --- beside short commands -------------------------------------------- */
+
+/* Whether no argument is the word of a mode. An option's value that looks like one
+ * counts as well, which does no harm. */
+static bool is_plain(const struct candidate *r)
+{
+    for (size_t i = 2; i < r->argc; i++) {
+        if (span_eq_nocase(r->argv[i], SPAN("FAIR")) ||
+            span_eq_nocase(r->argv[i], SPAN("READ")) ||
+            span_eq_nocase(r->argv[i], SPAN("WRITE"))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether each command ahead is an UNLOCK of another name, or a gathered LOCK. */
+static bool all_is_short(const struct pipeline *p, size_t at, const struct candidate *r,
+                         size_t *ret_gathered)
+{
+    uint64_t hash;
+
+    /* A run of LOCKs, as they mostly come, is not looked through for each of them. */
+    if (at == p->count && p->in_state[STEP_GATHERED] == at - p->first) {
+        *ret_gathered = at - p->first;
+        return true;
+    }
+    *ret_gathered = 0;
+    /* No hash was made for a LOCK, as a LOCK seldom gets here. */
+    hash = r->hash != 0 ? r->hash : hash_bytes(r->argv[1].ptr, r->argv[1].len);
+    for (size_t i = p->first; i < at; i++) {
+        const struct step *s = &p->steps[i];
+
+        if (s->state == STEP_GATHERED) {
+            ++*ret_gathered;
+        } else if (s->state != STEP_ANSWERED &&
+                   (s->state != STEP_ASKED || s->command->run != cmd_unlock ||
+                    s->hash == hash)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* pipeline.c: whether the command may begin beside those ahead as if it were
+ * alone on the connection. */
+static bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p,
+                                 size_t at, const struct candidate *r)
+{
+    bool locks = r->command != NULL && r->command->run == cmd_lock;
+    size_t gathered;
+
+    if ((!locks && (r->command == NULL || r->command->run != cmd_unlock)) ||
+        r->argc < 2 || at - p->first >= PIPELINE_MAX ||
+        !all_is_short(p, at, r, &gathered)) {
+        return false;
+    }
+    /* An UNLOCK in flight may be about to make room. */
+    return gathered == 0 ? !locks || engine_has_room(c->env.engine)
+                         : locks && is_plain(r) && engine_has_room(c->env.engine);
+}
+
+/* --- steps ------------------------------------------------------------ */
+
+static bool has_room(const struct pipeline *p)
+{
+    return p->count - p->first < PIPELINE_STEPS_MAX &&
+           p->deferred_bytes < PIPELINE_BYTES_MAX;
+}
+
+static struct pipeline *make_room(struct client *client)
+{
+    struct pipeline *p = client->pipeline;
+    size_t room = p == NULL ? PIPELINE_ROOM : p->room;
+
+    if (p != NULL && p->count < room) {
+        return p;
+    }
+    if (p != NULL && p->first >= room / 2) {
+        p->count -= p->first;
+        memmove(p->steps, p->steps + p->first, p->count * sizeof(p->steps[0]));
+        p->first = 0;
+        return p;
+    }
+    room = p == NULL ? room : room * 2;
+    client->pipeline = xrealloc(p, sizeof(*p) + room * sizeof(p->steps[0]));
+    if (p == NULL) {
+        *client->pipeline = (struct pipeline){ 0 };
+    }
+    client->pipeline->room = room;
+    return client->pipeline;
+}
+
+static struct step *add_step(struct client *client, const struct command *command,
+                             uint64_t hash, bool muted)
+{
+    struct pipeline *p = make_room(client);
+    struct step *s = &p->steps[p->count++];
+
+    *s = (struct step){
+        .state = STEP_BEGINS, .muted = muted, .command = command, .hash = hash
+    };
+    p->in_state[STEP_BEGINS]++;
+    p->waits += step_may_wait(s);
+    return s;
+}
+
+static void step_set_state(struct pipeline *p, struct step *s, enum step_state state)
+{
+    p->in_state[s->state]--;
+    p->in_state[state]++;
+    p->waits -= state == STEP_ANSWERED && step_may_wait(s);
+    s->state = state;
+}
+
+/* Copies the arguments of a command that may begin again. */
+static void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *ctx)
+{
+    if (s->deferred == NULL) {
+        s->deferred = deferred_command_new(ctx);
+        p->deferred_bytes += s->deferred->bytes;
+    }
+}
+
+/* Makes the LOCK that waits alone the first step of a new pipeline. */
+static void adopt_waiting(struct client *client)
+{
+    struct step *s = add_step(client, client_last(client), 0, client->call_muted);
+
+    step_set_state(client->pipeline, s, STEP_ASKED);
+    s->counted = true;
+    s->number = client->call;
+    s->began_us = client->call_us;
+    s->subject = client_subject(client);
+    s->library = client_library(client);
+    client_set_library(client, NULL);
+    client->call = 0;
+}
+
+/* --- a new request ---------------------------------------------------- */
+
+static bool put_off_all(struct command_ctx *ctx, bool full)
+{
+    ctx->client->pipeline->full = full;
+    ctx->client->deferred = deferred_command_new(ctx);
+    conn_suspend(ctx->conn);
+    return false;
+}
+
+/* Lets a request run now, in a step of its own. */
+static void run_beside(struct command_ctx *ctx, const struct candidate *r)
+{
+    struct step *s = add_step(ctx->client, r->command, r->hash, ctx->muted);
+
+    s->subject = r->subject;
+    ctx->step = s;
+    ctx->command = r->command;
+    if (!ctx->muted) {
+        ctx->out = &s->reply;
+    }
+}
+
+/* Decides about a request behind a LOCK that waits. */
+static bool begin_behind(struct command_ctx *ctx, struct candidate *r)
+{
+    struct pipeline *p = ctx->client->pipeline;
+    enum passage passage = passage_of(&ctx->cmd->limits, r);
+    struct step *s;
+
+    if (passage == PASSAGE_BARRIER || !has_room(p)) {
+        return put_off_all(ctx, passage != PASSAGE_BARRIER);
+    }
+    if (passage == PASSAGE_NAMED && passage_is_free(p, p->count, r) &&
+        (!command_is_lock(r->command) || engine_has_room(ctx->cmd->env.engine))) {
+        run_beside(ctx, r);
+        ctx->step->passage = passage;
+        ctx->step->passes = true;
+        step_keep(ctx->client->pipeline, ctx->step, ctx);
+        return true;
+    }
+    s = add_step(ctx->client, r->command, r->hash, ctx->muted);
+    p = ctx->client->pipeline;
+    s->passage = passage;
+    s->subject = r->subject;
+    step_keep(p, s, ctx);
+    step_set_state(p, s, STEP_PUT_OFF);
+    return false;
+}
+
+bool pipeline_begin(struct command_ctx *ctx)
+{
+    struct client *client = ctx->client;
+    const struct command *command = command_find(ctx->argv[0]);
+    struct candidate r = { .command = command, .argv = ctx->argv, .argc = ctx->argc };
+
+    if (client->pipeline == NULL) {
+        adopt_waiting(client);
+    }
+    r.hash = hash_changed_name(command, ctx->argv, ctx->argc);
+    if (pipeline_fits_beside(ctx->cmd, client->pipeline, client->pipeline->count, &r)) {
+        run_beside(ctx, &r);
+        return true;
+    }
+    if (client->pipeline->waits == 0 && client->pipeline->in_state[STEP_PUT_OFF] == 0) {
+        return put_off_all(ctx, false); /* the commands ahead end soon */
+    }
+    return begin_behind(ctx, &r);
+}
+
+bool pipeline_admits_deferred(const struct client *client)
+{
+    return client->pipeline != NULL && client->deferred != NULL &&
+           client->pipeline->full && list_empty(&client->deferred->in_pause) &&
+           has_room(client->pipeline);
+}
+
+/* --- how it waits ----------------------------------------------------- */
+
+/* Gives the command a step if needed. False: it is alone, and stays so. */
+static bool joins_pipeline(struct command_ctx *ctx)
+{
+    if (ctx->step == NULL && !multi_is_open(ctx->client->multi) &&
+        conn_has_more(ctx->conn)) {
+        ctx->step =
+            add_step(ctx->client, ctx->command,
+                     hash_changed_name(ctx->command, ctx->argv, ctx->argc), ctx->muted);
+    }
+    return ctx->step != NULL;
+}
+
+bool pipeline_waits_last(struct command_ctx *ctx, uint64_t number)
+{
+    struct step *s = ctx->step;
+
+    if (s == NULL) {
+        return false;
+    }
+    step_set_state(ctx->client->pipeline, s, STEP_ASKED);
+    s->number = number;
+    s->began_us = ctx->started_us;
+    s->subject = ctx->subject;
+    s->library = ctx->library;
+    return true;
+}
+
+bool pipeline_waits(struct command_ctx *ctx, uint64_t number)
+{
+    return joins_pipeline(ctx) && pipeline_waits_last(ctx, number);
+}
+
+/* Makes a span into the command's arguments one into their copy. */
+static struct span span_in_deferred(const struct command_ctx *ctx,
+                                    const struct deferred_command *k, struct span s)
+{
+    for (size_t i = 1; s.len != 0 && i < ctx->argc; i++) {
+        if (ctx->argv[i].ptr == s.ptr && ctx->argv[i].len == s.len) {
+            return k->argv[i];
+        }
+    }
+    return SPAN_NONE;
+}
+
+bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req)
+{
+    struct pipeline *p;
+    struct step *s = ctx->step;
+
+    /* Nothing that waits is ahead of a batch. */
+    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins_pipeline(ctx)) {
+        return false;
+    }
+    p = ctx->client->pipeline;
+    s = ctx->step;
+    step_keep(p, s, ctx);
+    s->req = *req;
+    s->req.name = span_in_deferred(ctx, s->deferred, req->name);
+    s->req.owner = span_in_deferred(ctx, s->deferred, req->owner);
+    s->req.id = span_in_deferred(ctx, s->deferred, req->id);
+    s->req.data = span_in_deferred(ctx, s->deferred, req->data);
+    s->subject = ctx->subject;
+    s->began_us = ctx->started_us;
+    step_set_state(p, s, STEP_GATHERED);
+    ctx->waits = true;
+    return true;
+}
+
+struct deferred_command *pipeline_puts_off(struct command_ctx *ctx)
+{
+    ctx->put_off = true;
+    step_keep(ctx->client->pipeline, ctx->step, ctx);
+    return ctx->step->deferred;
+}
+
+/* Batches of LOCKs, and commands that begin again after they were put off. */
+
+/* --- batches ---------------------------------------------------------- */
+
+/* Asks for a batch of gathered LOCKs. True: some of them are put off. */
+static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
+{
+    struct lock_req reqs[PIPELINE_MAX];
+    struct step *steps[PIPELINE_MAX];
+    size_t count = 0;
+    size_t begun;
+
+    for (size_t i = p->first; p->in_state[STEP_GATHERED] > count && i < p->count; i++) {
+        struct step *s = &p->steps[i];
+
+        if (s->state == STEP_GATHERED) {
+            s->number = ++c->next_call;
+            s->req.from = (struct call_ref){ .conn = client->id, .call = s->number };
+            reqs[count] = s->req;
+            steps[count++] = s;
+        }
+    }
+    if (count == 0) {
+        return false;
+    }
+    begun = engine_lock_batch(c->env.engine, reqs, count);
+    for (size_t i = 0; i < count; i++) {
+        step_set_state(p, steps[i], i < begun ? STEP_ASKED : STEP_PUT_OFF);
+    }
+    return begun < count;
+}
+
+void pipeline_settle(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct pipeline *p = client->pipeline;
+
+    if (p == NULL) {
+        return;
+    }
+    if (ask_run(c, client, p)) {
+        pipeline_again(c, conn);
+    }
+    if (p->again) {
+        return; /* on_again() comes before any other request */
+    }
+    if (client->deferred != NULL || p->waits == 0) {
+        conn_suspend(conn);
+    } else {
+        conn_await(conn);
+    }
+}
+
+/* --- deferred commands ------------------------------------------------ */
+
+void pipeline_ran(struct command_ctx *ctx)
+{
+    struct step *s = ctx->step;
+
+    if (s == NULL) {
+        return;
+    }
+    s->counted |= !ctx->put_off;
+    if (ctx->put_off) {
+        step_set_state(ctx->client->pipeline, s, STEP_PUT_OFF);
+    } else if (!ctx->waits) {
+        step_set_state(ctx->client->pipeline, s, STEP_ANSWERED);
+    }
+}
+
+static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
+{
+    struct client *client = conn_data(conn);
+    struct command_ctx ctx = {
+        .cmd = c,
+        .conn = conn,
+        .client = client,
+        .argv = s->deferred->argv,
+        .argc = s->deferred->argc,
+        .proto = client->proto,
+        .out = s->muted ? &c->scratch : &s->reply,
+        .muted = s->muted,
+        .step = s,
+        .counted = s->counted,
+    };
+
+    step_set_state(client->pipeline, s, STEP_BEGINS);
+    dispatch_command(&ctx);
+    s->command = ctx.command;
+    pipeline_ran(&ctx);
+}
+
+/* Whether the commands ahead let a command begin, and how it begins. */
+static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
+{
+    struct step *s = &p->steps[at];
+    struct candidate r = {
+        .command = s->command,
+        .argv = s->deferred->argv,
+        .argc = s->deferred->argc,
+        .hash = s->hash,
+        .subject = s->subject,
+    };
+
+    s->passes = false;
+    if (!list_empty(&s->deferred->in_pause) || (s->granted_early && at > p->first)) {
+        return false;
+    }
+    if (at == p->first || pipeline_fits_beside(c, p, at, &r)) {
+        return true;
+    }
+    if (s->passage == PASSAGE_UNKNOWN) {
+        s->passage = passage_of(&c->limits, &r);
+    }
+    s->passes = s->passage == PASSAGE_NAMED && passage_is_free(p, at, &r) &&
+                (!step_is_lock(s) || engine_has_room(c->env.engine));
+    return s->passes;
+}
+
+void pipeline_again(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct pipeline *p = client->pipeline;
+
+    p->again = false;
+    for (size_t i = p->first; p->in_state[STEP_PUT_OFF] > 0 && i < p->count; i++) {
+        struct step *s = &p->steps[i];
+
+        if (s->state == STEP_PUT_OFF && may_begin(c, p, i)) {
+            begin_anew(c, conn, s);
+        }
+    }
+    if (p->steps[p->first].state == STEP_ANSWERED) {
+        pipeline_go_on(c, conn, client);
+    }
+    p = client->pipeline;
+    if (p != NULL && client->deferred != NULL && !p->again) {
+        conn_suspend(conn);
+    }
+}
 
 size_t pipeline_bytes(const struct pipeline *p)
 {
@@ -78,7 +739,8 @@ static void end_step(struct pipeline *p, struct step *s)
     buf_reset(&s->reply);
 }
 
-void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
+/* pipeline.c: writes the replies whose turn it is, and begins what may begin now. */
+static void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
 {
     struct pipeline *p = client->pipeline;
 

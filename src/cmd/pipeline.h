@@ -18,7 +18,7 @@
  *   - Plain LOCKs behind each other are gathered, and then asked for as a run
  *     (engine_lock_batch()): none is granted before all ahead of it are. Those that the
  *     run does not reach are put off.
- *   - What names its own hold or request (pipeline_pass.c) does not wait for a LOCK of
+ *   - What names its own hold or request (pipeline.c) does not wait for a LOCK of
  *     others: a connection may be shared by many who know nothing of each other. A LOCK
  *     with an ID stands in its queue meanwhile, like one whose client asks again and
  *     again: a grant that cannot be told is kept for KEEP, and asked for anew in its
@@ -37,10 +37,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct command;
-struct command_ctx;
 struct client;
 struct cmd;
+struct command;
+struct command_ctx;
 struct conn;
 struct pipeline;
 struct step;

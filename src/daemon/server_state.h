@@ -8,7 +8,7 @@
  *   shutdown.c    the way out
  *   config_live.c    CONFIG and reload
  *   redis_places.c   which Redis, and the passwords there
- *   aclfile.c  the file of users
+ *   config.c  the file of users
  *   server_info.c    what INFO says of the process
  *   web.c     HTTP: see web.h; metrics.c and the *_json.c are what it tells
  *
@@ -140,7 +140,7 @@ bool redis_places_same(const char *a, const char *b);
 /* Reads them again and gives the store users and passwords. A mistake is logged. */
 void redis_places_log_in(struct server *s);
 
-/* --- aclfile.c -------------------------------------------------------- */
+/* --- config.c -------------------------------------------------------- */
 
 const char *acl_file(void *ctx); /* empty: none */
 bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);

@@ -9,7 +9,6 @@
 
 #include "engine/lock_kind.h"
 #include "engine/op.h"
-#include "engine/op_result.h"
 #include "util/span.h"
 
 #include <stdbool.h>

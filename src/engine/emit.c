@@ -2,13 +2,13 @@
 #include "engine/emit.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
-#include "engine/hold/entry.h"
-#include "engine/hold/hold.h"
-#include "engine/lock/lock.h"
-#include "engine/multi/mlock.h"
-#include "engine/op_result.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/lock.h"
+#include "engine/mlock.h"
+#include "engine/op.h"
 #include "engine/session.h"
-#include "engine/wait/waiter.h"
+#include "engine/waiter.h"
 
 static struct effect_reply *add_reply(struct engine *eng, struct call_ref to,
                                       enum reply_kind kind)

@@ -16,7 +16,7 @@
 #define LATCHD_ENGINE_ENGINE_H
 
 #include "engine/effect.h"
-#include "engine/op_result.h"
+#include "engine/op.h"
 #include "util/histogram.h"
 #include "util/span.h"
 

@@ -18,16 +18,16 @@
 #ifndef LATCHD_ENGINE_ENGINE_STATE_H
 #define LATCHD_ENGINE_ENGINE_STATE_H
 
+#include "engine/dirty_locks.h"
 #include "engine/effect.h"
 #include "engine/engine.h"
-#include "engine/hold/renew_queue.h"
-#include "engine/latch/count_log.h"
-#include "engine/lock/dirty_locks.h"
+#include "engine/latch.h"
+#include "engine/name_watch.h"
 #include "engine/op.h"
-#include "engine/recovery/peers.h"
+#include "engine/peers.h"
+#include "engine/renew_queue.h"
 #include "engine/shared_specs.h"
 #include "engine/timer.h"
-#include "engine/watch/name_watch.h"
 #include "util/buf.h"
 #include "util/heap.h"
 #include "util/list.h"
@@ -70,7 +70,7 @@ struct engine {
         uint64_t us, at;
     } clock_floor;
     uint64_t lends_after;           /* no name is lent before; see loan.h */
-    struct recent_ask *recent_asks; /* NULL: no LOCAL so far; see recent_asks.h */
+    struct recent_ask *recent_asks; /* NULL: no LOCAL so far; see loan.h */
     uint64_t (*read_clock)(void);
     bool (*may_tell)(void *ctx, uint32_t user, struct span name);
     void *may_tell_ctx;
@@ -101,8 +101,8 @@ struct engine {
     struct list waiting_for_store;   /* pending requests, sent when Redis is up */
     struct list infos;               /* pending LOCKINFOs */
     struct watch_set leader_watches; /* see leader_watch.h */
-    struct watch_set latch_watches;  /* see latch_watch.h */
-    struct count_log count_log;      /* see count_log.h */
+    struct watch_set latch_watches;  /* see latch.h */
+    struct count_log count_log;      /* see latch.h */
     struct table followed;           /* see followed_names.h */
     /* a hold has become uncertain: pending_info_hurry() is to run */
     bool hold_became_uncertain;
@@ -126,7 +126,7 @@ struct engine {
     size_t loan_log_count;
     struct list ended; /* releases that Redis may lose, see release_log.h */
     size_t release_log_count;
-    /* names in whose fair queue this instance had places, see fair_left.h */
+    /* names in whose fair queue this instance had places, see fair.h */
     struct list fair_left;
     struct table fair_left_names;
     size_t foreign_names; /* see lock_note_foreign() */

@@ -1,6 +1,6 @@
 #include "engine/entry_extra.h"
 #include "engine/engine_state.h"
-#include "engine/hold/entry.h"
+#include "engine/entry.h"
 #include "util/pool.h"
 
 const struct entry_extra ENTRY_NO_EXTRA = { 0 };

@@ -3,7 +3,7 @@
 #ifndef LATCHD_ENGINE_INFLIGHT_OP_H
 #define LATCHD_ENGINE_INFLIGHT_OP_H
 
-#include "engine/op_result.h"
+#include "engine/op.h"
 #include "util/list.h"
 #include "util/span.h"
 #include "util/table.h"

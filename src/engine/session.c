@@ -2,7 +2,7 @@
 #include "engine/session.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
-#include "engine/lock/lock.h"
+#include "engine/lock.h"
 #include "util/alloc.h"
 #include "util/pool.h"
 #include "util/span.h"

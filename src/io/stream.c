@@ -1,17 +1,594 @@
-#include "io/stream.h"
+#include "io/stream_priv.h"
 
 #include "io/poller.h"
 #include "io/socket.h"
-#include "io/stream_priv.h"
+#include "io/tls_session.h"
 #include "util/alloc.h"
 #include "util/list.h"
+#include "util/log.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+/* Dial: connecting a stream: the name is looked up on libuv's threads, then the
+ * addresses are tried in turn. */
+
+/* SYN retries for an address if another one is left: it has 3 s. */
+enum { SYN_RETRIES = 1 };
+
+struct dial {
+    uv_getaddrinfo_t lookup;
+    struct stream *stream;
+    struct stream_options opt;
+    struct addrinfo *addresses;
+    struct addrinfo *next;
+    int error;  /* of the last attempt */
+    int failed; /* error of this attempt, not handled yet */
+    bool resolving;
+};
+
+static void stream_tls_new(struct stream *s, struct tls *tls, const char *host);
+static void stream_tls_input(struct stream *s, const char *data, size_t len);
+static struct stream *stream_new(struct io *io, const struct stream_events *events,
+                                 void *ctx);
+static void stream_drop_queued(struct stream *s);
+static void stream_unref(struct stream *s);
+static void stream_end(struct stream *s, int status);
+static void stream_move_to_end(struct buf *to, struct buf *from);
+static void stream_send_wire(struct stream *s, struct buf *out);
+static void stream_opened(struct stream *s, const struct stream_options *opt);
+
+static struct dial *dial_new(struct stream *s, const struct stream_options *opt)
+{
+    struct dial *d = xcalloc(1, sizeof(*d));
+
+    d->stream = s;
+    d->lookup.data = d;
+    if (opt != NULL) {
+        d->opt = *opt;
+    }
+    s->dial = d;
+    return d;
+}
+
+static void dial_free(struct dial *d)
+{
+    if (d != NULL) {
+        if (d->addresses != NULL) {
+            freeaddrinfo(d->addresses);
+        }
+        free(d);
+    }
+}
+
+static bool dial_is_resolving(const struct dial *d)
+{
+    return d != NULL && d->resolving;
+}
+
+/* Cancels the attempt. */
+static void dial_cancel(struct dial *d)
+{
+    if (dial_is_resolving(d)) {
+        /* Fails if the lookup runs already; then its answer is ignored. */
+        (void)uv_cancel((uv_req_t *)&d->lookup);
+    }
+}
+
+/* Tells the owner that the stream is connected. The owner may close the stream. */
+static void dial_done(struct dial *d)
+{
+    struct stream *s = d->stream;
+
+    s->dial = NULL;
+    dial_free(d);
+    s->events->on_connect(s->ctx, 0);
+}
+
+/* The connection was established, but its handshake failed: tries the next address. */
+static void dial_broke(struct dial *d, int error)
+{
+    struct stream *s = d->stream;
+
+    if (s->connected) {
+        s->connected = false;
+        stream_drop_queued(s);
+        /* The caller may be in the middle of something: the loop calls dial_ready()
+         * later. */
+        d->failed = error;
+        (void)shutdown(s->fd, SHUT_RDWR);
+        poller_update(s);
+    }
+}
+
+/* Begins to connect. The result always arrives through dial_ready(). */
+static int connect_to(struct dial *d, const struct sockaddr *name, socklen_t len)
+{
+    struct stream *s = d->stream;
+    int retries = SYN_RETRIES;
+    int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int r;
+
+    if (fd < 0) {
+        return uv_translate_sys_error(errno);
+    }
+    s->write_error = 0;
+    d->failed = 0;
+    if (d->next != NULL) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof(retries));
+    }
+    if (connect(fd, name, len) != 0 && errno != EINPROGRESS && errno != EINTR) {
+        /* epoll reports an unconnected socket as hung up, so dial_ready() is called. */
+        d->failed = uv_translate_sys_error(errno);
+    }
+    r = poller_add(s, fd);
+    if (r != 0) {
+        (void)close(fd);
+    }
+    return r;
+}
+
+/* Tries the next address. False: none is left. */
+static bool dial_next(struct dial *d)
+{
+    while (d->next != NULL) {
+        struct addrinfo *address = d->next;
+        int r;
+
+        d->next = address->ai_next;
+        r = connect_to(d, address->ai_addr, address->ai_addrlen);
+        if (r == 0) {
+            return true;
+        }
+        d->error = r;
+    }
+    return false;
+}
+
+/* Tells the owner that no address could be reached; it may close the stream. */
+static void dial_failed(struct dial *d)
+{
+    struct stream *s = d->stream;
+    int error = d->error;
+
+    s->dial = NULL;
+    dial_free(d);
+    s->ended = true;
+    s->events->on_connect(s->ctx, error);
+}
+
+static int connect_error(int fd)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+        error = errno;
+    }
+    return error == 0 ? 0 : uv_translate_sys_error(error);
+}
+
+/* Called when connecting has succeeded or failed. May close the stream. */
+static void dial_ready(struct dial *d)
+{
+    struct stream *s = d->stream;
+    int error = d->failed != 0 ? d->failed : connect_error(s->fd);
+
+    if (error != 0) {
+        d->error = error;
+        poller_remove(s);
+        if (!dial_next(d)) {
+            dial_failed(d);
+        }
+        return;
+    }
+    stream_opened(s, &d->opt);
+    if (s->tls == NULL) {
+        dial_done(d);
+    } /* with TLS: after the handshake */
+}
+
+static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *addresses)
+{
+    struct dial *d = req->data;
+
+    d->resolving = false;
+    d->addresses = d->next = addresses;
+    if (d->stream->closed) {
+        stream_unref(d->stream);
+        return;
+    }
+    d->error = status == 0 ? UV_EAI_NODATA : status;
+    if (!dial_next(d)) {
+        dial_failed(d);
+    }
+}
+
+int stream_connect_tcp(struct io *io, const char *host, const char *port,
+                       const struct stream_options *opt,
+                       const struct stream_events *events, void *ctx,
+                       struct stream **ret)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+                              .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
+    struct stream *s = stream_new(io, events, ctx);
+    struct dial *d = dial_new(s, opt);
+    int r = 0;
+
+    if (opt != NULL && opt->tls != NULL) {
+        stream_tls_new(s, opt->tls, host);
+    }
+    /* An address needs no thread: this does not block. */
+    if (getaddrinfo(host, port, &hints, &d->addresses) == 0) {
+        d->next = d->addresses;
+        r = dial_next(d) ? 0 : d->error;
+    } else {
+        d->addresses = NULL;
+        hints.ai_flags = AI_ADDRCONFIG;
+        r = uv_getaddrinfo(io->loop, &d->lookup, on_resolved, host, port, &hints);
+        d->resolving = r == 0;
+    }
+    if (r != 0) {
+        stream_close(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+int stream_connect_unix(struct io *io, const char *path,
+                        const struct stream_events *events, void *ctx,
+                        struct stream **ret)
+{
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    struct stream *s;
+    int r;
+
+    if (strlen(path) >= sizeof(name.sun_path)) {
+        return UV_ENAMETOOLONG;
+    }
+    s = stream_new(io, events, ctx);
+    s->is_unix = true;
+    (void)memcpy(name.sun_path, path, strlen(path) + 1);
+    r = connect_to(dial_new(s, NULL), (struct sockaddr *)&name, sizeof(name));
+    if (r != 0) {
+        stream_close(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+/* Stream tls: streams over TLS: the session, and when its handshake may go on.
+ *
+ *   handshake -> open -> ended
+ *
+ * A handshake costs up to a millisecond of the one loop, so a turn has only so much
+ * time for them: then the sockets of the others are left alone until the next turn. */
+
+enum {
+    NS_PER_US = 1000,
+    ERROR_MAX = 160,
+};
+
+struct stream_tls {
+    struct stream *stream;
+    struct tls *tls;
+    char *host;                  /* of a client; NULL: server */
+    struct tls_session *session; /* NULL: not connected yet */
+    struct list handshake;       /* io->handshakes */
+    struct list deferred;        /* io->deferred */
+    struct buf early;            /* plaintext that waits for the end of the handshake */
+    uint64_t started_ms;
+    size_t chatter; /* bytes of TLS's own messages since all output was written */
+    bool open;
+    bool heard; /* the peer has sent anything */
+};
+
+static void leave_lists(struct stream_tls *t)
+{
+    list_del(&t->handshake);
+    list_del(&t->deferred);
+}
+
+/* Makes it a TLS stream: from now on, what is sent waits for the handshake. `host`:
+ * see tls_session_new(). */
+static void stream_tls_new(struct stream *s, struct tls *tls, const char *host)
+{
+    struct stream_tls *t = xcalloc(1, sizeof(*t));
+
+    t->stream = s;
+    t->tls = tls_ref(tls);
+    t->host = host == NULL ? NULL : xstrdup(host);
+    list_init(&t->deferred);
+    list_init(&t->handshake);
+    s->tls = t;
+}
+
+/* Called when the connection is established; after stream_tls_over() again, for the
+ * next connection. */
+static void stream_tls_start(struct stream *s)
+{
+    struct stream_tls *t = s->tls;
+
+    if (s->io->text_buf == NULL) {
+        s->io->text_buf = xmalloc(s->io->read_room + TLS_RECORDS_LEFT);
+    }
+    tls_session_free(t->session);
+    t->session = tls_session_new(t->tls, t->host);
+    t->started_ms = uv_now(s->io->loop);
+    t->heard = false;
+    list_append(&s->io->handshakes, &t->handshake);
+    if (t->host != NULL) {
+        stream_tls_input(s, "", 0); /* begins the handshake */
+    }
+}
+
+void stream_tls_free(struct stream_tls *t)
+{
+    if (t != NULL) {
+        leave_lists(t);
+        t->stream->io->stats.tls_open -= t->open && t->host == NULL ? 1 : 0;
+        tls_session_free(t->session);
+        tls_unref(t->tls);
+        buf_reset(&t->early);
+        free(t->host);
+        free(t);
+    }
+}
+
+/* Turns */
+
+/* Whether the stream may read now. False: handshakes have had their share of this
+ * turn. */
+static bool stream_tls_may_read(const struct stream *s)
+{
+    return s->tls->open ||
+           s->io->handshakes_ns < TLS_HANDSHAKES_TURN_US * (uint64_t)NS_PER_US;
+}
+
+/* Defers the handshake to the next turn. */
+static void stream_tls_defer(struct stream *s)
+{
+    if (list_empty(&s->tls->deferred)) {
+        list_append(&s->io->deferred, &s->tls->deferred);
+    }
+}
+
+static bool stream_tls_is_deferred(const struct stream *s)
+{
+    return !list_empty(&s->tls->deferred);
+}
+
+void io_end_turn(struct io *io)
+{
+    struct list *node;
+
+    io->handshakes_ns = 0;
+    while ((node = list_first(&io->deferred)) != NULL) {
+        struct stream *s = container_of(node, struct stream_tls, deferred)->stream;
+
+        list_del(node);
+        if (s->reading) {
+            stream_read_start(s);
+        }
+    }
+}
+
+/* Failures */
+
+static void log_handshake_failure(struct stream *s, const char *why)
+{
+    /* A failure at a server that we need matters more than one of a passing client. */
+    enum log_level level = s->tls->host != NULL ? LOG_WARNING : LOG_INFO;
+    struct log_about about = { 0 };
+    char peer[128];
+
+    s->io->stats.handshakes_failed += s->tls->host == NULL ? 1 : 0;
+    if (s->tls->host != NULL && !log_is_news(&s->io->told, why)) {
+        return; /* who connects tries several times a second */
+    }
+    if (log_enabled(level)) {
+        stream_peer_name(s, peer, sizeof(peer));
+        about.address = span_str(peer);
+        log_about(level, "tls", &about, "no handshake: %s", why);
+    }
+}
+
+/* Called when the connection is over; counts and logs a handshake that did not end. */
+static void stream_tls_over(struct stream *s, int status)
+{
+    struct stream_tls *t = s->tls;
+
+    if (t == NULL || list_empty(&t->handshake)) {
+        return;
+    }
+    leave_lists(t);
+    /* A port check that sends nothing is no failed handshake. */
+    if (t->heard || status == UV_ETIMEDOUT) {
+        log_handshake_failure(s, status == UV_ETIMEDOUT ? "it took too long"
+                                                        : "it went away");
+    }
+}
+
+void io_tick(struct io *io)
+{
+    uint64_t now = uv_now(io->loop);
+    struct list *node;
+
+    while ((node = list_first(&io->handshakes)) != NULL) {
+        struct stream_tls *t = container_of(node, struct stream_tls, handshake);
+
+        if (now < t->started_ms + TLS_HANDSHAKE_MS) {
+            return;
+        }
+        stream_end(t->stream, UV_ETIMEDOUT);
+        leave_lists(t);
+    }
+}
+
+static void break_off(struct stream *s)
+{
+    char why[ERROR_MAX];
+
+    tls_session_error(s->tls->session, why, sizeof(why));
+    if (!list_empty(&s->tls->handshake)) {
+        leave_lists(s->tls);
+        log_handshake_failure(s, why);
+    } else {
+        log_debug("tls", "broken: %s", why);
+    }
+    /* With unread input the close would be a reset, and the peer would not see the
+     * reason. */
+    socket_discard_input(stream_fd(s));
+    stream_end(s, UV_EPROTO);
+}
+
+/* Bytes */
+
+static void send_text(struct stream *s, struct span text)
+{
+    struct buf wire = { 0 };
+
+    if (!tls_session_output(s->tls->session, text, &wire)) {
+        /* The caller may be in the middle of something: the loop reports it later. */
+        s->write_error = UV_EPROTO;
+        (void)shutdown(stream_fd(s), SHUT_RDWR);
+    }
+    stream_send_wire(s, &wire);
+    buf_reset(&wire);
+}
+
+static void on_handshake_done(struct stream *s)
+{
+    struct stream_tls *t = s->tls;
+
+    t->open = true;
+    leave_lists(t);
+    if (t->host == NULL) {
+        s->io->stats.handshakes++;
+        s->io->stats.tls_open++;
+    }
+    if (buf_len(&t->early) > 0) {
+        send_text(s, buf_span(&t->early));
+    }
+    buf_reset(&t->early);
+    if (s->dial != NULL) {
+        dial_done(s->dial);
+    }
+}
+
+/* Sends TLS's own messages. True: the peer provokes them without reading them. */
+static bool send_chatter(struct stream *s, struct buf *wire)
+{
+    struct stream_tls *t = s->tls;
+
+    t->chatter += buf_len(wire);
+    stream_send_wire(s, wire);
+    buf_reset(wire);
+    if (s->out == NULL) {
+        t->chatter = 0;
+    }
+    return t->chatter > TLS_CHATTER_MAX;
+}
+
+/* Takes bytes from the peer. */
+static void stream_tls_input(struct stream *s, const char *data, size_t len)
+{
+    struct stream_tls *t = s->tls;
+    struct io *io = s->io;
+    uint64_t start = t->open ? 0 : uv_hrtime();
+    struct buf wire = { 0 };
+    size_t got = 0;
+    enum tls_state state =
+        tls_session_input(t->session, span_of(data, len), io->text_buf,
+                          io->read_room + TLS_RECORDS_LEFT, &got, &wire);
+    bool floods = send_chatter(s, &wire);
+
+    t->heard = len > 0;
+    if (!t->open) {
+        io->handshakes_ns += uv_hrtime() - start;
+        if (state == TLS_OPEN || state == TLS_ENDED || got > 0) {
+            on_handshake_done(s);
+        }
+    }
+    if (got > 0 && !s->closed) {
+        s->events->on_read(s->ctx, io->text_buf, got);
+    }
+    if (s->closed) {
+        return;
+    }
+    if (state == TLS_BROKEN) {
+        break_off(s);
+    } else if (state == TLS_ENDED) {
+        stream_end(s, UV_EOF);
+    } else if (floods) {
+        stream_end(s, UV_ENOBUFS);
+    }
+}
+
+static void stream_tls_send(struct stream *s, struct buf *out)
+{
+    struct stream_tls *t = s->tls;
+
+    if (s->closed || s->write_error != 0 || buf_len(out) == 0) {
+        buf_clear(out);
+    } else if (!t->open) {
+        stream_move_to_end(&t->early, out);
+    } else {
+        send_text(s, buf_span(out));
+        buf_clear(out);
+    }
+}
+
+static size_t stream_tls_queued(const struct stream *s)
+{
+    return s->tls == NULL ? 0 : buf_len(&s->tls->early);
+}
+
+/* Sends TLS's closing message if that is possible at once. */
+static void stream_tls_close(struct stream *s)
+{
+    struct buf wire = { 0 };
+
+    if (s->tls == NULL) {
+        return;
+    }
+    leave_lists(s->tls);
+    /* After dropped bytes, an orderly end would be a lie. */
+    if (s->tls->open && s->out == NULL && s->write_error == 0) {
+        tls_session_close(s->tls->session, &wire);
+        stream_send_wire(s, &wire);
+        buf_reset(&wire);
+    }
+}
+
+/* Questions */
+
+bool stream_is_tls(const struct stream *s)
+{
+    return s->tls != NULL;
+}
+
+const char *stream_tls_version(const struct stream *s)
+{
+    return s->tls == NULL || !s->tls->open ? NULL
+                                           : tls_session_version(s->tls->session);
+}
+
+bool stream_tls_peer(const struct stream *s, char *ret, size_t room)
+{
+    return s->tls != NULL && s->tls->open &&
+           tls_session_peer(s->tls->session, ret, room);
+}
 
 enum {
     READ_ROOM = 64 * 1024,
@@ -37,7 +614,8 @@ void io_fini(struct io *io)
 
 /* Life */
 
-struct stream *stream_new(struct io *io, const struct stream_events *events, void *ctx)
+static struct stream *stream_new(struct io *io, const struct stream_events *events,
+                                 void *ctx)
 {
     struct stream *s = xcalloc(1, sizeof(*s));
 
@@ -49,7 +627,8 @@ struct stream *stream_new(struct io *io, const struct stream_events *events, voi
     return s;
 }
 
-void stream_drop_queued(struct stream *s)
+/* Drops the queued output. */
+static void stream_drop_queued(struct stream *s)
 {
     if (s->out != NULL) {
         buf_reset(&s->out->data);
@@ -67,7 +646,8 @@ void stream_free(struct stream *s)
     free(s);
 }
 
-void stream_unref(struct stream *s)
+/* Frees the stream if nothing needs it any more. */
+static void stream_unref(struct stream *s)
 {
     if (s->closed && !dial_is_resolving(s->dial)) {
         poller_bury(s);
@@ -121,7 +701,9 @@ enum stream_fate stream_fate(const struct stream *s)
     return has_queued(s) || socket_has_unsent(fd) ? STREAM_PENDING : STREAM_TAKEN;
 }
 
-void stream_end(struct stream *s, int status)
+/* Ends the stream; `status` is the result of reading or writing. Callers must not
+ * touch the stream afterwards. */
+static void stream_end(struct stream *s, int status)
 {
     bool unread;
 
@@ -276,7 +858,8 @@ static void write_queued(struct stream *s)
     }
 }
 
-void stream_move_to_end(struct buf *to, struct buf *from)
+/* Moves all bytes of `from` to the end of `to`. */
+static void stream_move_to_end(struct buf *to, struct buf *from)
 {
     if (buf_len(to) == 0) {
         buf_reset(to);
@@ -297,7 +880,8 @@ void stream_send(struct stream *s, struct buf *out)
     }
 }
 
-void stream_send_wire(struct stream *s, struct buf *out)
+/* Sends bytes without encrypting them. */
+static void stream_send_wire(struct stream *s, struct buf *out)
 {
     struct outgoing *waiting;
 
@@ -367,7 +951,8 @@ void stream_ready(struct stream *s, unsigned events)
 
 /* Opening */
 
-void stream_opened(struct stream *s, const struct stream_options *opt)
+/* Called when the connection is established. */
+static void stream_opened(struct stream *s, const struct stream_options *opt)
 {
     if (!s->is_unix) {
         socket_set_tcp_options(s->fd, opt);

@@ -1,4 +1,4 @@
-#include "latchctl/options_priv.h"
+#include "latchctl/options.h"
 
 #include "latchctl/show.h"
 #include "latchd-config.h"
@@ -6,7 +6,317 @@
 #include "util/parse.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Long options without a short form. */
+enum {
+    OPT_USER = 256,
+    OPT_TLS,
+    OPT_SNI,
+    OPT_CACERT,
+    OPT_CACERTDIR,
+    OPT_CERT,
+    OPT_KEY,
+    OPT_INSECURE,
+    OPT_HELP,
+    OPT_VERSION,
+    OPT_NO_WAIT,
+    OPT_LEASE,
+    OPT_FAIR,
+    OPT_READ,
+    OPT_WRITE,
+    OPT_PERMITS,
+    OPT_OF,
+    OPT_OWNER,
+    OPT_KILL_AFTER,
+    OPT_LOST_CODE,
+    OPT_VERBOSE,
+    OPT_INTERVAL,
+    OPT_ONCE,
+    OPT_SORT,
+    OPT_TOKEN,
+    OPT_ANY,
+    OPT_MATCH,
+    OPT_COUNT,
+    OPT_DATA,
+    OPT_AT_LEAST,
+    OPT_FOLLOW,
+    OPT_QUEUE,
+    OPT_PRIORITY,
+    OPT_ID,
+    OPT_ALL,
+    OPT_YES,
+    OPT_AND,
+};
+
+/* Times and numbers of the command line. */
+
+static bool options_wrong(const char *option, const char *why);
+
+/* Reads a time: seconds, possibly with a fraction, or a number with a unit. */
+static bool options_read_time(const char *option, const char *text, uint64_t min,
+                              uint64_t *ret)
+{
+    char *end;
+    double seconds;
+
+    if (!parse_msec(span_str(text), ret) || text[strspn(text, "0123456789")] == '\0') {
+        seconds = strtod(text, &end);
+        if (text[strspn(text, "0123456789.")] != '\0' || end == text || *end != '\0' ||
+            seconds > 1e9) {
+            return options_wrong(
+                option, "a time is such as 0.5, 30 (seconds), 500ms, 5m or 1h");
+        }
+        *ret = (uint64_t)(seconds * 1000 + 0.5);
+    }
+    if (*ret < min) {
+        return options_wrong(option, "that is too short");
+    }
+    return true;
+}
+
+static bool options_read_code(const char *option, const char *text, int *ret)
+{
+    uint64_t code;
+
+    if (!parse_u64(span_str(text), 255, &code)) {
+        return options_wrong(option, "an exit code is a number from 0 to 255");
+    }
+    *ret = (int)code;
+    return true;
+}
+
+static bool options_check_number(const char *option, const char *text, uint64_t min,
+                                 uint64_t max)
+{
+    char why[64];
+    uint64_t number;
+
+    if (!parse_u64(span_str(text), max, &number) || number < min) {
+        (void)snprintf(why, sizeof(why), "a number from %" PRIu64 " to %" PRIu64, min,
+                       max);
+        return options_wrong(option, why);
+    }
+    return true;
+}
+
+static bool read_port(struct options *o, const char *text)
+{
+    uint64_t port;
+
+    if (!parse_u64(span_str(text), 65535, &port) || port == 0) {
+        return options_wrong("--port", "a port is a number from 1 to 65535");
+    }
+    target_set(&o->target.port, text);
+    target_set(&o->target.path, NULL);
+    return true;
+}
+
+static bool read_url(struct options *o, const char *option, const char *url)
+{
+    char err[TARGET_ERROR_MAX];
+
+    return target_set_url(&o->target, url, err, sizeof(err)) ||
+           options_wrong(option, err);
+}
+
+static void read_tls(struct target_tls *tls, int option)
+{
+    switch (option) {
+    case OPT_TLS:
+        tls->by_option = true;
+        break;
+    case OPT_INSECURE:
+        tls->insecure = true;
+        break;
+    case OPT_SNI:
+        target_set(&tls->sni, optarg);
+        break;
+    case OPT_CACERT:
+        target_set(&tls->ca_cert_file, optarg);
+        break;
+    case OPT_CACERTDIR:
+        target_set(&tls->ca_cert_dir, optarg);
+        break;
+    case OPT_CERT:
+        target_set(&tls->cert_file, optarg);
+        break;
+    default:
+        target_set(&tls->key_file, optarg);
+        break;
+    }
+}
+
+/* Reads an option that selects the latchd to talk to; its value is in `optarg`. */
+static bool options_read_target(struct options *o, int option)
+{
+    switch (option) {
+    case 'h':
+        target_set(&o->target.host, optarg);
+        target_set(&o->target.path, NULL);
+        target_set_one(&o->target);
+        return true;
+    case 'p':
+        return read_port(o, optarg);
+    case 's':
+        target_set(&o->target.path, optarg);
+        o->target.tls.by_url = false;
+        return true;
+    case 'u':
+        return read_url(o, "--uri", optarg);
+    case 'a':
+        target_set(&o->target.password, optarg);
+        return true;
+    case OPT_USER:
+        target_set(&o->target.user, optarg);
+        return true;
+    default:
+        read_tls(&o->target.tls, option);
+        return true;
+    }
+}
+
+static bool options_read_environment(struct options *o)
+{
+    const char *url = getenv("LATCHD_URL");
+    const char *password = getenv("LATCHCTL_AUTH");
+
+    if (password == NULL) {
+        password = getenv("REDISCLI_AUTH");
+    }
+    target_set(&o->target.password, password);
+    return url == NULL || *url == '\0' || read_url(o, "LATCHD_URL", url);
+}
+
+/* Whether the options that select the latchd fit together. */
+static bool options_check_target(const struct options *o)
+{
+    char err[TARGET_ERROR_MAX];
+
+    return target_check_tls(&o->target, err, sizeof(err)) || options_wrong("TLS", err);
+}
+
+static bool read_kind(struct options *o, const char *kind)
+{
+    if (o->kind != NULL && o->kind != kind) {
+        return options_wrong(kind, "only one of --fair, --read, --write and --permits");
+    }
+    o->kind = kind;
+    return true;
+}
+
+static bool read_permits(struct options *o, const char *text)
+{
+    o->permits = text;
+    return options_check_number("--permits", text, 1, LATCHD_PERMITS_MAX) &&
+           read_kind(o, "PERMITS");
+}
+
+static bool read_limit(struct options *o, const char *text)
+{
+    o->limit = text;
+    return options_check_number("--of", text, 1, LATCHD_LIMIT_MAX);
+}
+
+static bool read_data(struct options *o, const char *text)
+{
+    o->data = text;
+    return strlen(text) <= LATCHD_DATA_MAX ||
+           options_wrong("--data", "that is more than 4096 bytes");
+}
+
+static bool read_queue(struct options *o, const char *text)
+{
+    o->queue = text;
+    return options_check_number("--queue", text, 0, LATCHD_QUEUE_MAX);
+}
+
+static bool read_priority(struct options *o, const char *text)
+{
+    o->priority = text;
+    return options_check_number("--priority", text, 0, LATCHD_PRIORITY_MAX);
+}
+
+/* Reads an option that says how a lock is taken, or else one that selects the latchd;
+ * its value is in `optarg`. */
+static bool options_read_lock(struct options *o, int option)
+{
+    switch (option) {
+    case OPT_FAIR:
+        return read_kind(o, "FAIR");
+    case OPT_READ:
+        return read_kind(o, "READ");
+    case OPT_WRITE:
+        return read_kind(o, "WRITE");
+    case OPT_PERMITS:
+        return read_permits(o, optarg);
+    case OPT_OF:
+        return read_limit(o, optarg);
+    case OPT_OWNER:
+        o->owner = optarg;
+        return true;
+    case OPT_DATA:
+        return read_data(o, optarg);
+    case OPT_QUEUE:
+        return read_queue(o, optarg);
+    case OPT_PRIORITY:
+        return read_priority(o, optarg);
+    case OPT_AT_LEAST:
+        return options_read_time("--at-least", optarg, LATCHD_LEASE_MIN_MS,
+                                 &o->atleast_ms);
+    default:
+        return options_read_target(o, option);
+    }
+}
+
+/* With this the lock is tried once: who waits would run the job right after the time.
+ */
+static bool check_at_least(struct options *o)
+{
+    if (o->atleast_ms == 0) {
+        return true;
+    }
+    if (o->wait_ms != CTL_FOREVER && o->wait_ms != 0) {
+        return options_wrong("--at-least", "it does not go with --wait: it tries once");
+    }
+    if (o->queue != NULL || o->priority != NULL) {
+        return options_wrong("--at-least", "it does not wait, and so has no place");
+    }
+    if (o->kind != NULL || o->owner != NULL) {
+        return options_wrong("--at-least",
+                             o->owner != NULL ? "it does not go with --owner"
+                                              : "it needs a lock that one alone holds, "
+                                                "and not --fair");
+    }
+    o->wait_ms = 0;
+    return true;
+}
+
+/* Whether the options that say how a lock is taken fit together. */
+static bool options_check_lock(struct options *o)
+{
+    if (o->limit != NULL && o->permits == NULL) {
+        return options_wrong("--of", "how many of them? --permits is missing");
+    }
+    if (o->permits != NULL && o->owner != NULL) {
+        return options_wrong("--permits", "it does not go with --owner");
+    }
+    if (o->data != NULL && o->kind != NULL && (*o->kind == 'R' || *o->kind == 'P')) {
+        return options_wrong("--data", "it needs a lock that one alone holds");
+    }
+    if (o->more_count != 0 && (o->kind != NULL || o->data != NULL || o->queue != NULL ||
+                               o->atleast_ms != 0)) {
+        return options_wrong("--and", "several names are taken as plain locks, without "
+                                      "--queue, --data and --at-least");
+    }
+    if (o->priority != NULL && o->kind != NULL && *o->kind == 'F') {
+        return options_wrong("--priority", "a fair queue is in order of arrival");
+    }
+    return check_at_least(o);
+}
 
 enum {
     ALL = ~0,
@@ -124,7 +434,8 @@ static const char *const NAMES[] = {
     [CTL_LATCH] = "latch", [CTL_LOCK] = "lock",   [CTL_UNLOCK] = "unlock",
 };
 
-bool options_wrong(const char *option, const char *why)
+/* Prints an error about an option; returns false. */
+static bool options_wrong(const char *option, const char *why)
 {
     print_message("%s: %s", option, why);
     return false;

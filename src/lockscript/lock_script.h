@@ -20,12 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct lock_script;
+
 enum {
     LOCK_SCRIPT_TEXT_MAX = 4096, /* bytes of a script */
     LOCK_SCRIPT_WHY_ROOM = 160,  /* bytes of a reason, with the NUL */
 };
-
-struct lock_script;
 
 /* Why a script or a call of it was refused. */
 struct lock_script_error {

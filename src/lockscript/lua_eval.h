@@ -2,7 +2,95 @@
 #ifndef LATCHD_LOCKSCRIPT_LUA_EVAL_H
 #define LATCHD_LOCKSCRIPT_LUA_EVAL_H
 
-#include "lockscript/script_run.h"
+#include "lockscript/lua_ast.h"
+#include "lockscript/lua_value.h"
+
+/* Script run: one run of a script in one state of its keys, and the search through all
+ * runs that there can be.
+ *
+ * Whatever a run does not know (what a key is, whether an argument is a certain text)
+ * it asks of script_choose(). A run follows a list of choices; the search repeats it
+ * with the next list until all were tried. So each run is concrete, and together they
+ * are all paths. */
+
+enum {
+    SCRIPT_KEYS_MAX = 3,      /* keys that a loop is tried with */
+    SCRIPT_CHOICES_MAX = 24,  /* of a run */
+    SCRIPT_RUNS_MAX = 512,    /* of a script */
+    SCRIPT_STEPS_MAX = 20000, /* nodes that all runs evaluate together */
+    SCRIPT_CHECKS_MAX =
+        2000, /* states in which the runs are compared with operations */
+};
+
+/* What a key is before the run. */
+enum script_found {
+    SCRIPT_FREE,
+    SCRIPT_MINE,
+    SCRIPT_OTHERS,
+    SCRIPT_NOT_A_STRING,
+    SCRIPT_SAME_PREFIX, /* other's, and begins with the same bytes */
+    SCRIPT_FOUND_STATES,
+};
+
+/* What became of a key. */
+enum script_after {
+    SCRIPT_UNTOUCHED,
+    SCRIPT_DELETED,
+    SCRIPT_SET,      /* the value was written, with the end */
+    SCRIPT_EXTENDED, /* the value is as before, the end is new */
+};
+
+struct script_key {
+    bool used; /* a command named it: `found` was chosen */
+    enum script_found found;
+    enum lua_ttl_left left[2]; /* by unit: what TTL and PTTL say */
+    enum script_after after;
+    struct lock_end_plan end;
+    bool present;     /* now */
+    bool seen;        /* the script knows that it was there */
+    bool end_unknown; /* it may have expired since its end was set */
+};
+
+struct script_run {
+    unsigned key_count;
+    struct script_key keys[SCRIPT_KEYS_MAX];
+    int8_t conditions[LOCK_CONDITIONS_MAX]; /* 1, 0; -1: nobody asked */
+    int lost_key; /* the key that is lost between two commands; -1: none */
+    unsigned publish_count;
+    struct lock_operand channel, message;
+    struct lock_operand database; /* of SELECT */
+    struct lua_value reply;
+    unsigned item_count; /* of a reply that is a list */
+    struct lua_value items[LOCK_REPLY_ITEMS_MAX];
+    unsigned line; /* where the run ended */
+};
+
+struct script_choice {
+    uint8_t value, count;
+};
+
+/* What is known about a script, over all of its runs. */
+struct script_analysis {
+    const struct lua_ast *ast;
+    struct lock_script_error *error;
+    unsigned value_arg;             /* the argument that is the value; 0: none yet */
+    enum lock_call_compare compare; /* how keys are compared with it */
+    struct lock_operand prefix_len;
+    bool has_prefix; /* the script takes a part of a text */
+    struct lock_condition conditions[LOCK_CONDITIONS_MAX];
+    unsigned condition_count;
+    struct script_run *runs;
+    unsigned run_count, run_room;
+    struct script_choice choices[SCRIPT_CHOICES_MAX];
+    unsigned choice_count, choice_at;
+    unsigned steps, checks;
+    struct script_run *run; /* the one under way */
+};
+
+/* Runs the script in all ways, with `key_count` keys. False: it was refused. */
+bool script_run_all(struct script_analysis *a, unsigned key_count);
+/* Refuses the script; false. */
+bool script_refuse(struct script_analysis *a, unsigned line, const char *why);
 
 enum { LUA_CALL_ARGS_MAX = 10 };
 
@@ -16,11 +104,9 @@ struct lua_args {
 /* Runs the script to its end: a->run has the reply, and what became of the keys. */
 void lua_eval(struct script_analysis *a);
 
-/* The length of a prefix, of which `v` says `less` too little. False: not known. */
-bool lua_prefix_length(const struct lua_value *v, int less, struct lock_operand *ret);
-
-/* A Redis command. Returns its reply, and LUA_VALUE_WRONG_TYPE if it is refused for the
- * type of its key. */
-struct lua_value script_command(struct script_analysis *a, const struct lua_args *args);
+/* Sets the reason, unless there is one. Bytes that are not printable become '?'.
+ * Returns false, for the caller to return. */
+bool script_error_set(struct lock_script_error *e, unsigned line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

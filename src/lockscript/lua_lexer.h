@@ -3,7 +3,7 @@
 #ifndef LATCHD_LOCKSCRIPT_LUA_LEXER_H
 #define LATCHD_LOCKSCRIPT_LUA_LEXER_H
 
-#include "lockscript/script_error.h"
+#include "lockscript/lua_eval.h"
 
 enum {
     LUA_DIGITS_MAX = 15, /* of a number, so that a double has it exactly */

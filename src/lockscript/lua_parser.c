@@ -1,15 +1,631 @@
 #include "lockscript/lua_parser.h"
 
-#include "lockscript/lua_parser_priv.h"
+#include "lockscript/lua_lexer.h"
+
+/* A local variable in scope; an inner one hides an outer one of the same name. */
+struct lua_name {
+    struct span text;
+    uint16_t slot;
+};
+
+struct lua_parser {
+    struct lua_lexer lexer;
+    struct lua_token token; /* the next one, not yet taken */
+    struct lua_ast *ast;
+    struct lua_name names[LUA_LOCALS_MAX];
+    unsigned name_count;
+    unsigned depth;
+    bool in_loop;
+};
+
+/* All that return a node return 0 after an error. */
+
+struct word {
+    const char *text;
+    enum lua_token_kind kind;
+};
+
+static const struct word KEYWORDS[] = {
+    { "and", LUA_TOKEN_AND },
+    { "break", LUA_TOKEN_BREAK },
+    { "do", LUA_TOKEN_DO },
+    { "else", LUA_TOKEN_ELSE },
+    { "elseif", LUA_TOKEN_ELSEIF },
+    { "end", LUA_TOKEN_END_WORD },
+    { "false", LUA_TOKEN_FALSE },
+    { "for", LUA_TOKEN_FOR },
+    { "function", LUA_TOKEN_OTHER_WORD },
+    { "if", LUA_TOKEN_IF },
+    { "in", LUA_TOKEN_IN },
+    { "local", LUA_TOKEN_LOCAL },
+    { "nil", LUA_TOKEN_NIL },
+    { "not", LUA_TOKEN_NOT },
+    { "or", LUA_TOKEN_OR },
+    { "repeat", LUA_TOKEN_OTHER_WORD },
+    { "return", LUA_TOKEN_RETURN },
+    { "then", LUA_TOKEN_THEN },
+    { "true", LUA_TOKEN_TRUE },
+    { "until", LUA_TOKEN_OTHER_WORD },
+    { "while", LUA_TOKEN_OTHER_WORD },
+};
+
+/* A longer symbol stands before one that it begins with. */
+static const struct word SYMBOLS[] = {
+    { "==", LUA_TOKEN_EQ },        { "~=", LUA_TOKEN_NE },
+    { "<=", LUA_TOKEN_LE },        { ">=", LUA_TOKEN_GE },
+    { "<", LUA_TOKEN_LT },         { ">", LUA_TOKEN_GT },
+    { "=", LUA_TOKEN_ASSIGN },     { "+", LUA_TOKEN_PLUS },
+    { "-", LUA_TOKEN_MINUS },      { "#", LUA_TOKEN_LENGTH },
+    { "(", LUA_TOKEN_OPEN },       { ")", LUA_TOKEN_CLOSE },
+    { "[", LUA_TOKEN_OPEN_INDEX }, { "]", LUA_TOKEN_CLOSE_INDEX },
+    { "{", LUA_TOKEN_OPEN_TABLE }, { "}", LUA_TOKEN_CLOSE_TABLE },
+    { ",", LUA_TOKEN_COMMA },      { ";", LUA_TOKEN_SEMICOLON },
+    { ".", LUA_TOKEN_DOT },
+};
+
+static uint16_t lua_parse_expression(struct lua_parser *p);
+static bool lua_parser_refuse(struct lua_parser *p, const char *why);
+static bool lua_parser_unexpected(struct lua_parser *p);
+static void lua_parser_advance(struct lua_parser *p);
+static bool lua_parser_accept(struct lua_parser *p, enum lua_token_kind kind);
+static bool lua_parser_expect(struct lua_parser *p, enum lua_token_kind kind);
+static uint16_t lua_parser_add(struct lua_parser *p, enum lua_node_kind kind);
+static bool lua_parser_enter(struct lua_parser *p);
+static void lua_parser_leave(struct lua_parser *p);
+static const struct lua_name *lua_parser_find(const struct lua_parser *p,
+                                              struct span name);
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
+}
+
+static bool starts_with(const struct lua_lexer *l, const char *text)
+{
+    return span_starts(span_of(l->at, (size_t)(l->end - l->at)), span_str(text));
+}
+
+/* The number of '=' of a long bracket "[==[" at `at`; -1: there is none. */
+static int long_bracket_level(const struct lua_lexer *l, const char *at)
+{
+    const char *c = at;
+
+    if (c == l->end || *c++ != '[') {
+        return -1;
+    }
+    while (c != l->end && *c == '=') {
+        c++;
+    }
+    return c != l->end && *c == '[' ? (int)(c - at) - 1 : -1;
+}
+
+/* Whether "]==]" of this level begins at `at`. */
+static bool is_long_end(const struct lua_lexer *l, const char *at, int level)
+{
+    if (l->end - at < level + 2 || at[0] != ']' || at[level + 1] != ']') {
+        return false;
+    }
+    for (int i = 1; i <= level; i++) {
+        if (at[i] != '=') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool skip_long_comment(struct lua_lexer *l, int level)
+{
+    unsigned line = l->line;
+
+    for (; l->at != l->end; l->at++) {
+        if (is_long_end(l, l->at, level)) {
+            l->at += level + 2;
+            return true;
+        }
+        l->line += *l->at == '\n';
+    }
+    return script_error_set(l->error, line, "a comment has no end");
+}
+
+/* Skips spaces and comments. */
+static bool skip_blank(struct lua_lexer *l)
+{
+    while (l->at != l->end) {
+        if (*l->at == '\n') {
+            l->line++;
+            l->at++;
+        } else if (*l->at == ' ' || *l->at == '\t' || *l->at == '\r' ||
+                   *l->at == '\f' || *l->at == '\v') {
+            l->at++;
+        } else if (starts_with(l, "--")) {
+            int level = long_bracket_level(l, l->at + 2);
+
+            if (level >= 0) {
+                l->at += 4 + level;
+                if (!skip_long_comment(l, level)) {
+                    return false;
+                }
+                continue;
+            }
+            while (l->at != l->end && *l->at != '\n') {
+                l->at++;
+            }
+        } else {
+            break;
+        }
+    }
+    return true;
+}
+
+static enum lua_token_kind find_keyword(struct span text)
+{
+    for (size_t i = 0; i < sizeof(KEYWORDS) / sizeof(KEYWORDS[0]); i++) {
+        if (span_eq(text, span_str(KEYWORDS[i].text))) {
+            return KEYWORDS[i].kind;
+        }
+    }
+    return LUA_TOKEN_NAME;
+}
+
+static struct lua_token refuse_token(struct lua_lexer *l, const char *why)
+{
+    (void)script_error_set(l->error, l->line, "%s", why);
+    return (struct lua_token){ .kind = LUA_TOKEN_REFUSED, .line = l->line };
+}
+
+static struct lua_token read_name(struct lua_lexer *l)
+{
+    struct lua_token t = { .line = l->line };
+    const char *begin = l->at;
+
+    while (l->at != l->end && is_name_char(*l->at)) {
+        l->at++;
+    }
+    t.text = span_of(begin, (size_t)(l->at - begin));
+    t.kind = find_keyword(t.text);
+    return t;
+}
+
+static struct lua_token read_number(struct lua_lexer *l)
+{
+    struct lua_token t = { .kind = LUA_TOKEN_NUMBER, .line = l->line };
+    const char *begin = l->at;
+
+    while (l->at != l->end && is_digit(*l->at)) {
+        t.number = t.number * 10 + (*l->at - '0');
+        l->at++;
+        if (l->at - begin > LUA_DIGITS_MAX) {
+            return refuse_token(l, "a number has too many digits");
+        }
+    }
+    if (l->at != l->end && (is_name_char(*l->at) || *l->at == '.')) {
+        return refuse_token(l, "a number is no decimal integer");
+    }
+    t.text = span_of(begin, (size_t)(l->at - begin));
+    return t;
+}
+
+/* Decodes \ddd, of one to three digits; -1: it is above 255. */
+static int decode_decimal_escape(struct lua_lexer *l)
+{
+    int value = 0;
+
+    for (int i = 0; i < 3 && l->at != l->end && is_digit(*l->at); i++) {
+        value = value * 10 + (*l->at++ - '0');
+    }
+    return value > 255 ? -1 : value;
+}
+
+/* Decodes what stands behind a backslash; -1: that is none of the escapes here. */
+static int decode_escape(struct lua_lexer *l)
+{
+    static const char NAMES[] = "nrt\\\"'", BYTES[] = "\n\r\t\\\"'";
+    const char *found;
+
+    if (l->at == l->end || *l->at == '\0') {
+        return -1;
+    }
+    if (is_digit(*l->at)) {
+        return decode_decimal_escape(l);
+    }
+    found = strchr(NAMES, *l->at);
+    if (found == NULL) {
+        return -1;
+    }
+    l->at++;
+    return (unsigned char)BYTES[found - NAMES];
+}
+
+static struct lua_token read_string(struct lua_lexer *l)
+{
+    struct lua_token t = { .kind = LUA_TOKEN_STRING, .line = l->line };
+    char quote = *l->at++, *out = l->at;
+
+    t.text.ptr = out;
+    while (l->at != l->end && *l->at != quote) {
+        int c = (unsigned char)*l->at++;
+
+        if (c == '\n') {
+            return refuse_token(l, "a string has no end on its line");
+        }
+        if (c == '\\') {
+            c = decode_escape(l);
+            if (c < 0) {
+                return refuse_token(l, "a string has an escape that is not understood");
+            }
+        }
+        *out++ = (char)c;
+    }
+    if (l->at == l->end) {
+        return refuse_token(l, "a string has no end");
+    }
+    l->at++;
+    t.text.len = (size_t)(out - t.text.ptr);
+    return t;
+}
+
+static struct lua_token read_symbol(struct lua_lexer *l)
+{
+    for (size_t i = 0; i < sizeof(SYMBOLS) / sizeof(SYMBOLS[0]); i++) {
+        if (starts_with(l, SYMBOLS[i].text)) {
+            struct lua_token t = { .kind = SYMBOLS[i].kind, .line = l->line };
+
+            t.text = span_str(SYMBOLS[i].text);
+            l->at += t.text.len;
+            return t;
+        }
+    }
+    (void)script_error_set(l->error, l->line, "'%c' is not understood", *l->at);
+    return (struct lua_token){ .kind = LUA_TOKEN_REFUSED, .line = l->line };
+}
+
+struct lua_token lua_lexer_next(struct lua_lexer *l)
+{
+    if (!skip_blank(l)) {
+        return (struct lua_token){ .kind = LUA_TOKEN_REFUSED, .line = l->line };
+    }
+    if (l->at == l->end) {
+        return (struct lua_token){ .kind = LUA_TOKEN_END, .line = l->line };
+    }
+    if (starts_with(l, "..")) {
+        return refuse_token(l, "'..' is not understood");
+    }
+    if (long_bracket_level(l, l->at) >= 0) {
+        return refuse_token(l, "a long string is not understood");
+    }
+    if (is_digit(*l->at)) {
+        return read_number(l);
+    }
+    if (is_name_char(*l->at)) {
+        return read_name(l);
+    }
+    return *l->at == '"' || *l->at == '\'' ? read_string(l) : read_symbol(l);
+}
+
+/* How tightly operators bind, as in Lua. */
+enum { BIND_OR = 1, BIND_AND, BIND_COMPARE, BIND_ADD, BIND_UNARY };
+
+struct binary_operator {
+    enum lua_token_kind token;
+    enum lua_node_kind node;
+    int binds;
+};
+
+static const struct binary_operator OPERATORS[] = {
+    { LUA_TOKEN_OR, LUA_OR, BIND_OR },      { LUA_TOKEN_AND, LUA_AND, BIND_AND },
+    { LUA_TOKEN_EQ, LUA_EQ, BIND_COMPARE }, { LUA_TOKEN_NE, LUA_NE, BIND_COMPARE },
+    { LUA_TOKEN_LT, LUA_LT, BIND_COMPARE }, { LUA_TOKEN_LE, LUA_LE, BIND_COMPARE },
+    { LUA_TOKEN_GT, LUA_GT, BIND_COMPARE }, { LUA_TOKEN_GE, LUA_GE, BIND_COMPARE },
+    { LUA_TOKEN_PLUS, LUA_ADD, BIND_ADD },  { LUA_TOKEN_MINUS, LUA_SUBTRACT, BIND_ADD },
+};
+
+struct redis_function {
+    struct span name;
+    enum lua_node_kind node;
+};
+
+static const struct redis_function REDIS_FUNCTIONS[] = {
+    { SPAN("call"), LUA_REDIS_CALL },
+    { SPAN("pcall"), LUA_REDIS_PCALL },
+    { SPAN("status_reply"), LUA_STATUS_REPLY },
+    { SPAN("error_reply"), LUA_ERROR_REPLY },
+};
+
+static uint16_t parse_bound(struct lua_parser *p, int least);
+
+/* Links an item behind the last one of the list of node `at`. */
+static void append_item(struct lua_parser *p, uint16_t at, uint16_t *last,
+                        uint16_t item)
+{
+    if (*last == 0) {
+        p->ast->nodes[at].first = item;
+    } else {
+        p->ast->nodes[*last].next = item;
+    }
+    *last = item;
+}
+
+/* The arguments of a function, with their parentheses; `at` is the call. */
+static uint16_t parse_arguments(struct lua_parser *p, uint16_t at)
+{
+    uint16_t last = 0;
+
+    if (!lua_parser_expect(p, LUA_TOKEN_OPEN)) {
+        return 0;
+    }
+    if (lua_parser_accept(p, LUA_TOKEN_CLOSE)) {
+        return at;
+    }
+    do {
+        uint16_t arg = lua_parse_expression(p);
+
+        if (arg == 0) {
+            return 0;
+        }
+        append_item(p, at, &last, arg);
+    } while (lua_parser_accept(p, LUA_TOKEN_COMMA));
+    return lua_parser_expect(p, LUA_TOKEN_CLOSE) ? at : 0;
+}
+
+static uint16_t parse_call(struct lua_parser *p, enum lua_node_kind kind)
+{
+    uint16_t at = lua_parser_add(p, kind);
+
+    return at == 0 ? 0 : parse_arguments(p, at);
+}
+
+/* A call of a function of redis, behind the word itself. */
+static uint16_t lua_parse_redis_call(struct lua_parser *p)
+{
+    if (!lua_parser_expect(p, LUA_TOKEN_DOT)) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(REDIS_FUNCTIONS) / sizeof(REDIS_FUNCTIONS[0]); i++) {
+        if (p->token.kind == LUA_TOKEN_NAME &&
+            span_eq(p->token.text, REDIS_FUNCTIONS[i].name)) {
+            lua_parser_advance(p);
+            return parse_call(p, REDIS_FUNCTIONS[i].node);
+        }
+    }
+    return lua_parser_unexpected(p);
+}
+
+/* string.sub: the only function of that library here. */
+static uint16_t parse_string_function(struct lua_parser *p)
+{
+    if (!lua_parser_expect(p, LUA_TOKEN_DOT)) {
+        return 0;
+    }
+    if (p->token.kind != LUA_TOKEN_NAME || !span_eq(p->token.text, SPAN("sub"))) {
+        return lua_parser_unexpected(p);
+    }
+    lua_parser_advance(p);
+    return parse_call(p, LUA_STRING_SUB);
+}
+
+/* KEYS[...] or ARGV[...], behind the word. */
+static uint16_t parse_index(struct lua_parser *p, enum lua_node_kind kind)
+{
+    uint16_t at = lua_parser_add(p, kind), index;
+    const struct lua_node *n;
+
+    if (at == 0 || !lua_parser_expect(p, LUA_TOKEN_OPEN_INDEX)) {
+        return 0;
+    }
+    index = lua_parse_expression(p);
+    if (index == 0 || !lua_parser_expect(p, LUA_TOKEN_CLOSE_INDEX)) {
+        return 0;
+    }
+    p->ast->nodes[at].first = index;
+    n = &p->ast->nodes[index];
+    if (n->kind == LUA_NUMBER && kind == LUA_KEYS_AT &&
+        n->number > (int64_t)p->ast->keys_index) {
+        p->ast->keys_index =
+            n->number > LUA_INDEX_MAX ? LUA_INDEX_MAX + 1 : (unsigned)n->number;
+    }
+    return at;
+}
+
+static uint16_t parse_global(struct lua_parser *p, struct span name)
+{
+    if (span_eq(name, SPAN("KEYS"))) {
+        return parse_index(p, LUA_KEYS_AT);
+    }
+    if (span_eq(name, SPAN("ARGV"))) {
+        return parse_index(p, LUA_ARGV_AT);
+    }
+    if (span_eq(name, SPAN("redis"))) {
+        return lua_parse_redis_call(p);
+    }
+    if (span_eq(name, SPAN("tonumber"))) {
+        return parse_call(p, LUA_TONUMBER);
+    }
+    if (span_eq(name, SPAN("string"))) {
+        return parse_string_function(p);
+    }
+    (void)script_error_set(p->lexer.error, p->token.line, "'%.*s' is not understood",
+                           span_quoted_len(name), name.ptr);
+    return 0;
+}
+
+static uint16_t parse_name(struct lua_parser *p)
+{
+    struct span name = p->token.text;
+    const struct lua_name *local = lua_parser_find(p, name);
+    uint16_t at;
+
+    if (local == NULL) {
+        lua_parser_advance(p);
+        return parse_global(p, name);
+    }
+    at = lua_parser_add(p, LUA_LOCAL);
+    p->ast->nodes[at].slot = local->slot;
+    lua_parser_advance(p);
+    return at;
+}
+
+static uint16_t parse_literal(struct lua_parser *p, enum lua_node_kind kind)
+{
+    uint16_t at = lua_parser_add(p, kind);
+
+    p->ast->nodes[at].text = p->token.text;
+    p->ast->nodes[at].number = p->token.number;
+    lua_parser_advance(p);
+    return at;
+}
+
+static uint16_t parse_parenthesised(struct lua_parser *p)
+{
+    uint16_t at;
+
+    lua_parser_advance(p);
+    at = lua_parse_expression(p);
+    return at != 0 && lua_parser_expect(p, LUA_TOKEN_CLOSE) ? at : 0;
+}
+
+static uint16_t parse_primary(struct lua_parser *p)
+{
+    switch (p->token.kind) {
+    case LUA_TOKEN_NIL:
+        return parse_literal(p, LUA_NIL);
+    case LUA_TOKEN_TRUE:
+        return parse_literal(p, LUA_TRUE);
+    case LUA_TOKEN_FALSE:
+        return parse_literal(p, LUA_FALSE);
+    case LUA_TOKEN_NUMBER:
+        return parse_literal(p, LUA_NUMBER);
+    case LUA_TOKEN_STRING:
+        return parse_literal(p, LUA_STRING);
+    case LUA_TOKEN_NAME:
+        return parse_name(p);
+    case LUA_TOKEN_OPEN:
+        return parse_parenthesised(p);
+    default:
+        return lua_parser_unexpected(p);
+    }
+}
+
+/* #KEYS, whose '#' is the next token. */
+static uint16_t parse_length(struct lua_parser *p)
+{
+    uint16_t at;
+
+    lua_parser_advance(p);
+    if (p->token.kind != LUA_TOKEN_NAME || !span_eq(p->token.text, SPAN("KEYS")) ||
+        lua_parser_find(p, p->token.text) != NULL) {
+        return lua_parser_refuse(p, "'#' of anything but KEYS is not understood");
+    }
+    at = lua_parser_add(p, LUA_KEYS_LENGTH);
+    lua_parser_advance(p);
+    return at;
+}
+
+static uint16_t parse_prefixed(struct lua_parser *p, enum lua_node_kind kind)
+{
+    uint16_t at = lua_parser_add(p, kind), of;
+
+    lua_parser_advance(p);
+    of = at == 0 ? 0 : parse_bound(p, BIND_UNARY);
+    p->ast->nodes[at].first = of;
+    return of == 0 ? 0 : at;
+}
+
+static uint16_t parse_unary(struct lua_parser *p)
+{
+    switch (p->token.kind) {
+    case LUA_TOKEN_NOT:
+        return parse_prefixed(p, LUA_NOT);
+    case LUA_TOKEN_MINUS:
+        return parse_prefixed(p, LUA_NEGATE);
+    case LUA_TOKEN_LENGTH:
+        return parse_length(p);
+    default:
+        return parse_primary(p);
+    }
+}
+
+static const struct binary_operator *find_operator(enum lua_token_kind token)
+{
+    for (size_t i = 0; i < sizeof(OPERATORS) / sizeof(OPERATORS[0]); i++) {
+        if (OPERATORS[i].token == token) {
+            return &OPERATORS[i];
+        }
+    }
+    return NULL;
+}
+
+/* Operators that bind more tightly than `least`; all of them group to the left. */
+static uint16_t parse_operators(struct lua_parser *p, int least)
+{
+    uint16_t left = parse_unary(p);
+    const struct binary_operator *op;
+
+    while (left != 0 && (op = find_operator(p->token.kind)) != NULL &&
+           op->binds > least) {
+        uint16_t at = lua_parser_add(p, op->node), right;
+
+        lua_parser_advance(p);
+        right = at == 0 ? 0 : parse_bound(p, op->binds);
+        p->ast->nodes[at].first = left;
+        p->ast->nodes[at].second = right;
+        left = right == 0 ? 0 : at;
+    }
+    return left;
+}
+
+static uint16_t parse_bound(struct lua_parser *p, int least)
+{
+    uint16_t at;
+
+    if (!lua_parser_enter(p)) {
+        return 0;
+    }
+    at = parse_operators(p, least);
+    lua_parser_leave(p);
+    return at;
+}
+
+static uint16_t lua_parse_expression(struct lua_parser *p)
+{
+    return parse_bound(p, 0);
+}
+
+/* A table of values, whose '{' is the next token. */
+static uint16_t lua_parse_table(struct lua_parser *p)
+{
+    uint16_t at = lua_parser_add(p, LUA_TABLE), last = 0;
+
+    lua_parser_advance(p);
+    while (at != 0 && p->token.kind != LUA_TOKEN_CLOSE_TABLE) {
+        uint16_t item = lua_parse_expression(p);
+
+        if (item == 0) {
+            return 0;
+        }
+        append_item(p, at, &last, item);
+        if (!lua_parser_accept(p, LUA_TOKEN_COMMA) &&
+            !lua_parser_accept(p, LUA_TOKEN_SEMICOLON)) {
+            break;
+        }
+    }
+    return at != 0 && lua_parser_expect(p, LUA_TOKEN_CLOSE_TABLE) ? at : 0;
+}
 
 static uint16_t parse_block(struct lua_parser *p);
 
-bool lua_parser_refuse(struct lua_parser *p, const char *why)
+/* Refuses the script at the line of the next token. */
+static bool lua_parser_refuse(struct lua_parser *p, const char *why)
 {
     return script_error_set(p->lexer.error, p->token.line, "%s", why);
 }
 
-bool lua_parser_unexpected(struct lua_parser *p)
+/* Refuses the script because of the next token. */
+static bool lua_parser_unexpected(struct lua_parser *p)
 {
     struct span text = p->token.text;
 
@@ -24,12 +640,13 @@ bool lua_parser_unexpected(struct lua_parser *p)
                             text.ptr);
 }
 
-void lua_parser_advance(struct lua_parser *p)
+static void lua_parser_advance(struct lua_parser *p)
 {
     p->token = lua_lexer_next(&p->lexer);
 }
 
-bool lua_parser_accept(struct lua_parser *p, enum lua_token_kind kind)
+/* Takes the next token if it is of that kind. */
+static bool lua_parser_accept(struct lua_parser *p, enum lua_token_kind kind)
 {
     if (p->token.kind != kind) {
         return false;
@@ -38,12 +655,13 @@ bool lua_parser_accept(struct lua_parser *p, enum lua_token_kind kind)
     return true;
 }
 
-bool lua_parser_expect(struct lua_parser *p, enum lua_token_kind kind)
+/* Takes the next token, which must be of that kind. */
+static bool lua_parser_expect(struct lua_parser *p, enum lua_token_kind kind)
 {
     return lua_parser_accept(p, kind) || lua_parser_unexpected(p);
 }
 
-uint16_t lua_parser_add(struct lua_parser *p, enum lua_node_kind kind)
+static uint16_t lua_parser_add(struct lua_parser *p, enum lua_node_kind kind)
 {
     struct lua_node *n;
 
@@ -56,7 +674,8 @@ uint16_t lua_parser_add(struct lua_parser *p, enum lua_node_kind kind)
     return p->ast->node_count++;
 }
 
-bool lua_parser_enter(struct lua_parser *p)
+/* One level deeper; lua_parser_leave() must follow if it returns true. */
+static bool lua_parser_enter(struct lua_parser *p)
 {
     if (p->depth == LUA_DEPTH_MAX) {
         return lua_parser_refuse(p, "the script is nested too deeply");
@@ -65,12 +684,14 @@ bool lua_parser_enter(struct lua_parser *p)
     return true;
 }
 
-void lua_parser_leave(struct lua_parser *p)
+static void lua_parser_leave(struct lua_parser *p)
 {
     p->depth--;
 }
 
-const struct lua_name *lua_parser_find(const struct lua_parser *p, struct span name)
+/* Finds a local variable; NULL: there is none of that name. */
+static const struct lua_name *lua_parser_find(const struct lua_parser *p,
+                                              struct span name)
 {
     for (unsigned i = p->name_count; i-- > 0;) {
         if (span_eq(p->names[i].text, name)) {

@@ -4,7 +4,7 @@
 #define LATCHD_LOCKSCRIPT_LUA_PARSER_H
 
 #include "lockscript/lua_ast.h"
-#include "lockscript/script_error.h"
+#include "lockscript/lua_eval.h"
 
 /* Parses `text`, in which strings are decoded in place; the tree points into it. False:
  * *error says why. */

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct resp_parser;
+
 enum {
     RESP_INLINE_MAX = 64 * 1024, /* bytes of an inline command, as Redis has it */
     RESP_ARGS_MAX = 1024,        /* arguments of one request; our longest is MLOCK */
@@ -32,8 +34,6 @@ struct resp_request {
     const struct span *argv;
     size_t argc;
 };
-
-struct resp_parser;
 
 /* Creates a parser. One serves any number of connections, as it has no state between
  * calls. */

@@ -2,7 +2,7 @@
  * answer. */
 #include "core_world.h"
 
-#include "engine/op_clone.h"
+#include "engine/op.h"
 
 #include <inttypes.h>
 #include <stdio.h>

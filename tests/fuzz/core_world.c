@@ -1,7 +1,7 @@
 /* Turns and time. */
 #include "core_world.h"
 
-#include "engine/op_clone.h"
+#include "engine/op.h"
 #include "resp/parser.h"
 #include "util/alloc.h"
 #include "util/log.h"

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
-"""Calls between the files of the engine, and between its parts: calls.py ROOT.
-
-A part is a folder of src/engine, or a file that stands in src/engine itself. No file and no part
-calls, or takes the address of a function of, one that comes back to it. And only the scheduler,
-schedule/, calls what makes an op for Redis.
+"""Calls between the files of the engine: calls.py ROOT. No file calls, or takes the address of a
+function of, one that comes back to it. And only the scheduler, schedule.c, calls what makes an op
+for Redis.
 """
 import pathlib
 import shutil
@@ -12,28 +10,28 @@ import tempfile
 
 from call_graph import CallGraph
 
-SCHEDULER = "schedule"
+SCHEDULER = "schedule.c"
 MAKES_OP = "inflight_op"
 
 # What is planted in a copy of the sources, and what is said of it.
 PLANTED = [
-    ("hold/entry.c", "void mend_entry(struct engine *eng, struct lock *lock)\n{\n"
+    ("entry.c", "void mend_entry(struct engine *eng, struct lock *lock)\n{\n"
      "    lock_step(eng, lock);\n}\n",
-     "hold/entry.c: mend_entry() calls lock_step() in schedule/lock_step.c"),
+     "entry.c: mend_entry() calls lock_step() in schedule.c"),
     ("effect.c", "effect_fn *find_effect(void)\n{\n    return effects_add;\n}\n"
      "hook_fn *find_hook(void)\n{\n    return emit_null;\n}\n",
      "effect.c: find_hook() calls emit_null() in emit.c"),
-    ("wait/wait_graph.c", "void mend_wait(struct engine *eng, struct waiter *w)\n{\n"
+    ("wait_graph.c", "void mend_wait(struct engine *eng, struct waiter *w)\n{\n"
      "    waiter_remove(eng, w);\n}\n",
-     "files that call each other in a cycle: wait/wait_graph.c, wait/waiter.c"),
-    ("release/release.c", "void send_twice(struct engine *eng, struct lock *lock)\n{\n"
+     "files that call each other in a cycle: wait_graph.c, waiter.c"),
+    ("release.c", "void send_twice(struct engine *eng, struct lock *lock)\n{\n"
      "    acquire_ask(eng, lock, lock_head(lock));\n}\n",
-     "release/release.c: send_twice() calls acquire_ask(), which sends an op"),
-    ("request_conn.c", "static void send_it(struct engine *eng, struct inflight_op *w)\n{\n"
+     "release.c: send_twice() calls acquire_ask(), which sends an op"),
+    ("engine.c", "static void send_it(struct engine *eng, struct inflight_op *w)\n{\n"
      "    (void)inflight_op(eng, w, OP_INSPECT);\n}\n\n"
      "void engine_send(struct engine *eng)\n{\n    send_it(eng, NULL);\n}\n\n"
      "void engine_send_more(struct engine *eng)\n{\n    engine_send(eng);\n}\n",
-     "request_conn.c: engine_send_more() calls engine_send(), which sends an op"),
+     "engine.c: engine_send_more() calls engine_send(), which sends an op"),
 ]
 
 
@@ -46,7 +44,7 @@ class Engine(CallGraph):
         while more:
             found |= more
             more = {key for key, others in self.calls.items()
-                    if key not in found and part_of(self.file[key]) != SCHEDULER
+                    if key not in found and self.file[key] != SCHEDULER
                     and any(other == ("", MAKES_OP) or (other in found and other[0])
                             for other in others)}
         return found - {("", MAKES_OP)}
@@ -55,22 +53,16 @@ class Engine(CallGraph):
         senders = self.senders()
         for key, others in sorted(self.calls.items()):
             for other in sorted(others & senders):
-                if not other[0] and part_of(self.file[key]) != SCHEDULER:
+                if not other[0] and self.file[key] != SCHEDULER:
                     yield (f"src/engine/{self.file[key]}: {key[1]}() calls {other[1]}(), which "
-                           f"sends an op: only {SCHEDULER}/ may")
-
-
-def part_of(file):
-    """hold/entry.c is of hold; emit.c, and emit.h, of emit."""
-    return file.split("/")[0] if "/" in file else file[:-2]
+                           f"sends an op: only {SCHEDULER} may")
 
 
 def problems(folder):
     engine = Engine(folder)
     if ("", MAKES_OP) not in engine.file or len(engine.file) < 500:
         return [f"only {len(engine.file)} functions were found"]
-    return [*engine.cycles("parts", part_of), *engine.cycles("files", lambda file: file),
-            *engine.wrong_sends()]
+    return [*engine.cycles("files", lambda file: file), *engine.wrong_sends()]
 
 
 def planted(folder):

@@ -31,31 +31,31 @@ class Mutation:
 MUTATIONS = [
     Mutation(
         "void_priority", "PRIORITY changes nothing", [
-            ("engine/wait/wait_queue.c",
+            ("engine/wait_queue.c",
              "w->rank -= (int64_t)(w->priority * eng->cfg.priority_aging_ms);",
              "w->rank -= 0;"),
         ]),
     Mutation(
         "stuck_head", "the head that was being asked for is never passed afterwards", [
-            ("engine/schedule/lock_step.c",
+            ("engine/schedule.c",
              "struct waiter *passed = wait_queue_step_back(eng, lock);",
              "struct waiter *passed = NULL;"),
         ]),
     Mutation(
         "endless_queue", "QUEUE refuses nobody", [
-            ("engine/wait/wait_queue.c",
+            ("engine/wait_queue.c",
              "return places >= max;",
              "return places < max && places > max;"),
         ]),
     Mutation(
         "unlocked_place", "a request that was unlocked keeps its place", [
-            ("engine/release/on_release.c",
+            ("engine/release.c",
              "struct waiter *w = waiter_of_ended(eng, lock, d);",
              "struct waiter *w = left < 0 ? waiter_of_ended(eng, lock, d) : NULL;"),
         ]),
     Mutation(
         "skipped_renewal", "every other hold is not renewed", [
-            ("engine/hold/renew_queue.c",
+            ("engine/renew_queue.c",
              "hold_renewal_lease(eng, h) != 0) {",
              "hold_renewal_lease(eng, h) != 0 && h->token % 2 == 0) {"),
         ]),
@@ -80,7 +80,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "lost_rest", "no daemon puts a rest back that Redis has lost", [
-            ("engine/release/on_release.c",
+            ("engine/release.c",
              "if (r->release.rest_ms > 0) {",
              "if (r->release.rest_ms > 0 && eng->stopping) {"),
         ]),
@@ -95,7 +95,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "lost_undo", "a grant that nobody can be told of is not taken back", [
-            ("engine/hold/pending_release.c",
+            ("engine/pending_release.c",
              "if (is_superseded(eng, lock, spec)) {",
              "if (is_superseded(eng, lock, spec) || spec != NULL) {"),
         ]),
@@ -116,7 +116,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "no_recheck", "nothing is asked again once the subscription is there", [
-            ("engine/store_events.c",
+            ("engine/engine.c",
              "latch_watch_note(eng, lock);\n    if (lock_head(lock) != NULL) {",
              "latch_watch_note(eng, lock);\n    if (eng->stopping) {"),
         ]),
@@ -163,7 +163,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "silent_loss", "whose lease is over is not told", [
-            ("engine/hold/hold_timer.c",
+            ("engine/hold_timer.c",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "
              "hold_expired(eng, h);",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "
@@ -209,10 +209,10 @@ MUTATIONS = [
         ]),
     Mutation(
         "not_put_back", "what a failover lost is not put back", [
-            ("engine/store_events.c",
+            ("engine/engine.c",
              "quarantine_exempt(eng, lock);\n            restore_lock(eng, lock);",
              "quarantine_exempt(eng, lock);"),
-            ("engine/store_events.c",
+            ("engine/engine.c",
              "            restore_lock(eng, lock);\n        }\n        release_log_replay",
              "            lock_touch(eng, lock);\n        }\n        release_log_replay"),
         ], topology="sentinel", faults="lag"),
@@ -239,25 +239,25 @@ MUTATIONS = [
         ]),
     Mutation(
         "older_leader", "a leader that a failover brought back is told of again", [
-            ("engine/leader/leader_watch.c",
+            ("engine/leader_watch.c",
              "return leader->token != 0 && leader->token < token;",
              "return token == 1;"),
         ]),
     Mutation(
         "stale_leader", "a follower is told who led before it asked", [
-            ("engine/watch/name_watch.c",
+            ("engine/name_watch.c",
              "w->known_op > c->asked_op &&",
              "w->known_op + 2 > c->asked_op &&"),
         ]),
     Mutation(
         "unseen_leader", "what nobody tells of a leader is not looked for", [
-            ("engine/leader/leader_watch.h",
+            ("engine/leader_watch.h",
              "LEADER_LOOK_MS = 1000,",
              "LEADER_LOOK_MS = 1000000,"),
         ]),
     Mutation(
         "lent_leader", "the token of a loan elsewhere is a leader's", [
-            ("engine/introspect/inspect.c",
+            ("engine/inspect.c",
              "return h == NULL && who.len > 0 && who.ptr[0] == 'l' &&",
              "return false && h == NULL && who.len > 0 && who.ptr[0] == 'l' &&"),
         ]),
@@ -275,7 +275,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "wrong_heir", "every other UNLOCK TO hands over to the first waiter", [
-            ("engine/release/successor.c",
+            ("engine/release.c",
              "named != NULL ? named : lock_head(lock);",
              "named != NULL && eng->now % 2 == 0 ? named : lock_head(lock);"),
         ]),
@@ -291,7 +291,7 @@ MUTATIONS = [
         ], simulated=True),
     Mutation(
         "loan_found_again", "what was granted before is taken for a loan with a block", [
-            ("engine/acquire/acquire_granted.c",
+            ("engine/acquire.c",
              "hold_from_loan(eng, e->hold, r, asked);\n    }\n",
              "hold_from_loan(eng, e->hold, r, asked);\n"
              "    } else if (spec->local && asked.claimed_before) {\n"
@@ -300,29 +300,29 @@ MUTATIONS = [
         ]),
     Mutation(
         "loan_outlives_window", "a loan lends for as long as its tokens last", [
-            ("engine/acquire/local_grant.c",
+            ("engine/acquire.c",
              "read_time(eng) >= loan->lends_until) {",
              "read_time(eng) < loan->lends_until - loan->lends_until) {"),
-            ("engine/schedule/lock_step.c",
+            ("engine/schedule.c",
              "heap_armed(&loan->timer.node) && eng->now < loan->lends_until) {",
              "eng->up) {"),
         ]),
     Mutation(
         "loan_in_flight", "a hold ends in memory while the op that settles it is in flight", [
-            ("engine/renew/watchdog.c",
+            ("engine/watchdog.c",
              "loan_set_state(hold_loan(h), LOAN_SETTLING);",
              "hold_loan(h)->state = LOAN_HELD;"),
         ]),
     Mutation(
         "loan_vouch_ends", "a window is taken for the end of a hold from memory", [
-            ("engine/acquire/acquire_granted.c",
+            ("engine/acquire.c",
              "h->loan_distance = (uint32_t)(r->loan_token - r->token);\n",
              "h->loan_distance = (uint32_t)(r->loan_token - r->token);\n"
              "        h->until = h->began + eng->cfg.local_window_ms;\n"),
         ]),
     Mutation(
         "loan_kept_at_stop", "a daemon that stops keeps its idle loans", [
-            ("engine/schedule/lock_step.c",
+            ("engine/schedule.c",
              "list_empty(&a->releases) && !eng->stopping &&\n"
              "        list_empty(&a->waiting_for_restore)",
              "list_empty(&a->releases) &&\n"
@@ -338,48 +338,48 @@ MUTATIONS = [
         ], faults="clock_back", simulated=True),
     Mutation(
         "loan_dropped_by_batch", "a batch of renewals lacks the loans of its holds", [
-            ("engine/renew/watchdog.c",
+            ("engine/watchdog.c",
              "hold_loan(h) != NULL ? hold_loan_token(h) : 0,",
              "0,"),
         ]),
     Mutation(
         "loan_never_yields", "whom a name is lent with gets it before others", [
-            ("engine/release/release.c",
+            ("engine/release.c",
              "r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n",
              "r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n"
              "    r->yield = r->next.block_us != 0 ? YIELD_NEVER : r->yield;\n"),
         ]),
     Mutation(
         "loan_held_twice", "a name is granted from memory while somebody has it", [
-            ("engine/schedule/lock_step.c",
+            ("engine/schedule.c",
              "    if (loan->holder != NULL) {\n        return step_lent_hold",
              "    if (loan->holder != NULL && (loan->state != LOAN_HELD || "
              "lock_head(lock) == NULL)) {\n        return step_lent_hold"),
-            ("engine/acquire/local_grant.c",
+            ("engine/acquire.c",
              "a->fair == NULL && list_empty(&lock->holds) &&",
              "a->fair == NULL &&"),
-            ("engine/hold/loan.c",
+            ("engine/loan.c",
              "[LOAN_HELD] = TRANSITION_TO(LOAN_IDLE) |",
              "[LOAN_HELD] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_IDLE) |"),
         ]),
     Mutation(
         "loan_renewed_late", "a renewed loan lends from when the answer came", [
-            ("engine/renew/loan_renewal.c",
+            ("engine/loan_renewal.c",
              "uint64_t until = asked.at + eng->cfg.local_window_ms;",
              "uint64_t until = eng->now + eng->cfg.local_window_ms;"),
         ]),
     Mutation(
         "loan_renewed_for_ever", "a loan is renewed as long as its name is asked for", [
-            ("engine/renew/loan_renewal.c",
+            ("engine/loan_renewal.c",
              "loan->lends_until < loan->ends_at &&\n",
              "loan->ends_at != 0 &&\n"),
-            ("engine/renew/loan_renewal.c",
+            ("engine/loan_renewal.c",
              "loan->lends_until = until < loan->ends_at ? until : loan->ends_at;",
              "loan->lends_until = until;"),
         ]),
     Mutation(
         "count_again", "a COUNT that got no answer is sent again as another request", [
-            ("engine/latch/request_latch.c",
+            ("engine/latch.c",
              "        pending_request_retry(eng, c, r->status);\n",
              "        if (c->target.entry.len == 0) {\n"
              "            c->latch.request = make_serial(eng, c->serial, sizeof(c->serial));\n"
@@ -394,7 +394,7 @@ MUTATIONS = [
         ], simulated=True),
     Mutation(
         "deaf_await", "the message that a latch is open wakes nobody", [
-            ("engine/latch/latch_watch.c",
+            ("engine/latch.c",
              "        w->heard_after = eng->next_op;\n"
              "    }\n"
              "    name_watch_note(eng, &w->watch);\n",
@@ -403,52 +403,52 @@ MUTATIONS = [
         ]),
     Mutation(
         "blind_await", "a latch whose message was lost is not looked at", [
-            ("engine/latch/latch_watch.c",
+            ("engine/latch.c",
              "name_watch_next_look_in(watch, eng->cfg.recheck_ms);",
              "name_watch_next_look_in(watch, eng->cfg.recheck_ms * 1000);"),
         ]),
     Mutation(
         "lost_counts", "what a failover took back of a latch is not counted again", [
-            ("engine/latch/count_log.c",
+            ("engine/latch.c",
              "if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(e)))) {",
              "if (concerns != NULL && concerns(ctx, lock_group(eng, logged_name(e)))) {"),
         ]),
     Mutation(
         "brief_memory", "what was counted before a long outage is not counted again", [
-            ("engine/latch/count_log.c",
+            ("engine/latch.c",
              "(!is_old || log->is_paused || is_due(e))",
              "(!is_old || is_due(e))"),
         ]),
     Mutation(
         "count_in_another", "what was lost with its latch is counted in the next one", [
-            ("engine/latch/count_log.c",
+            ("engine/latch.c",
              "        .generation = e->generation,\n",
              ""),
         ]),
     Mutation(
         "stale_opening", "an AWAIT is answered by a look that was sent before it came", [
-            ("engine/watch/name_watch.c",
+            ("engine/name_watch.c",
              "return w->is_known && w->known_op > c->asked_op && !w->kind->is_older(w, c);",
              "return w->is_known && !w->kind->is_older(w, c);"),
         ]),
     Mutation(
         "gone_is_open", "a latch that was deleted and set anew counts as opened", [
-            ("engine/latch/latch_watch.c",
+            ("engine/latch.c",
              "    if (generation == told->last_gone) {\n",
              "    if (generation == told->last_gone && told->generation == 0) {\n"),
-            ("engine/latch/latch_watch.c",
+            ("engine/latch.c",
              "generation > told->last_gone && generation > told->last_lost",
              "generation >= told->last_gone && generation > told->last_lost"),
         ]),
     Mutation(
         "trusted_past", "what marks say after a failover is taken for what was awaited", [
-            ("engine/latch/latch_watch.c",
+            ("engine/latch.c",
              "in_waiting)->is_doubted =\n                true;",
              "in_waiting)->is_doubted =\n                false;"),
         ]),
     Mutation(
         "next_latch", "who waits for a latch that was opened and set anew waits for the new one", [
-            ("engine/latch/latch_watch.c",
+            ("engine/latch.c",
              "            c->generation = w->told.generation;\n",
              ""),
         ]),

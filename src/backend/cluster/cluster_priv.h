@@ -1,7 +1,7 @@
-/* cluster_priv: what cluster.c (the backend: ops, events, time), cluster_map.c (which
- * member has which slots), cluster_failover_check.c (what a failover lost),
- * cluster_fair.c (members of fair queues, which are no members of the cluster) and
- * cluster_daemons.c (what daemons announce to each other) share. For nobody else.
+/* cluster_priv: what cluster.c (the backend: ops, events, time), cluster.c (which
+ * member has which slots), cluster.c (what a failover lost),
+ * cluster.c (members of fair queues, which are no members of the cluster) and
+ * cluster.c (what daemons announce to each other) share. For nobody else.
  */
 #ifndef LATCHD_BACKEND_CLUSTER_CLUSTER_PRIV_H
 #define LATCHD_BACKEND_CLUSTER_CLUSTER_PRIV_H
@@ -37,7 +37,7 @@ struct member {
     bool up;
     bool was_up;
     bool listens; /* to what daemons announce; all nodes pass it on */
-    /* The node's last failover, see cluster_failover_check.c: */
+    /* The node's last failover, see cluster.c: */
     uint32_t failover;
     struct member *successor;     /* NULL: the failover is settled */
     struct redis_history history; /* as it was when the failover was noticed */
@@ -74,33 +74,14 @@ struct cluster {
 };
 
 /* cluster.c */
-/* The map may be wrong: asks for it soon. */
-void cluster_suspect_map(struct cluster *c);
+
 extern const struct store_events CLUSTER_MEMBER_EVENTS;
 extern const struct store_listener CLUSTER_MEMBER_LISTENER;
-void cluster_on_moved(void *member);
 
-/* cluster_daemons.c */
-void cluster_on_listening(void *member);
-void cluster_on_announced(void *member, struct span text);
-void cluster_announce(void *cluster, struct span text);
+/* cluster.c */
 
-/* cluster_fair.c */
-/* Listens to the members that the op puts into a fair queue. */
-void cluster_listen(struct member *m, const struct op *op);
-void cluster_unlisten(void *cluster, struct span name, struct span member);
+/* cluster.c */
 
-/* cluster_failover_check.c */
-/* Notes that the member's slots failed over to the successor (NULL: to itself). */
-void cluster_suspect(struct cluster *c, struct member *m, struct member *successor);
-/* Checks whether failovers lost nothing, and reports it. */
-void cluster_check_failover(struct cluster *c);
-
-/* cluster_map.c */
-/* Takes what some node answered to CLUSTER NODES; returns false if that is no map. */
-bool cluster_on_view(void *cluster, struct span text, const char *host);
-/* Reports that whatever the member had may be lost. */
-void cluster_failed_over(struct cluster *c, struct member *m);
-void cluster_retire(struct cluster *c);
+/* cluster.c */
 
 #endif

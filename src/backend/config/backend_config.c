@@ -1,9 +1,435 @@
 #include "backend/config/backend_config.h"
 
-#include "backend/config/backend_config_priv.h"
+#include "backend/sentinel/sentinel_vote.h"
 #include "util/alloc.h"
+#include "util/span.h"
 
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
+
+static const char STARS[] = "***";
+
+static bool backend_config_is_sentinel(const char *text);
+
+/* scheme://user:password@... */
+static void show_login(struct span url, struct buf *out)
+{
+    const char *begin, *at, *colon = NULL;
+
+    if (url.ptr == NULL || url.len == 0) {
+        return;
+    }
+    begin = memmem(url.ptr, url.len, "://", 3);
+    at = memrchr(url.ptr, '@', url.len);
+    if (begin != NULL && at != NULL && at > begin + 3) {
+        colon = memchr(begin + 3, ':', (size_t)(at - begin - 3));
+    }
+    if (colon == NULL) {
+        buf_add_span(out, url);
+        return;
+    }
+    buf_add(out, url.ptr, (size_t)(colon + 1 - url.ptr));
+    buf_add_str(out, STARS);
+    buf_add(out, at, (size_t)(url.ptr + url.len - at));
+}
+
+/* ?name=value&name=value */
+static void show_options(struct span text, struct buf *out)
+{
+    while (text.len != 0) {
+        const char *end = memchr(text.ptr + 1, '&', text.len - 1);
+        size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
+        const char *equals = memchr(text.ptr, '=', len);
+
+        if (equals != NULL && memmem(text.ptr, len, "password=", 9) != NULL) {
+            buf_add(out, text.ptr, (size_t)(equals + 1 - text.ptr));
+            buf_add_str(out, STARS);
+        } else {
+            buf_add(out, text.ptr, len);
+        }
+        text = span_after(text, len);
+    }
+}
+
+static void show_word(struct span word, bool has_options, struct buf *out)
+{
+    const char *options =
+        has_options && word.len != 0 ? memchr(word.ptr, '?', word.len) : NULL;
+    size_t len = options == NULL ? word.len : (size_t)(options - word.ptr);
+
+    show_login(span_of(word.ptr, len), out);
+    show_options(span_after(word, len), out);
+}
+
+void backend_config_show(const char *text, struct buf *out)
+{
+    /* A password may have spaces in it, but not there. */
+    const char *ends = backend_config_is_quorum(text) ? " " : "";
+    bool has_options = backend_config_is_sentinel(text);
+
+    for (;;) {
+        size_t len = strcspn(text, ends);
+
+        show_word(span_of(text, len), has_options, out);
+        if (text[len] == '\0') {
+            return;
+        }
+        buf_add_str(out, " ");
+        text += len + 1;
+    }
+}
+
+bool backend_config_is_cluster(const char *text)
+{
+    struct span all = span_str(text);
+
+    return span_starts(all, SPAN("cluster://")) ||
+           span_starts(all, SPAN("clusters://"));
+}
+
+/* As redis:// has it: what may stand in a part is the same there. */
+static const char *add_cluster_server(struct backend_config *config, bool tls,
+                                      struct span login, struct span host)
+{
+    const char *err = "a server is missing: cluster://host:6379,host:6379";
+    struct buf text = { 0 };
+    struct backend_url url;
+
+    if (host.len == 0) {
+        return err;
+    }
+    if (memchr(host.ptr, '/', host.len) != NULL) {
+        return "a cluster has no databases: cluster://host:6379,host:6379";
+    }
+    if (config->url_count == BACKEND_URLS_MAX) {
+        return "so many servers are not needed: a few of them know the others";
+    }
+    buf_add_str(&text, tls ? "rediss://" : "redis://");
+    if (login.ptr != NULL) {
+        buf_add_span(&text, login);
+        buf_add_str(&text, "@");
+    }
+    buf_add_span(&text, host);
+    buf_add(&text, "", 1);
+    if (backend_url_parse(buf_ptr(&text), &url, &err)) {
+        err = NULL;
+        backend_config_add(config, &url);
+    }
+    buf_reset(&text);
+    return err;
+}
+
+/* Behind the last host, if there are any. */
+static const char *take_options(struct span *text, struct backend_config *config)
+{
+    struct span options = *text;
+
+    config->cluster.publish = PUBLISH_BOTH;
+    if (!span_cut(&options, '?', text)) {
+        return NULL;
+    }
+    if (span_eq(options, SPAN("publish=sharded"))) {
+        config->cluster.publish = PUBLISH_SHARDED;
+    } else if (!span_eq(options, SPAN("publish=both"))) {
+        return "after ? only publish=both and publish=sharded are known";
+    }
+    return NULL;
+}
+
+/* cluster[s]://[user:password@]host[:6379][,host...][?publish=both|sharded]: some of
+ * its nodes. Percent-decoding in user and password. With an s: TLS to all of them. */
+static bool backend_config_cluster_parse(const char *text, struct backend_config *ret,
+                                         const char **reterr)
+{
+    struct backend_config config = { .topology = BACKEND_CLUSTER };
+    bool tls = span_starts(span_str(text), SPAN("clusters"));
+    struct span rest = span_str(strstr(text, "://") + 3), login = SPAN_NONE;
+    struct span host = SPAN_NONE;
+    const char *err = NULL;
+    bool more = true;
+
+    if (span_cut_last(&rest, '@', &login) && login.len != 0 &&
+        memchr(login.ptr, '@', login.len) != NULL) {
+        err = "user and password stand once, before the first host; @ in them is %40";
+    }
+    err = err == NULL ? take_options(&rest, &config) : err;
+    while (more && err == NULL) {
+        more = span_cut(&rest, ',', &host);
+        err = add_cluster_server(&config, tls, login, more ? host : rest);
+    }
+    if (err != NULL) {
+        backend_config_fini(&config);
+        *reterr = err;
+        return false;
+    }
+    *ret = config;
+    return true;
+}
+
+bool backend_config_is_quorum(const char *text)
+{
+    return strncmp(text, "quorum ", 7) == 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* As far as the text tells: two names may be one server. */
+static bool same_server(const struct backend_url *a, const struct backend_url *b)
+{
+    return same_text(a->unix_path, b->unix_path) && same_text(a->host, b->host) &&
+           same_text(a->port, b->port);
+}
+
+static const char *add_quorum_server(struct backend_config *config, const char *word,
+                                     size_t len)
+{
+    char *text = xmemdup0(word, len);
+    const char *err = NULL;
+    struct backend_url url;
+    bool parsed = backend_url_parse(text, &url, &err);
+
+    free(text);
+    if (!parsed) {
+        return err;
+    }
+    for (size_t i = 0; i < config->url_count; i++) {
+        if (same_server(&config->urls[i], &url)) {
+            backend_url_fini(&url);
+            return "a server is named twice: a quorum is of independent ones";
+        }
+    }
+    if (config->url_count != 0 && config->urls[0].wants_tls != url.wants_tls) {
+        backend_url_fini(&url);
+        return "all servers of a quorum are rediss://, or none";
+    }
+    backend_config_add(config, &url);
+    return NULL;
+}
+
+/* quorum <url> <url> <url> [<url> <url>]: as redis://, rediss:// and unix:// are. */
+static bool backend_config_quorum_parse(const char *text, struct backend_config *ret,
+                                        const char **reterr)
+{
+    struct backend_config config = { .topology = BACKEND_QUORUM };
+    const char *err = NULL;
+
+    text += strlen("quorum ");
+    while (*text != '\0' && err == NULL && config.url_count < BACKEND_URLS_MAX) {
+        size_t len = strcspn(text, " ");
+
+        if (len != 0) {
+            err = add_quorum_server(&config, text, len);
+        }
+        text += len + (text[len] == ' ' ? 1 : 0);
+    }
+    if (err == NULL && config.url_count != 3 && config.url_count != 5) {
+        err = "a quorum is of 3 or 5 servers: quorum redis://a redis://b redis://c";
+    }
+    if (err != NULL) {
+        backend_config_fini(&config);
+        *reterr = err;
+        return false;
+    }
+    *ret = config;
+    return true;
+}
+
+enum { MASTER_MAX = 128 };
+
+static const char DEFAULT_PORT[] = ":26379";
+
+struct parts {
+    struct span login, hosts, master, db, user, password;
+};
+
+/* sentinel[s]://[user:password@]host[:26379][,host...]/master[/db][?option&option]
+ *
+ * User and password are those of Redis; the options sentinel-user and sentinel-password
+ * those of the Sentinels. Percent-decoding in all four, for `?` and `@`, and `&` in
+ * options. With an s: TLS to all of them. */
+static bool backend_config_is_sentinel(const char *text)
+{
+    struct span all = span_str(text);
+
+    return span_starts(all, SPAN("sentinel://")) ||
+           span_starts(all, SPAN("sentinels://"));
+}
+
+static const char *parse_options(struct span text, struct parts *ret)
+{
+    struct span key, value;
+
+    while (text.len != 0) {
+        value = span_next(&text, '&');
+        if (!span_cut(&value, '=', &key) || value.len == 0) {
+            return "after ? come options: name=value&name=value";
+        }
+        if (span_eq(key, SPAN("sentinel-user"))) {
+            ret->user = value;
+        } else if (span_eq(key, SPAN("sentinel-password"))) {
+            ret->password = value;
+        } else {
+            return "after ? only sentinel-user and sentinel-password are known";
+        }
+    }
+    if (ret->user.len != 0 && ret->password.len == 0) {
+        return "sentinel-user needs sentinel-password";
+    }
+    if (ret->user.len != 0 && memchr(ret->user.ptr, ':', ret->user.len) != NULL) {
+        return "a : in sentinel-user is written %3A";
+    }
+    return NULL;
+}
+
+static bool is_master_name(struct span name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!isalnum((unsigned char)c) && c != '.' && c != '-' && c != '_') {
+            return false;
+        }
+    }
+    return name.len != 0 && name.len <= MASTER_MAX;
+}
+
+static const char *take_apart(struct span text, struct parts *ret)
+{
+    struct span rest = text;
+    const char *err = NULL;
+
+    if (span_cut(&rest, '?', &text)) {
+        err = parse_options(rest, ret);
+    }
+    if (err != NULL) {
+        return err;
+    }
+    if (span_cut_last(&text, '@', &ret->login) && ret->login.len != 0 &&
+        memchr(ret->login.ptr, '@', ret->login.len) != NULL) {
+        return "user and password stand once, before the first host; @ in them is %40";
+    }
+    if (!span_cut(&text, '/', &ret->hosts)) {
+        return "the name of the master is missing: sentinel://host,host/master";
+    }
+    ret->master = text;
+    if (span_cut(&text, '/', &ret->master)) {
+        ret->db = text;
+    }
+    return is_master_name(ret->master)
+               ? NULL
+               : "the name of the master has letters, digits and . - _ only";
+}
+
+/* As redis:// has it: what may stand in a part is the same there. */
+static const char *parse_as_redis(bool tls, struct span login, struct span host,
+                                  struct span db, struct backend_url *ret)
+{
+    struct buf text = { 0 };
+    const char *err = NULL;
+
+    buf_add_str(&text, tls ? "rediss://" : "redis://");
+    if (login.ptr != NULL) {
+        buf_add_span(&text, login);
+        buf_add_str(&text, "@");
+    }
+    buf_add_span(&text, host);
+    if (db.len != 0) {
+        buf_add_str(&text, "/");
+        buf_add_span(&text, db);
+    }
+    buf_add(&text, "", 1);
+    (void)backend_url_parse(buf_ptr(&text), ret, &err);
+    buf_reset(&text);
+    return err;
+}
+
+static bool has_port(struct span host)
+{
+    struct span inside;
+
+    if (span_starts(host, SPAN("["))) {
+        (void)span_cut_last(&host, ']', &inside);
+    }
+    return host.len != 0 && memchr(host.ptr, ':', host.len) != NULL;
+}
+
+static const char *add_sentinel(struct backend_config *config, bool tls,
+                                struct span login, struct span host)
+{
+    struct buf text = { 0 };
+    struct backend_url url;
+    const char *err;
+
+    if (host.len == 0 || memchr(host.ptr, '/', host.len) != NULL) {
+        return "a Sentinel is missing: sentinel://host:26379,host:26379/master";
+    }
+    if (config->url_count == SENTINELS_MAX) {
+        return "so many Sentinels are not needed: a few of them know the others";
+    }
+    buf_add_span(&text, host);
+    if (!has_port(host)) {
+        buf_add_str(&text, DEFAULT_PORT);
+    }
+    err = parse_as_redis(tls, login, buf_span(&text), SPAN_NONE, &url);
+    if (err == NULL) {
+        backend_config_add(config, &url);
+    }
+    buf_reset(&text);
+    return err;
+}
+
+static const char *add_sentinels(struct backend_config *config, bool tls,
+                                 const struct parts *parts)
+{
+    struct span rest = parts->hosts, host = SPAN_NONE;
+    struct buf login = { 0 };
+    const char *err = NULL;
+    bool more = true;
+
+    if (parts->password.len != 0) {
+        buf_add_span(&login, parts->user);
+        buf_add_str(&login, ":");
+        buf_add_span(&login, parts->password);
+    }
+    while (more && err == NULL) {
+        more = span_cut(&rest, ',', &host);
+        err = add_sentinel(config, tls,
+                           parts->password.len == 0 ? SPAN_NONE : buf_span(&login),
+                           more ? host : rest);
+    }
+    buf_reset(&login);
+    return err;
+}
+
+static bool backend_config_sentinel_parse(const char *text, struct backend_config *ret,
+                                          const char **reterr)
+{
+    struct backend_config config = { .topology = BACKEND_SENTINEL };
+    bool tls = span_starts(span_str(text), SPAN("sentinels"));
+    struct span rest = span_str(strstr(text, "://") + 3);
+    struct parts parts = { 0 };
+    const char *err = take_apart(rest, &parts);
+
+    if (err == NULL) {
+        err = parse_as_redis(tls, parts.login, SPAN("master"), parts.db,
+                             &config.sentinel.redis);
+    }
+    if (err == NULL) {
+        err = add_sentinels(&config, tls, &parts);
+    }
+    if (err != NULL) {
+        backend_config_fini(&config);
+        *reterr = err;
+        return false;
+    }
+    config.sentinel.master = xmemdup0(parts.master.ptr, parts.master.len);
+    *ret = config;
+    return true;
+}
 
 bool backend_config_parse(const char *text, struct backend_config *ret,
                           const char **reterr)
@@ -102,11 +528,6 @@ bool backend_config_set_password(struct backend_config *config, const char *pass
         ok = give_password(&config->urls[i], password) && ok;
     }
     return (!is_sentinel || give_password(&config->sentinel.redis, password)) && ok;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
 static bool same_place(const struct backend_url *a, const struct backend_url *b)

@@ -36,7 +36,7 @@ struct backend_config {
 };
 
 /* Parses redis://, rediss:// or unix:// (backend_url.h), one server, or one of the
- * forms in backend_config_priv.h. Returns false with *reterr, a static text. */
+ * forms in backend_config.c. Returns false with *reterr, a static text. */
 bool backend_config_parse(const char *text, struct backend_config *ret,
                           const char **reterr);
 /* Gives the password to each Redis that the text gave none; NULL: there is none. False:

@@ -1,9 +1,356 @@
 /* An op of the engine: asked of all nodes, until its outcome is certain. */
 #include "backend/quorum/quorum_coordinator_priv.h"
-#include "engine/op_clone.h"
+
+#include "backend/quorum/quorum_tally.h"
+#include "engine/op.h"
+#include "latchd/protocol.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
 #include <stdlib.h>
+
+/* The token that an ACQUIRE proposes to the nodes. */
+
+static void coordinator_saw_token(struct quorum_coordinator *b, uint64_t token);
+static void coordinator_call_on_vote(struct quorum_coordinator *b,
+                                     struct quorum_call *c, unsigned node,
+                                     const struct op_result *r);
+
+/* Chooses the token that the ACQUIRE proposes to the nodes in its next round. */
+static void call_propose_token(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    if (c->keeps != 0) {
+        c->propose = c->keeps;
+        return;
+    }
+    c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
+    b->seen_token = c->propose; /* none is proposed twice */
+    c->unsent_from = c->unsent_from != 0 ? c->unsent_from : c->propose;
+}
+
+/* Whether the node has the hold by another call, whose client may have been told. */
+static bool has_it_already(const struct quorum_call *c, const struct quorum_vote *v)
+{
+    return v->state == VOTE_IN && v->r.status == OP_OK && v->r.token != 0 &&
+           (v->found || v->r.token < c->unsent_from);
+}
+
+/* The highest token under which nodes had the hold already; 0: there is none. A lower
+ * one is what an earlier call left where it could not be undone yet. */
+static uint64_t find_given_token(const struct quorum_coordinator *b,
+                                 const struct quorum_call *c)
+{
+    uint64_t token = 0;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct quorum_vote *v = &c->votes[i];
+
+        if (has_it_already(c, v) && v->r.token > token) {
+            token = v->r.token;
+        }
+    }
+    return token;
+}
+
+/* Too few nodes have the hold under one token: all get one in the next round. */
+/* An ID that is sent again keeps the token that its client was told, if that is
+ * possible; or else all nodes give a new one. */
+static void call_level_tokens(const struct quorum_coordinator *b, struct quorum_call *c)
+{
+    bool is_id = c->op->kind == OP_ACQUIRE && c->op->acquire.claim.kind == OWNER_ID;
+
+    c->keeps = is_id && !c->level ? find_given_token(b, c) : 0;
+    c->level = true;
+}
+
+/* A vote: the answer of one node to an op, and what that node may have granted. */
+
+/* Empties the vote; a result that is on its way is for nobody then. */
+static void vote_drop(struct quorum_vote *v)
+{
+    if (v->sent != NULL) {
+        v->sent->call = NULL;
+        v->sent = NULL;
+    }
+    free(v->memory);
+    v->memory = NULL;
+    v->r = (struct op_result){ 0 };
+    v->state = VOTE_NONE;
+}
+
+/* A request may be sent through two daemons at once, and a hold that was granted to the
+ * other one is not this one's to undo, even if it has been taken over since. */
+static void note_granted(struct quorum_vote *v, const struct op_result *r)
+{
+    v->found = r->elsewhere || (v->found && r->attached);
+    v->maybe_granted = !v->found;
+}
+
+static void vote_count(struct quorum_vote *v, const struct op_result *r,
+                       enum op_kind kind)
+{
+    vote_drop(v);
+    v->state = VOTE_IN;
+    v->r = coordinator_copy_result(r, kind, &v->memory);
+    if (kind != OP_ACQUIRE) {
+        return;
+    }
+    switch (r->status) {
+    case OP_OK:
+        note_granted(v, r);
+        break;
+    case OP_UNKNOWN:
+    case OP_ERROR:
+        break;
+    case OP_LATE:
+    case OP_BEHIND:
+        v->maybe_granted = v->was_maybe_granted; /* nothing happened */
+        break;
+    default:
+        v->maybe_granted = v->found = false;
+        break;
+    }
+}
+
+/* The outcome of the votes on an op about an existing hold: ATTACH, RESTORE, INSPECT.
+ */
+
+/* Whether both results are about the same hold. */
+static bool same_hold(const struct op_result *a, const struct op_result *b)
+{
+    return a->token == b->token && span_eq(a->attach.field, b->attach.field) &&
+           span_eq(a->attach.entry, b->attach.entry);
+}
+
+static bool same_holder(const struct op_result *a, const struct op_result *b)
+{
+    return a->inspect.field_count == b->inspect.field_count &&
+           a->lock_kind == b->lock_kind &&
+           (a->inspect.field_count == 0 ||
+            span_eq(a->inspect.fields[0].owner, b->inspect.fields[0].owner));
+}
+
+typedef bool same_fn(const struct op_result *a, const struct op_result *b);
+
+/* The answer of M nodes that agree: the one with the shortest of the M longest times.
+ */
+static const struct op_result *find_agreed(const struct quorum_votes *p, same_fn *same)
+{
+    for (unsigned i = 0; i < p->count; i++) {
+        unsigned like = 0, longer = 0;
+
+        if (!votes_say(p, i, OP_OK)) {
+            continue;
+        }
+        for (unsigned j = 0; j < p->count; j++) {
+            const struct op_result *r = &p->votes[j].r;
+
+            if (votes_say(p, j, OP_OK) && same(&p->votes[i].r, r)) {
+                like++;
+                longer += r->ttl_ms > p->votes[i].r.ttl_ms ||
+                          (r->ttl_ms == p->votes[i].r.ttl_ms && j < i);
+            }
+        }
+        if (like >= p->need && longer == p->need - 1) {
+            return &p->votes[i].r;
+        }
+    }
+    return NULL;
+}
+
+enum quorum_verdict coordinator_join_hold(const struct quorum_votes *p,
+                                          struct op_result *ret)
+{
+    static const enum op_status ORDER[] = { OP_ENDED, OP_ELSEWHERE, OP_AMBIGUOUS,
+                                            OP_NOTHELD, OP_WRONGTYPE };
+    const struct op_result *r = find_agreed(p, same_hold);
+    struct tally t = votes_tally(p);
+
+    if (r != NULL) {
+        return tally_done(ret, r);
+    }
+    if (t.of[OP_OK] + t.open >= p->need && t.open > 0) {
+        return TALLY_OPEN;
+    }
+    if (t.answered - t.of[OP_OK] > p->count - p->need || t.of[OP_OK] >= p->need) {
+        for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
+            if (t.of[ORDER[i]] > 0) {
+                return tally_done(ret, votes_first(p, ORDER[i]));
+            }
+        }
+    }
+    return t.open > 0 ? TALLY_OPEN : tally_lack(p, &t, ret);
+}
+
+/* Whether too few of the nodes that are up may grant the lock, should it be free. */
+static bool is_withheld(const struct quorum_votes *p)
+{
+    unsigned voters = 0;
+
+    for (unsigned i = 0; i < p->count; i++) {
+        voters += p->votes[i].state != VOTE_SILENT && p->abstains[i] == 0;
+    }
+    return voters < p->need;
+}
+
+enum quorum_verdict coordinator_join_inspect(const struct quorum_votes *p,
+                                             struct op_result *ret)
+{
+    const struct op_result *r = find_agreed(p, same_holder);
+    struct tally t = votes_tally(p);
+
+    if (r != NULL) {
+        *ret = *r;
+        ret->withheld = is_withheld(p);
+        return TALLY_DONE;
+    }
+    if (t.open > 0) {
+        return TALLY_OPEN;
+    }
+    if (t.of[OP_WRONGTYPE] > p->count - p->need) {
+        return tally_done(ret, votes_first(p, OP_WRONGTYPE));
+    }
+    if (t.answered < p->need) {
+        return tally_lack(p, &t, ret);
+    }
+    ret->status = OP_OK;
+    ret->ttl_ms = -2;
+    ret->withheld = is_withheld(p);
+    for (unsigned i = 0; i < p->count; i++) {
+        if (votes_say(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
+            ret->token = p->votes[i].r.token;
+            ret->attach.field = p->votes[i].r.attach.field;
+        }
+    }
+    return TALLY_DONE;
+}
+
+/* Ops on their way to the nodes, and the state of the nodes. */
+
+static uint64_t trip_ms(const struct coordinator_node *n)
+{
+    return n->trip8 / 8 + 1;
+}
+
+bool coordinator_usable(const struct quorum_coordinator *b, unsigned node)
+{
+    const struct coordinator_node *n = &b->nodes[node];
+    const struct list *oldest = list_first(&n->sents);
+    uint64_t most = 8 * trip_ms(n);
+
+    if (!n->up || oldest == NULL) {
+        return n->up;
+    }
+    most = most < STUCK_MS ? STUCK_MS : most;
+    return b->now - container_of(oldest, struct sent_op, in_node)->at <= most;
+}
+
+/* How long late nodes are waited for once a majority has answered. */
+static uint64_t coordinator_patience(const struct quorum_coordinator *b)
+{
+    uint64_t most = PATIENCE_MIN_MS;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct coordinator_node *n = &b->nodes[i];
+        uint64_t own =
+            n->trip_known ? PATIENCE_MIN_MS + 4 * trip_ms(n) : b->setup.timeout_ms;
+
+        if (n->up && own > most) {
+            most = own;
+        }
+    }
+    return most < b->setup.timeout_ms ? most : b->setup.timeout_ms;
+}
+
+struct sent_op *coordinator_send(struct quorum_coordinator *b, unsigned node,
+                                 const struct op *op)
+{
+    struct sent_op *s = xcalloc(1, sizeof(*s));
+    struct op one = *op;
+
+    s->in_sents.key = one.id = ++b->next_id;
+    s->node = node;
+    s->at = b->now;
+    list_append(&b->nodes[node].sents, &s->in_node);
+    table_add(&b->sents, &s->in_sents);
+    b->setup.events.send(b->setup.events.ctx, node, &one);
+    return s;
+}
+
+void coordinator_sent_free(struct quorum_coordinator *b, struct sent_op *s)
+{
+    list_del(&s->in_node);
+    table_remove(&b->sents, &s->in_sents);
+    free(s);
+}
+
+static void learn_trip(struct quorum_coordinator *b, struct coordinator_node *n,
+                       uint64_t trip)
+{
+    trip = trip > b->setup.timeout_ms ? b->setup.timeout_ms : trip;
+    n->trip8 = n->trip_known ? n->trip8 - n->trip8 / 8 + trip : 8 * trip;
+    n->trip_known = true;
+}
+
+void coordinator_deliver(struct quorum_coordinator *b, unsigned node,
+                         const struct op_result *result)
+{
+    struct table_node *n = table_find(&b->sents, result->id);
+    struct sent_op *s = n == NULL ? NULL : container_of(n, struct sent_op, in_sents);
+    struct quorum_call *c;
+    struct deferred_send *e;
+
+    if (s == NULL || s->node != node) {
+        return;
+    }
+    c = s->call;
+    e = s->send;
+    if (result->status != OP_UNKNOWN) {
+        learn_trip(b, &b->nodes[node], b->now - s->at);
+    }
+    coordinator_sent_free(b, s);
+    coordinator_saw_token(b, result->token);
+    if (c != NULL) {
+        coordinator_call_on_vote(b, c, node, result);
+    } else if (e != NULL) {
+        deferred_op_on_result(b, e, result);
+    }
+}
+
+/* A random number from 0 to `most`. */
+static uint64_t coordinator_dice(struct quorum_coordinator *b, uint64_t most)
+{
+    uint64_t z = (b->dice += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % (most + 1);
+}
+
+struct name_slot *coordinator_slot(struct quorum_coordinator *b, struct span name)
+{
+    return &b->slots[hash_bytes(name.ptr, name.len) % SLOTS];
+}
+
+void coordinator_note_split(struct quorum_coordinator *b, struct name_slot *slot,
+                            bool split)
+{
+    if (!split || b->now - slot->split_at >= SPLIT_FORGET_MS) {
+        slot->split_row = 0;
+    }
+    if (split) {
+        slot->split_at = b->now;
+        slot->split_row++;
+        b->stats.splits++;
+    }
+}
+
+static void coordinator_saw_token(struct quorum_coordinator *b, uint64_t token)
+{
+    if (token > b->seen_token && token <= (uint64_t)LATCHD_TOKEN_MAX) {
+        b->seen_token = token;
+    }
+}
 
 static void arm_timer(struct quorum_coordinator *b, struct quorum_call *c, uint64_t at)
 {
@@ -376,8 +723,9 @@ static void vote_is_late(struct quorum_coordinator *b, struct quorum_call *c,
     }
 }
 
-void coordinator_call_on_vote(struct quorum_coordinator *b, struct quorum_call *c,
-                              unsigned node, const struct op_result *r)
+static void coordinator_call_on_vote(struct quorum_coordinator *b,
+                                     struct quorum_call *c, unsigned node,
+                                     const struct op_result *r)
 {
     struct quorum_vote *v = &c->votes[node];
 

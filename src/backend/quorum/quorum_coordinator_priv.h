@@ -173,7 +173,7 @@ struct quorum_coordinator {
 struct op_result coordinator_copy_result(const struct op_result *r, enum op_kind kind,
                                          void **ret_memory);
 
-/* --- quorum_send.c ---------------------------------------------------------------- */
+/* --- quorum_call.c ---------------------------------------------------------------- */
 
 bool coordinator_usable(const struct quorum_coordinator *b, unsigned node);
 struct sent_op *coordinator_send(struct quorum_coordinator *b, unsigned node,
@@ -182,12 +182,7 @@ struct sent_op *coordinator_send(struct quorum_coordinator *b, unsigned node,
 void coordinator_deliver(struct quorum_coordinator *b, unsigned node,
                          const struct op_result *result);
 void coordinator_sent_free(struct quorum_coordinator *b, struct sent_op *s);
-/* How long late nodes are waited for once a majority has answered. */
-uint64_t coordinator_patience(const struct quorum_coordinator *b);
-/* A random number from 0 to `most`. */
-uint64_t coordinator_dice(struct quorum_coordinator *b, uint64_t most);
 struct name_slot *coordinator_slot(struct quorum_coordinator *b, struct span name);
-void coordinator_saw_token(struct quorum_coordinator *b, uint64_t token);
 
 /* --- quorum_tally.c ----------------------------------------------------------------
  */
@@ -215,18 +210,9 @@ bool coordinator_tallies(enum op_kind kind);
 enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
                                       struct op_result *ret, enum renew_result *items);
 
-/* --- quorum_token.c --------------------------------------------------------------- */
+/* --- quorum_call.c --------------------------------------------------------------- */
 
-/* Chooses the token that the ACQUIRE proposes to the nodes in its next round. */
-void call_propose_token(struct quorum_coordinator *b, struct quorum_call *c);
-/* Too few nodes have the hold under one token: all get one in the next round. */
-void call_level_tokens(const struct quorum_coordinator *b, struct quorum_call *c);
-
-/* --- quorum_vote.c ---------------------------------------------------------------- */
-
-/* Empties the vote; a result that is on its way is for nobody then. */
-void vote_drop(struct quorum_vote *v);
-void vote_count(struct quorum_vote *v, const struct op_result *r, enum op_kind kind);
+/* --- quorum_call.c ---------------------------------------------------------------- */
 
 /* --- quorum_call.c ---------------------------------------------------------------- */
 
@@ -234,8 +220,6 @@ void coordinator_call_begin(struct quorum_coordinator *b, const struct op *op);
 /* Begins a probe, for partial_hold_on_probe(). */
 void coordinator_call_probe(struct quorum_coordinator *b, const struct op *op);
 void coordinator_call_free(struct quorum_coordinator *b, struct quorum_call *c);
-void coordinator_call_on_vote(struct quorum_coordinator *b, struct quorum_call *c,
-                              unsigned node, const struct op_result *r);
 /* The node will not answer for now. */
 void coordinator_call_on_silence(struct quorum_coordinator *b, struct quorum_call *c,
                                  unsigned node);
@@ -243,16 +227,10 @@ void coordinator_call_on_timer(struct quorum_coordinator *b, struct quorum_call 
 /* The result of the call was reported. */
 void coordinator_call_told(struct quorum_coordinator *b, struct quorum_call *c);
 
-/* --- quorum_repair.c ----------------------------------------------------------------
+/* --- quorum_coordinator.c
+ * ----------------------------------------------------------------
  */
 
-/* Whether a node, by its answer to this decided RENEW, lacks the item, and has to put
- * it back. */
-bool coordinator_lacks(const struct quorum_coordinator *b, const struct quorum_call *c,
-                       unsigned node, size_t item);
-/* Sends the node a RESTORE of that item. */
-void coordinator_repair_item(struct quorum_coordinator *b, const struct quorum_call *c,
-                             unsigned node, const struct renew_item *item);
 /* Repairs all items that the node lacks. */
 void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
                         unsigned node);
@@ -261,7 +239,7 @@ void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
 void coordinator_repair_attach(struct quorum_coordinator *b,
                                const struct quorum_call *c);
 
-/* --- quorum_partial_hold.c
+/* --- quorum_coordinator.c
  * ---------------------------------------------------------------- */
 
 /* Notes a hold after an op that extends its lease succeeded. Returns false if all nodes
@@ -272,14 +250,8 @@ void partial_hold_forget(struct quorum_coordinator *b, struct span name);
 /* The result of this RENEW was reported. */
 void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c);
 void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c);
-void partial_hold_on_timer(struct quorum_coordinator *b, struct partial_hold *partial);
-void partial_hold_free(struct quorum_coordinator *b, struct partial_hold *partial);
-/* Probes again: a node has come back. */
-void partial_holds_wake(struct quorum_coordinator *b);
-/* Probes what is due. */
-void partial_holds_flush(struct quorum_coordinator *b);
 
-/* --- quorum_deferred_op.c
+/* --- quorum_coordinator.c
  * --------------------------------------------------------------- */
 
 /* Ends the claim of that ACQUIRE wherever it may have been granted. */
@@ -291,12 +263,9 @@ void deferred_op_release(struct quorum_coordinator *b, struct quorum_call *c);
 void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c);
 void deferred_op_on_result(struct quorum_coordinator *b, struct deferred_send *e,
                            const struct op_result *r);
-void deferred_op_free(struct quorum_coordinator *b, struct deferred_op *ch);
 /* Notes whether others ask for that name at the same time: if so, the next ACQUIRE
  * begins with a pause, which grows. */
 void coordinator_note_split(struct quorum_coordinator *b, struct name_slot *slot,
                             bool split);
-/* Sends the deferred sends that wait for that node. */
-void deferred_ops_flush(struct quorum_coordinator *b, unsigned node);
 
 #endif

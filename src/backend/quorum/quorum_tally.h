@@ -25,7 +25,7 @@ enum quorum_verdict tally_done(struct op_result *ret, const struct op_result *r)
 enum quorum_verdict tally_lack(const struct quorum_votes *p, const struct tally *t,
                                struct op_result *ret);
 
-/* --- quorum_tally_hold.c -----------------------------------------------------------
+/* --- quorum_call.c -----------------------------------------------------------
  */
 
 /* ATTACH, RESTORE. */

@@ -14,7 +14,7 @@ struct redis_call {
     uint64_t op_id;
     uint64_t sent_us;     /* our boot clock */
     uint64_t deadline_us; /* op: Redis's clock */
-    uint8_t what;         /* enum call_what of redis_link_priv.h */
+    uint8_t what;         /* enum call_what of redis_link.c */
     uint8_t op_kind;
     uint8_t item_count;
     uint8_t more;   /* ops: how many calls behind this one share its reply */

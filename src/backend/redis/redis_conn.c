@@ -11,8 +11,7 @@
 
 enum {
     BACKOFF_FIRST_MS = 50,
-    BACKOFF_MAX_MS =
-        250, /* what names are withheld for goes by it: engine/recovery/peers.h */
+    BACKOFF_MAX_MS = 250, /* what names are withheld for goes by it: engine/peers.h */
     TICK_MIN_MS = 10,
     TICK_MAX_MS = 1000,
     STALL_MS = 500, /* a tick that late: this process stood still */

@@ -108,9 +108,6 @@ bool redis_link_lacks_replicas(const struct redis_link *l, unsigned wanted);
 /* How many replicas were connected to the server when it was last asked, at the latest
  * when the link came up. */
 unsigned redis_link_replicas(const struct redis_link *l);
-/* Why nothing is granted there; NULL: nothing is known against it. Valid for this turn
- * of the loop. */
-const char *redis_link_why_not(const struct redis_link *l);
 /* How many ops have no answer. */
 size_t redis_link_in_flight(const struct redis_link *l);
 uint64_t redis_link_reconnects(const struct redis_link *l);

@@ -2,7 +2,7 @@
 
 #include "backend/replication/replica_warning.h"
 #include "backend/script/name_order.h"
-#include "engine/op_lease.h"
+#include "engine/op.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>

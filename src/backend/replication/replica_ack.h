@@ -1,6 +1,6 @@
 /* replica_ack: the two ways of a node's ops while `min-replicas` is more than 0.
  *
- * What vouches (engine/op_lease.h) goes over a second command link. All of it that is
+ * What vouches (engine/op.h) goes over a second command link. All of it that is
  * asked while replicas are being waited for leaves together, with one WAIT behind it;
  * what comes back is held until that is answered, and is OP_NOREPLICAS if they are too
  * few. Everything else goes over the node's first link and waits for nobody, but for

@@ -1,6 +1,6 @@
 #include "backend/script/name_order.h"
 
-#include "engine/op_clone.h"
+#include "engine/op.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 

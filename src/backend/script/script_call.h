@@ -7,7 +7,7 @@
 #define LATCHD_BACKEND_SCRIPT_SCRIPT_CALL_H
 
 #include "backend/script/scripts.h"
-#include "engine/op_result.h"
+#include "engine/op.h"
 #include "util/buf.h"
 
 #include <hiredis/hiredis.h>

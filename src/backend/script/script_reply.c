@@ -1,11 +1,234 @@
-#include "backend/script/script_call.h"
-
 #include "backend/script/script_reply_priv.h"
+
 #include "latchd/protocol.h"
 #include "util/alloc.h"
 #include "util/parse.h"
 
 #include <stdlib.h>
+
+static const redisReply *reply_next(struct reply_reader *r, int type)
+{
+    const redisReply *e;
+
+    if (r->bad || r->at >= (size_t)r->array->elements) {
+        r->bad = true;
+        return NULL;
+    }
+    e = r->array->element[r->at++];
+    if (e == NULL || e->type != type) {
+        r->bad = true;
+        return NULL;
+    }
+    return e;
+}
+
+static int64_t reply_int(struct reply_reader *r)
+{
+    const redisReply *e = reply_next(r, REDIS_REPLY_INTEGER);
+
+    return e == NULL ? 0 : e->integer;
+}
+
+static bool reply_flag(struct reply_reader *r)
+{
+    return reply_int(r) == 1;
+}
+
+/* What only some scripts tell stands at the end. */
+static bool reply_last_flag(struct reply_reader *r)
+{
+    return r->at < (size_t)r->array->elements && reply_flag(r);
+}
+
+struct span reply_text(struct reply_reader *r)
+{
+    const redisReply *e = reply_next(r, REDIS_REPLY_STRING);
+
+    return e == NULL ? SPAN_NONE : span_of(e->str, (size_t)e->len);
+}
+
+/* 0 is a token that is not known. */
+static uint64_t reply_token(struct reply_reader *r)
+{
+    int64_t value = reply_int(r);
+
+    if (value < 0 || (uint64_t)value > SCRIPT_TOKEN_MAX) {
+        r->bad = true;
+        return 0;
+    }
+    return (uint64_t)value;
+}
+
+static uint64_t reply_known_token(struct reply_reader *r)
+{
+    uint64_t token = reply_token(r);
+
+    r->bad = r->bad || token == 0;
+    return token;
+}
+
+/* How many permits a semaphore has. */
+static uint32_t reply_limit(struct reply_reader *r)
+{
+    int64_t limit = reply_int(r);
+
+    r->bad = r->bad || limit > LATCHD_LIMIT_MAX;
+    return limit > 0 && !r->bad ? (uint32_t)limit : 0;
+}
+
+static struct span first_word(struct span text)
+{
+    const char *space = text.len == 0 ? NULL : memchr(text.ptr, ' ', text.len);
+
+    return space == NULL ? text : span_of(text.ptr, (size_t)(space - text.ptr));
+}
+
+/* "<last token> <who>", on a quorum with the same of the token before, what is left of
+ * ATLEAST after a tab, and the data after a line end; what is not so, somebody else
+ * wrote: no token is known. */
+static void split_fence(struct span fence, struct op_result *result)
+{
+    const char *line = fence.len == 0 ? NULL : memchr(fence.ptr, '\n', fence.len);
+    const char *tab;
+    struct span token;
+
+    if (line != NULL) {
+        result->inspect.data = span_after(fence, (size_t)(line + 1 - fence.ptr));
+        fence.len = (size_t)(line - fence.ptr);
+    }
+    tab = fence.len == 0 ? NULL : memchr(fence.ptr, '\t', fence.len);
+    if (tab != NULL) {
+        if (!parse_u64(span_after(fence, (size_t)(tab + 1 - fence.ptr)), INT64_MAX,
+                       &result->inspect.atleast_ms)) {
+            result->inspect.atleast_ms = 0;
+        }
+        fence.len = (size_t)(tab - fence.ptr);
+    }
+    token = first_word(fence);
+
+    if (token.len < fence.len && parse_u64(token, SCRIPT_TOKEN_MAX, &result->token)) {
+        result->inspect.who = first_word(span_after(fence, token.len + 1));
+    }
+}
+
+static const struct {
+    struct span letter;
+    enum lock_kind kind;
+} KIND_LETTERS[] = {
+    { SPAN("p"), KIND_PLAIN }, { SPAN("f"), KIND_FAIR },    { SPAN("r"), KIND_READ },
+    { SPAN("w"), KIND_WRITE }, { SPAN("s"), KIND_PERMITS },
+};
+
+static enum lock_kind read_kind(struct reply_reader *r)
+{
+    struct span letter = reply_text(r);
+
+    for (size_t i = 0; i < sizeof(KIND_LETTERS) / sizeof(KIND_LETTERS[0]); i++) {
+        if (span_eq(letter, KIND_LETTERS[i].letter)) {
+            return KIND_LETTERS[i].kind;
+        }
+    }
+    r->bad = true;
+    return KIND_PLAIN;
+}
+
+/* Reads a list of texts, which *ret owns. */
+static void reply_names(struct reply_reader *r, struct script_result *ret,
+                        const struct span **ret_names, size_t *ret_count)
+{
+    const redisReply *queue = reply_next(r, REDIS_REPLY_ARRAY);
+    struct reply_reader in = { .array = queue, .bad = queue == NULL };
+    size_t count = queue == NULL ? 0 : (size_t)queue->elements;
+
+    ret->queue = xcalloc(count + 1, sizeof(*ret->queue));
+    for (size_t i = 0; i < count; i++) {
+        ret->queue[i] = reply_text(&in);
+    }
+    r->bad = r->bad || in.bad;
+    *ret_names = ret->queue;
+    *ret_count = r->bad ? 0 : count;
+}
+
+static bool is_writer(struct span field)
+{
+    static const char END[] = ":write";
+    size_t len = sizeof(END) - 1;
+
+    return field.len > len && memcmp(field.ptr + field.len - len, END, len) == 0;
+}
+
+static void read_owner(struct reply_reader *r, enum lock_kind kind, struct op_field *f)
+{
+    f->owner = reply_text(r);
+    /* A count that is no number: Redisson never writes one. */
+    if (!parse_i64(reply_text(r), &f->count)) {
+        f->count = 1;
+    }
+    if (lock_class_of(kind) != CLASS_PLAIN) {
+        f->lock_kind = kind == KIND_PERMITS  ? KIND_PERMITS
+                       : is_writer(f->owner) ? KIND_WRITE
+                                             : KIND_READ;
+        if (!parse_u64(reply_text(r), SCRIPT_TOKEN_MAX, &f->token)) {
+            f->token = 0;
+        }
+    }
+}
+
+static void reply_inspected(struct reply_reader *r, struct script_result *ret)
+{
+    struct op_result *result = &ret->result;
+    size_t room = (size_t)r->array->elements / 2;
+
+    result->ttl_ms = reply_int(r);
+    split_fence(reply_text(r), result);
+    result->lock_kind = read_kind(r);
+    reply_names(r, ret, &result->inspect.queue, &result->inspect.queue_count);
+    if (result->lock_kind == KIND_PERMITS) {
+        result->permits.free = reply_int(r);
+        result->permits.limit = reply_limit(r);
+    }
+    ret->fields = xcalloc(room + 1, sizeof(*ret->fields));
+    while (!r->bad && r->at < (size_t)r->array->elements) {
+        read_owner(r, result->lock_kind, &ret->fields[result->inspect.field_count]);
+        result->inspect.field_count += r->bad ? 0 : 1;
+    }
+    result->inspect.fields = ret->fields;
+}
+
+static enum latch_state read_latch_state(struct reply_reader *r)
+{
+    static const struct span WORDS[] = {
+        [LATCH_NONE] = SPAN("none"), [LATCH_SET] = SPAN("set"),
+        [LATCH_OPEN] = SPAN("open"), [LATCH_GONE] = SPAN("gone"),
+        [LATCH_LOST] = SPAN("lost"),
+    };
+    struct span word = reply_text(r);
+    size_t i = 0;
+
+    while (i < sizeof(WORDS) / sizeof(WORDS[0]) && !span_eq(word, WORDS[i])) {
+        i++;
+    }
+    r->bad = r->bad || i == sizeof(WORDS) / sizeof(WORDS[0]);
+    return r->bad ? LATCH_NONE : (enum latch_state)i;
+}
+
+static uint64_t read_generation(struct reply_reader *r)
+{
+    uint64_t generation = 0;
+
+    r->bad = !parse_u64(reply_text(r), SCRIPT_TOKEN_MAX, &generation) || r->bad;
+    return generation;
+}
+
+/* What the scripts of latches tell after their OK. */
+static void reply_latch(struct reply_reader *r, struct latch_told *ret)
+{
+    r->bad = !parse_i64(reply_text(r), &ret->value) || r->bad;
+    ret->state = read_latch_state(r);
+    ret->generation = read_generation(r);
+    ret->last_gone = read_generation(r);
+    ret->last_lost = read_generation(r);
+}
 
 static const struct {
     struct span word;

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct command_ctx;
 struct cmd;
+struct command_ctx;
 struct conn;
 
 enum {
@@ -51,7 +51,7 @@ void users_changed(struct cmd *c, struct command_ctx *ctx);
 /* Logs the client in, or replies with the error (cmd_auth.c). */
 bool ctx_log_in(struct command_ctx *ctx, struct span user, struct span password);
 
-/* --- acl_check.c ------------------------------------------------------ */
+/* --- users.c ------------------------------------------------------ */
 
 enum acl_verdict { ACL_ALLOWED, ACL_NO_COMMAND, ACL_NO_NAME, ACL_NO_CHANNEL };
 
@@ -66,12 +66,6 @@ bool acl_check_admits(struct command_ctx *ctx);
 /* The same for a command that was queued for EXEC: permissions may have changed since.
  */
 bool acl_check_still_admits(struct command_ctx *ctx);
-/* The same for a command that waits for a name. */
-bool acl_check_may_wait(const struct acl_user *user, const struct command *command,
-                        struct span name);
-/* Whether the user may read the name whose leader that channel tells of; true: the
- * channel tells of none. */
-bool acl_check_may_hear_leader(const struct permissions *t, struct span channel);
 /* Records a refusal for ACL LOG and INFO. */
 void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
                       struct span object, struct span user);

@@ -1,7 +1,7 @@
 #include "cmd/library/library_publish.h"
 
 #include "cmd/handlers.h"
-#include "cmd/library/library_reply.h"
+#include "cmd/library/library_call.h"
 
 bool library_has_channels(enum pubsub_kind kind, struct span name)
 {

@@ -1,7 +1,7 @@
 /* LOCKS TOP: the names with the most waiters, and those held longest. */
 #include "cmd/acl/sight.h"
 #include "cmd/handlers.h"
-#include "engine/introspect/survey.h"
+#include "engine/survey.h"
 
 #include <stdlib.h>
 

@@ -122,4 +122,6 @@ bool lock_args_parse(const struct lock_syntax *syntax, const struct cmd_limits *
                      const struct span *argv, size_t argc, struct lock_args *ret,
                      char *reterr) __attribute__((warn_unused_result));
 
+/* Lock name: which names of locks would get in the way of other keys. Pure. */
+
 #endif

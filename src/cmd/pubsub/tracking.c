@@ -1,9 +1,97 @@
 #include "cmd/pubsub/tracking.h"
 
+#include "cmd/acl/sight.h"
+#include "cmd/cmd_priv.h"
 #include "resp/writer.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
+
+/* Informs connections that track about their holds, by `invalidate` pushes. The names
+ * of one turn are collected per connection, and sent together. */
+
+static void tracker_free(struct tracking *t, struct tracker *tr);
+static bool tracker_note(struct tracking *t, struct tracker *tr, struct span name);
+static void tracker_clear(struct tracker *tr);
+
+static void write_names(struct conn *conn, const struct tracker *tr)
+{
+    struct buf *out = conn_out(conn);
+
+    resp_push(out, 3, 2);
+    resp_bulk_str(out, "invalidate");
+    resp_array(out, tr->name_count);
+    buf_add_span(out, buf_span(&tr->names));
+}
+
+static void push_names(struct conn *conn, struct tracker *tr)
+{
+    if (tr->name_count > 0 && conn != NULL && !conn_overflows(conn)) {
+        write_names(conn, tr);
+    }
+    tracker_clear(tr);
+}
+
+static void note_name(struct cmd *c, uint64_t id, bool bcast, struct span name)
+{
+    struct conn *conn = net_find(c->env.net, id);
+    const struct client *client = conn == NULL ? NULL : conn_data(conn);
+    struct tracker *tr = client == NULL ? NULL : client->tracker;
+
+    /* RESP2 has no pushes. HELLO 2 does not end the tracking: HELLO 3 goes on with it,
+     * as in Redis. */
+    if (tr != NULL && tr->bcast == bcast && client->proto == 3 &&
+        (!bcast || sight_of(c, client, name, 0) != SIGHT_NOTHING) &&
+        tracker_note(&c->tracking, tr, name)) {
+        push_names(conn, tr);
+    }
+}
+
+void tracking_notice(struct cmd *c, const struct effect_notice *notice)
+{
+    struct list *it;
+
+    if (c->tracking.count == 0 || notice->kind == NOTICE_GRANTED ||
+        notice->kind == NOTICE_RELEASED) {
+        return;
+    }
+    for (size_t i = 0; i < notice->conn_count; i++) {
+        note_name(c, notice->conns[i], false, notice->name);
+    }
+    LIST_FOREACH(it, &c->tracking.bcast)
+    {
+        const struct tracker *tr = container_of(it, struct tracker, in_bcast);
+
+        if (tracker_wants(tr, notice->name)) {
+            note_name(c, tr->conn, true, notice->name);
+        }
+    }
+}
+
+void tracking_push(struct cmd *c, struct client *client)
+{
+    if (client->tracker != NULL && client->tracker->name_count > 0) {
+        push_names(net_find(c->env.net, client->id), client->tracker);
+    }
+}
+
+void cmd_push(struct cmd *c)
+{
+    struct list *it;
+
+    c->answered_us = 0;
+    while ((it = list_first(&c->tracking.dirty)) != NULL) {
+        struct tracker *tr = container_of(it, struct tracker, in_dirty);
+
+        push_names(net_find(c->env.net, tr->conn), tr);
+    }
+}
+
+void client_untrack(struct cmd *c, struct client *client)
+{
+    tracker_free(&c->tracking, client->tracker);
+    client->tracker = NULL;
+}
 
 void tracking_init(struct tracking *t)
 {
@@ -24,7 +112,8 @@ struct tracker *tracker_new(struct tracking *t, uint64_t conn)
     return tr;
 }
 
-void tracker_free(struct tracking *t, struct tracker *tr)
+/* Unlinks and frees a tracker. Accepts NULL. */
+static void tracker_free(struct tracking *t, struct tracker *tr)
 {
     struct list *it, *tmp;
 
@@ -97,7 +186,8 @@ bool tracker_wants(const struct tracker *tr, struct span name)
     return false;
 }
 
-bool tracker_note(struct tracking *t, struct tracker *tr, struct span name)
+/* Adds a name to be sent. True: the push is full now. */
+static bool tracker_note(struct tracking *t, struct tracker *tr, struct span name)
 {
     if (list_empty(&tr->in_dirty)) {
         list_append(&t->dirty, &tr->in_dirty);
@@ -106,7 +196,8 @@ bool tracker_note(struct tracking *t, struct tracker *tr, struct span name)
     return ++tr->name_count >= TRACK_NAMES_MAX;
 }
 
-void tracker_clear(struct tracker *tr)
+/* Forgets the unsent names. */
+static void tracker_clear(struct tracker *tr)
 {
     list_del(&tr->in_dirty);
     buf_reset(&tr->names);

@@ -1,6 +1,6 @@
 /* tracking: the connections that asked for invalidation messages by CLIENT TRACKING,
  * and the names that they have yet to be sent. A connection has a tracker while it
- * tracks. No I/O: tracking_push.c decides which connection is sent which name, and
+ * tracks. No I/O: tracking.c decides which connection is sent which name, and
  * writes. The registry does not own trackers; tracker_free() unlinks them. */
 #ifndef LATCHD_CMD_PUBSUB_TRACKING_H
 #define LATCHD_CMD_PUBSUB_TRACKING_H
@@ -47,18 +47,11 @@ struct track_prefix {
 void tracking_init(struct tracking *t);
 
 struct tracker *tracker_new(struct tracking *t, uint64_t conn);
-/* Unlinks and frees a tracker. Accepts NULL. */
-void tracker_free(struct tracking *t, struct tracker *tr);
 /* BCAST: adds a prefix. */
 void tracker_add_prefix(struct tracking *t, struct tracker *tr, struct span prefix);
 /* Whether a prefix of the tracker overlaps with `prefix`; *ret is the one that does. */
 bool tracker_overlaps(const struct tracker *tr, struct span prefix, struct span *ret);
 bool tracker_wants(const struct tracker *tr, struct span name);
-
-/* Adds a name to be sent. True: the push is full now. */
-bool tracker_note(struct tracking *t, struct tracker *tr, struct span name);
-/* Forgets the unsent names. */
-void tracker_clear(struct tracker *tr);
 
 /* Whether one of the two prefixes begins with the other. */
 bool prefixes_overlap(struct span a, struct span b);

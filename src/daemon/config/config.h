@@ -153,22 +153,16 @@ char *config_state_dir(const struct config *c);
 /* Whether `redis` is a Redis Cluster. */
 bool config_is_cluster(const struct config *c);
 
-/* --- config_file.c ---------------------------------------------------- */
+/* --- config.c ---------------------------------------------------- */
 
-/* Parses one line into a key and its value: quotes and escapes are undone, words
- * joined by one space. True with an empty *ret_key: a comment or blank line. */
-bool config_parse_line(struct span line, struct buf *ret_key, struct buf *ret_value,
-                       size_t *ret_words, char *reterr, size_t room);
 /* Applies the lines of a file to `c`, except for wrong ones. `name` is for messages.
  * False: there are mistakes. */
 bool config_parse(struct config *c, const char *name, struct span text,
                   struct buf *mistakes) __attribute__((warn_unused_result));
 bool config_load(struct config *c, const char *path, struct buf *mistakes)
     __attribute__((warn_unused_result));
-/* Appends a value, quoted if necessary. */
-void config_quote(struct span value, bool words, struct buf *out);
 
-/* --- config_write.c --------------------------------------------------- */
+/* --- config.c --------------------------------------------------- */
 
 /* Writes the commented configuration file; keys with their default are commented out.
  */
@@ -180,5 +174,22 @@ void config_rewrite_text(const struct config *c, struct span text, struct buf *o
 /* The same for a file. */
 bool config_rewrite(const struct config *c, const char *path, char *reterr, size_t room)
     __attribute__((warn_unused_result));
+
+/* Config conflicts: values that are valid by themselves, but not together.
+ *
+ * A start, a reload, --check-config and CONFIG SET refuse them, with the same words.
+ * Files are not read here. */
+
+struct config_conflict {
+    const char *key; /* which one is to be corrected */
+    const char *why;
+    bool (*is_in)(const struct config *c);
+};
+
+extern const struct config_conflict CONFIG_CONFLICTS[];
+extern const size_t CONFIG_CONFLICT_COUNT;
+
+/* The first one; NULL: the values fit. */
+const struct config_conflict *config_find_conflict(const struct config *c);
 
 #endif

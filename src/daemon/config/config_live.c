@@ -1,7 +1,7 @@
 #include "daemon/server_state.h"
 
 #include "backend/config/backend_config.h"
-#include "daemon/config/config_conflicts.h"
+#include "daemon/config/config.h"
 #include "daemon/server.h"
 #include "daemon/tls_certs.h"
 #include "util/glob.h"

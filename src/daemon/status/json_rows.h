@@ -3,7 +3,7 @@
 #define LATCHD_DAEMON_STATUS_JSON_ROWS_H
 
 #include "cmd/observe/losses.h"
-#include "engine/introspect/survey.h"
+#include "engine/survey.h"
 #include "util/json.h"
 
 struct server;

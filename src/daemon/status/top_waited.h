@@ -4,7 +4,7 @@
 #ifndef LATCHD_DAEMON_STATUS_TOP_WAITED_H
 #define LATCHD_DAEMON_STATUS_TOP_WAITED_H
 
-#include "engine/introspect/survey.h"
+#include "engine/survey.h"
 #include "util/buf.h"
 
 #include "latchd/protocol.h"

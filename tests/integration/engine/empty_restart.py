@@ -18,7 +18,7 @@ from resp import Error, Wire
 from servers import Latchd, Rack, Redis
 
 NAMES = 20
-RETURN_MS = 3000  # as in engine/recovery/peers.h, and the manual
+RETURN_MS = 3000  # as in engine/peers.h, and the manual
 WAIT_MS = 60000
 SOON_S = 20
 

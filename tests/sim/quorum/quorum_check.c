@@ -1,8 +1,8 @@
 /* What must be true. */
 #include "engine/engine_state.h"
-#include "engine/hold/entry.h"
-#include "engine/hold/hold.h"
-#include "engine/lock/lock.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/lock.h"
 #include "engine/session.h"
 #include "sim/quorum/quorum.h"
 

@@ -1,7 +1,7 @@
 /* Clients. */
 #include "engine/engine_state.h"
-#include "engine/hold/entry.h"
-#include "engine/hold/hold.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
 #include "engine/session.h"
 #include "sim/quorum/quorum.h"
 

@@ -1,6 +1,6 @@
 /* What travels between daemons and servers. */
 #include "backend/quorum/quorum_coordinator.h"
-#include "engine/op_clone.h"
+#include "engine/op.h"
 #include "sim/quorum/quorum.h"
 #include "sim/redis/sim_redis.h"
 #include "util/alloc.h"

@@ -1,7 +1,7 @@
 /* Failovers that lose releases: each is made again, and brings nobody back. */
 #include "sim/scenario.h"
 
-#include "engine/recovery/peers.h"
+#include "engine/peers.h"
 #include "support/runner.h"
 
 #include <inttypes.h>

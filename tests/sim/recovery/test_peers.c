@@ -1,6 +1,6 @@
 /* A Redis that keeps nothing is restarted while several daemons live: what the clients
  * of one of them hold is granted to nobody else. */
-#include "engine/recovery/peers.h"
+#include "engine/peers.h"
 #include "sim/scenario.h"
 
 #include "support/runner.h"

@@ -11,7 +11,7 @@
 #define LATCHD_SIM_REDIS_H
 
 #include "backend/script/script_call.h"
-#include "engine/op_result.h"
+#include "engine/op.h"
 #include "sim/redis/keyspace.h"
 
 #include <stdbool.h>

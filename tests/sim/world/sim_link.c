@@ -1,8 +1,7 @@
 /* A daemon's command link: scripts out, answers back, and what breaks on the way. */
 #include "sim/world/sim_world.h"
 
-#include "engine/op_clone.h"
-#include "engine/op_lease.h"
+#include "engine/op.h"
 #include "sim/world/sim_faults.h"
 #include "util/alloc.h"
 

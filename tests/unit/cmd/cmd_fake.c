@@ -1,6 +1,6 @@
 #include "unit/cmd/cmd_fake.h"
 
-#include "engine/introspect/survey.h"
+#include "engine/survey.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -77,6 +77,11 @@ void engine_leader(struct engine *l, const struct leader_req *req)
 {
     asked("leader");
     fake.leader = *req;
+}
+
+void engine_latch(struct engine *l, const struct latch_req *req)
+{
+    asked("latch");
 }
 
 void engine_follow(struct engine *l, struct span name, bool heard)

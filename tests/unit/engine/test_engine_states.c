@@ -2,12 +2,12 @@
  * the engine go through the allowed ones; here are some that are refused. */
 #include "support/runner.h"
 
-#include "engine/hold/entry.h"
-#include "engine/hold/hold.h"
-#include "engine/hold/pending_release.h"
-#include "engine/lock/lock.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/lock.h"
 #include "engine/mlock_member.h"
-#include "engine/wait/waiter.h"
+#include "engine/pending_release.h"
+#include "engine/waiter.h"
 
 START_TEST(a_release_is_queued_sent_and_sent_again)
 {

@@ -4,7 +4,6 @@
 #include "lockscript/lua_ast.h"
 #include "lockscript/lua_eval.h"
 #include "lockscript/lua_lexer.h"
-#include "lockscript/script_run.h"
 #include "support/runner.h"
 #include "util/buf.h"
 

@@ -5,9 +5,8 @@
 #include "unit/engine/engine_cases.h"
 
 #include "engine/engine_limits.h"
-#include "engine/hold/loan.h"
-#include "engine/hold/loan_log.h"
-#include "engine/lock/lock.h"
+#include "engine/loan.h"
+#include "engine/lock.h"
 
 enum {
     WINDOW_MS = 20,

@@ -2,8 +2,8 @@
 #include "unit/engine/engine_cases.h"
 
 #include "engine/engine_limits.h"
-#include "engine/hold/loan.h"
-#include "engine/introspect/survey.h"
+#include "engine/loan.h"
+#include "engine/survey.h"
 
 #include <stdio.h>
 #include <string.h>

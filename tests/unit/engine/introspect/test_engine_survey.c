@@ -1,7 +1,7 @@
 /* The engine: its numbers, its timings, and what a page can see of it. */
 #include "unit/engine/engine_cases.h"
 
-#include "engine/introspect/survey.h"
+#include "engine/survey.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "unit/engine/engine_cases.h"
 
 #include "engine/engine_limits.h"
-#include "engine/latch/count_log.h"
+#include "engine/latch.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* Who leads, as far as a daemon can know, and when it looks. */
 #include "unit/engine/engine_cases.h"
 
-#include "engine/leader/followed_names.h"
-#include "engine/leader/leader_watch.h"
+#include "engine/followed_names.h"
+#include "engine/leader_watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

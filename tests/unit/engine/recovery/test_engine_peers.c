@@ -1,7 +1,7 @@
 /* What daemons announce to each other, and what is withheld because of it. */
 #include "unit/engine/engine_cases.h"
 
-#include "engine/recovery/peers.h"
+#include "engine/peers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* What owners gave back is given back again when Redis may have lost that. */
 #include "unit/engine/engine_cases.h"
 
-#include "engine/release/release_log.h"
+#include "engine/release_log.h"
 
 #include <stdio.h>
 

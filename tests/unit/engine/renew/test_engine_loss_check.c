@@ -2,7 +2,7 @@
  * daemon, and that is asked before anybody is told of a loss. */
 #include "unit/engine/engine_cases.h"
 
-#include "engine/introspect/survey.h"
+#include "engine/survey.h"
 
 #include <string.h>
 

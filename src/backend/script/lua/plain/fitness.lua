@@ -33,7 +33,7 @@ local function missing(got)
 end
 
 -- Without a valid argument they check the user's rights, and then write nothing. No lock can have
--- this key: see lock_name.h.
+-- this key: see lock_args.h.
 local own = 'latchd:probe:' .. tag .. ':rwlock_timeout:0'
 for _, words in ipairs({
     { 'DECRBY', own, '-' }, { 'DEL', own }, { 'EXISTS', own }, { 'GET', own }, { 'HDEL', own, '' },

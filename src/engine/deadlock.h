@@ -1,0 +1,14 @@
+/* deadlock: refuses a wait that would deadlock named owners. Private to engine/. */
+#ifndef LATCHD_ENGINE_DEADLOCK_H
+#define LATCHD_ENGINE_DEADLOCK_H
+
+#include <stdbool.h>
+
+struct engine;
+struct waiter;
+
+/* Whether that wait would complete a deadlock. If so, the waiter has been answered and
+ * freed. */
+bool deadlock_refuses(struct engine *eng, struct waiter *w);
+
+#endif

@@ -1,0 +1,181 @@
+/* entry: one granted LOCK of a hold, with the connections that keep it alive. The hold
+ * owns its entries. Private to engine/. */
+#ifndef LATCHD_ENGINE_ENTRY_H
+#define LATCHD_ENGINE_ENTRY_H
+
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/entry_extra.h"
+#include "util/list.h"
+#include "util/transition.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct hold;
+struct session;
+
+struct attach {
+    struct list in_session;
+    struct session *session;
+    uint64_t grant : 63; /* the grant's number, for engine_on_undelivered() */
+    bool is_own : 1;     /* the own_attach of its entry; else it is a far_attach */
+};
+
+/* One that came while the entry had another. */
+struct far_attach {
+    struct attach attach;
+    struct entry *entry;
+    struct far_attach *next; /* of the same entry; the newest is the last */
+};
+
+/* An entry's life, from its grant on; it ends by being freed.
+ *
+ *   HELD <──> OVERDUE ──> ENDING
+ *    └──────── <──> ────────┘
+ *
+ * An entry goes back to HELD when its client comes back to it. */
+enum entry_state {
+    ENTRY_HELD,
+    /* its fixed lease is over, while a request that may renew it waits for Redis */
+    ENTRY_OVERDUE,
+    ENTRY_ENDING, /* its release is pending, or was given up */
+};
+
+/* Whether Redis may have lost the entry, and what is done about that. */
+enum entry_restore {
+    ENTRY_KEPT,      /* Redis has it, as far as is known */
+    ENTRY_UNSURE,    /* Redis may have lost it: a RESTORE is to name it */
+    ENTRY_RESTORING, /* the RESTORE in flight names it */
+};
+
+/* How a rest's hold ended. But for RELEASED, the hold may be another daemon's by now.
+ */
+enum rest_origin {
+    REST_RELEASED, /* Redis has said so */
+    REST_GIVEN_UP, /* its client released it, and Redis has not said so */
+    REST_RAN_OUT,  /* nobody released it */
+};
+
+extern const struct transitions ENTRY_TRANSITIONS, ENTRY_RESTORE_TRANSITIONS;
+
+struct entry {
+    struct entry *next; /* of the same hold; the newest entry is the first */
+    struct hold *hold;
+    struct acquire_spec *spec; /* of its own, or one of the shared_specs */
+    uint64_t serial;           /* the number of its serial, if the spec is shared */
+    struct entry_extra *extra;
+    uint64_t asked; /* when its client asked this daemon for it: see struct claim */
+    uint64_t since : 48; /* since when this daemon keeps the entry */
+    enum entry_state state : 2;
+    enum entry_restore restore : 2;
+    enum lease_kind lease : 2;
+    /* Redis lacks the entry and does not say why; a renewal of another entry asks */
+    bool missing : 1;
+    bool retained : 1; /* granted for a client that is not connected */
+    bool was_told : 1; /* a connection that was sent the token is gone */
+    /* perhaps taken over from another daemon, which may still believe in it */
+    bool taken_over : 1;
+    enum rest_origin origin : 2; /* of a rest */
+    /* room for the first attachment, which is all that most entries have; unused: no
+     * session */
+    struct attach own_attach;
+};
+
+static inline struct far_attach *attach_far(const struct attach *a)
+{
+    return container_of((struct attach *)(uintptr_t)a, struct far_attach, attach);
+}
+
+static inline struct entry *attach_entry(const struct attach *a)
+{
+    return a->is_own
+               ? container_of((struct attach *)(uintptr_t)a, struct entry, own_attach)
+               : attach_far(a)->entry;
+}
+
+static inline bool entry_is_attached(const struct entry *e)
+{
+    return e->own_attach.session != NULL || e->extra->attaches != NULL;
+}
+
+/* The attachments of an entry, the oldest first; NULL: no more. */
+static inline struct attach *entry_first_attach(const struct entry *e)
+{
+    struct far_attach *far = e->extra->attaches;
+
+    return e->own_attach.session != NULL ? (struct attach *)(uintptr_t)&e->own_attach
+           : far != NULL                 ? &far->attach
+                                         : NULL;
+}
+
+static inline struct attach *attach_next(const struct attach *a)
+{
+    struct far_attach *far =
+        a->is_own ? attach_entry(a)->extra->attaches : attach_far(a)->next;
+
+    return far == NULL ? NULL : &far->attach;
+}
+
+static inline bool entry_is_ending(const struct entry *e)
+{
+    return e->state == ENTRY_ENDING;
+}
+/* How often each connection that keeps the entry has to say something, in ms; 0: never,
+ * as after RENEW with LEASE. */
+uint32_t entry_heartbeat(const struct entry *e);
+
+/* The only ways to change these: they end the process if that may not follow. */
+void entry_set_state(struct entry *e, enum entry_state state);
+void entry_set_restore(struct entry *e, enum entry_restore restore);
+/* Attaches a session's connection to an entry: the entry lives while one is attached.
+ */
+struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s);
+/* The attachment of that session, or NULL. */
+struct attach *entry_attach_of(const struct entry *e, const struct session *s);
+void attach_free(struct engine *eng, struct attach *a);
+/* Removes an attachment whose connection is gone; grace or KEEP may begin. */
+void entry_detach(struct engine *eng, struct attach *a);
+/* When the op was sent that gave an entry of a fixed lease its present lease. */
+static inline uint64_t entry_lease_began(const struct entry *e)
+{
+    uint64_t was_held = lease_valid_until(0, e->spec->lease_ms);
+    uint64_t until = e->extra->until;
+
+    return until > was_held ? until - was_held : 0;
+}
+
+/* The entry ID, see spec_entry(); perhaps in `out`. */
+struct span entry_id(const struct engine *eng, const struct entry *e,
+                     char out[static SERIAL_MAX]);
+/* Whether that is the entry's ID; one that is a serial is this daemon's. */
+bool entry_has_id(const struct entry *e, struct span id);
+/* Whether at least half of the entry's lease is left, as far as is known. */
+bool entry_is_fresh(const struct engine *eng, const struct entry *e);
+/* Whether an entry that is attached to a connection has come to the end of its fixed
+ * lease. */
+bool entry_has_run_out(const struct engine *eng, const struct entry *e);
+/* Whether this daemon became the entry's keeper after something was asked at `sent`: an
+ * answer to that, saying who kept the entry then, is out of date. */
+bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent);
+/* Retains a grant whose client is not connected, until KEEP is over. */
+void entry_retain(struct engine *eng, struct entry *e);
+/* Set what they name, and count the entry in the statistics. */
+void entry_set_retained(struct engine *eng, struct entry *e, bool kept);
+void entry_set_lease(struct engine *eng, struct entry *e, enum lease_kind lease);
+/* Begins grace or KEEP for an entry that no connection is attached to, unless its
+ * release is pending. */
+void entry_left(struct engine *eng, struct entry *e);
+/* The token never reached the connection of that attachment: ends the entry, or
+ * retains it for KEEP, unless another connection has the token. */
+void entry_untold(struct engine *eng, struct attach *a, bool keep);
+/* Marks the entry's request as over; `answer` as in request_over(). */
+void entry_over(struct engine *eng, struct entry *e, int64_t answer);
+/* Makes the entry's request look as if it had never been granted. */
+void entry_disown(struct engine *eng, struct entry *e);
+void entry_on_timer(struct engine *eng, struct entry *e);
+/* Removes an entry from its hold and frees it. An empty hold is left to the caller. */
+void entry_free(struct engine *eng, struct entry *e);
+
+#endif

@@ -1,0 +1,717 @@
+/* Fair queues: which of our waiters have a place there. */
+#include "engine/fair.h"
+
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/fair_priv.h"
+#include "engine/inflight_op.h"
+#include "engine/lock.h"
+#include "engine/op.h"
+#include "engine/timer.h"
+#include "engine/waiter.h"
+#include "util/alloc.h"
+#include "util/hash.h"
+#include "util/list.h"
+#include "util/pool.h"
+#include "util/span.h"
+#include "util/table.h"
+
+#include <stdlib.h>
+
+struct fair_left {
+    struct list in_order; /* l->fair_left, oldest first */
+    struct table_node in_names;
+    uint64_t at;
+    size_t name_len;
+    char name[];
+};
+
+static void fair_sweep(struct engine *eng, struct lock *lock);
+
+static struct fair_left *left_of(struct table_node *n)
+{
+    return container_of(n, struct fair_left, in_names);
+}
+
+static struct span left_name(const struct fair_left *left)
+{
+    return span_of(left->name, left->name_len);
+}
+
+static void forget_left(struct engine *eng, struct fair_left *left)
+{
+    list_del(&left->in_order);
+    table_remove(&eng->fair_left_names, &left->in_names);
+    pool_free(&eng->pool, left);
+}
+
+/* A place is stale when it was not renewed for the lease and `fair-wait-timeout`; and
+ * it may have been renewed since it was left, by who lives and has others there. */
+static void forget_old(struct engine *eng)
+{
+    uint64_t kept_ms = eng->cfg.watchdog_ms + 2 * eng->cfg.fair_wait_ms;
+    struct list *first;
+
+    while ((first = list_first(&eng->fair_left)) != NULL) {
+        struct fair_left *left = container_of(first, struct fair_left, in_order);
+
+        if (eng->now < left->at + kept_ms &&
+            eng->fair_left_names.count <= FAIR_LEFT_MAX) {
+            break;
+        }
+        forget_left(eng, left);
+    }
+}
+
+static struct fair_left *find_left(const struct engine *eng, struct span name,
+                                   uint64_t hash)
+{
+    struct table_node *n = table_find(&eng->fair_left_names, hash);
+
+    while (n != NULL && !span_eq(left_name(left_of(n)), name)) {
+        n = table_next(n);
+    }
+    return n == NULL ? NULL : left_of(n);
+}
+
+/* Notes a name whose last place has left. */
+static void fair_left_note(struct engine *eng, const struct lock *lock)
+{
+    struct span name = lock_name(lock);
+    uint64_t hash = hash_bytes(name.ptr, name.len);
+    struct fair_left *left = find_left(eng, name, hash);
+
+    if (left == NULL) {
+        left = pool_alloc(&eng->pool, sizeof(*left) + name.len);
+        memcpy(left->name, name.ptr, name.len);
+        left->name_len = name.len;
+        left->in_names.key = hash;
+        table_add(&eng->fair_left_names, &left->in_names);
+    } else {
+        list_del(&left->in_order);
+    }
+    left->at = eng->now;
+    list_append(&eng->fair_left, &left->in_order);
+    forget_old(eng);
+}
+
+void fair_left_again(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
+{
+    struct list *it;
+
+    forget_old(eng);
+    LIST_FOREACH(it, &eng->fair_left)
+    {
+        struct span name = left_name(container_of(it, struct fair_left, in_order));
+
+        if (concerns == NULL || concerns(ctx, lock_group(eng, name))) {
+            fair_sweep(eng, lock_get(eng, name));
+        }
+    }
+}
+
+void fair_left_free(struct engine *eng)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &eng->fair_left)
+    {
+        forget_left(eng, container_of(it, struct fair_left, in_order));
+    }
+    table_fini(&eng->fair_left_names);
+}
+
+enum {
+    REFRESH_MS = 10000,
+    REFRESH_AGAIN_MS = 1000, /* no sooner, when the queue was found missing */
+    LEAVES_MAX = 2 * OP_QUEUE_MAX,
+};
+
+/* A fair queue exists, or is wanted: all waiters of the name join it. */
+static void fair_start(struct engine *eng, struct lock *lock)
+{
+    struct fair *f;
+
+    if (lock->activity->fair != NULL) {
+        return;
+    }
+    f = xcalloc(1, sizeof(*f));
+    f->lock = lock;
+    f->refreshed = eng->now;
+    list_init(&f->leaves);
+    list_init(&f->leaving);
+    lock_open_activity(eng, lock)->fair = f;
+    lock_touch(eng, lock);
+}
+
+static void leave_free(struct engine *eng, struct fair *f, struct list *it)
+{
+    struct fair_leaving *leave = container_of(it, struct fair_leaving, in_fair);
+
+    list_del(&leave->in_fair);
+    spec_unref(eng, leave->spec);
+    free(leave);
+    f->leave_count--;
+    eng->leave_count--;
+}
+
+void fair_leaves_free(struct engine *eng, struct fair *f, struct list *leaves)
+{
+    struct list *it;
+
+    while ((it = list_first(leaves)) != NULL) {
+        leave_free(eng, f, it);
+    }
+}
+
+bool fair_idle(const struct lock *lock)
+{
+    const struct fair *f = lock->activity->fair;
+
+    return f == NULL ||
+           (f->leave_count == 0 && f->queue == NULL && f->leave == NULL && !f->sweep);
+}
+
+/* --- who has a place -------------------------------------------------------------- */
+
+static void add_leave(struct engine *eng, struct fair *f, struct acquire_spec *spec)
+{
+    struct fair_leaving *leave;
+
+    if (f->leave_count >= LEAVES_MAX) {
+        return; /* its score ends it */
+    }
+    f->stood = true;
+    leave = xcalloc(1, sizeof(*leave));
+    leave->spec = spec_ref(spec);
+    list_append(&f->leaves, &leave->in_fair);
+    f->leave_count++;
+    eng->leave_count++;
+}
+
+uint64_t fair_interval(const struct engine *eng)
+{
+    uint64_t third = eng->cfg.fair_wait_ms / 3 + 1;
+
+    return third < REFRESH_MS ? third : REFRESH_MS;
+}
+
+void fair_place_given(struct engine *eng, struct fair *f, struct waiter *w, uint64_t op)
+{
+    if (w->place == PLACE_NONE) {
+        w->place = PLACE_ASKED;
+        if (f->joined++ == 0) {
+            f->refresh_at = eng->now + fair_interval(eng);
+        }
+    }
+    w->place_op = op;
+}
+
+static void place_gone(struct engine *eng, struct fair *f, struct waiter *w)
+{
+    w->place = PLACE_NONE;
+    f->joined--;
+    if (eng->group_of != NULL) {
+        struct effect_channel channel = {
+            .name = effects_copy(&eng->fx, lock_name(w->lock)),
+            .member = spec_copy_member(eng, w->spec),
+        };
+
+        effects_add(&eng->fx, EFFECT_UNSUBSCRIBE)->channel = channel;
+    }
+}
+
+/* If it was the last one with a place, who is before it is that now. */
+static void last_goes(struct fair *f, const struct waiter *w)
+{
+    struct list *before = w->in_queue.prev;
+
+    if (f->last == w) {
+        f->last = before == &w->lock->activity->queue
+                      ? NULL
+                      : container_of(before, struct waiter, in_queue);
+    }
+}
+
+/* The OP_QUEUE in flight names it. */
+static bool being_named(const struct fair *f, const struct waiter *w)
+{
+    return f->queue != NULL && f->queue->op.key == w->place_op;
+}
+
+bool fair_stays(const struct waiter *w)
+{
+    return w->has_place;
+}
+
+void fair_on_enqueue(struct engine *eng, struct waiter *w)
+{
+    if (w->spec->lock_kind == KIND_FAIR) {
+        fair_start(eng, w->lock);
+    }
+}
+
+void fair_on_dequeue(struct engine *eng, struct waiter *w)
+{
+    struct fair *f = w->lock->activity->fair;
+
+    if (f == NULL) {
+        return;
+    }
+    if (w->place != PLACE_NONE) {
+        place_gone(eng, f, w);
+        add_leave(eng, f, w->spec);
+    }
+    last_goes(f, w);
+}
+
+void fair_granted(struct engine *eng, struct waiter *w, const struct op_result *r)
+{
+    struct fair *f = w->lock->activity->fair;
+    /* A release has found that it holds already, through another daemon. */
+    bool found = r->moved && r->attached;
+
+    if (f == NULL) {
+        return;
+    }
+    f->served = true;
+    f->stood = f->stood || w->place == PLACE_TOLD || w->place_op != r->id;
+    if (w->place != PLACE_NONE) {
+        if (found || w->place_op > r->id || being_named(f, w)) {
+            add_leave(eng, f, w->spec); /* it may have been put back since */
+        }
+        place_gone(eng, f, w);
+    }
+}
+
+void fair_leave_again(struct engine *eng, struct lock *lock, struct acquire_spec *spec)
+{
+    if (lock->activity->fair != NULL || spec->lock_kind == KIND_FAIR) {
+        fair_start(eng, lock);
+        add_leave(eng, lock->activity->fair, spec);
+    }
+}
+
+/* Whether the op that was to queue the waiter found that its owner holds the lock, and
+ * let it enter again instead. */
+static bool never_queued(const struct waiter *w, const struct op_result *r)
+{
+    return w->place == PLACE_ASKED && w->place_op == r->id && r->count > 1;
+}
+
+void fair_put_back(struct engine *eng, struct waiter *w, const struct op_result *r)
+{
+    struct fair *f = w->lock->activity->fair;
+
+    if (f == NULL || w->place == PLACE_NONE) {
+        return;
+    }
+    if (never_queued(w, r)) {
+        last_goes(f, w);
+        place_gone(eng, f, w);
+    } else {
+        w->place = PLACE_TOLD;
+        f->refresh_at = eng->now;
+    }
+    lock_touch(eng, w->lock);
+}
+
+void fair_fill_claim(struct engine *eng, struct op *op, struct waiter *w)
+{
+    struct fair *f = w->lock->activity->fair;
+
+    if (f == NULL || w->lock->lock_class != CLASS_PLAIN) {
+        return;
+    }
+    op->acquire.fair = true;
+    if (w->place == PLACE_TOLD && waiter_is_head(w)) {
+        op->acquire.was_queued = true; /* if it was thrown out, it goes back first */
+    }
+    if (op->acquire.reenter_only || !fair_stays(w) || w->place == PLACE_TOLD ||
+        (w->place == PLACE_ASKED && being_named(f, w))) {
+        return;
+    }
+    op->acquire.enqueue = true;
+    fair_place_given(eng, f, w, op->id);
+    if (f->last == NULL) {
+        f->last = w;
+    }
+}
+
+void fair_on_result(struct engine *eng, struct lock *lock, struct waiter *w,
+                    const struct op_result *r)
+{
+    struct fair *f;
+
+    if (r->status != OP_OK && r->status != OP_BUSY) {
+        return;
+    }
+    if (r->fair && lock->activity->waiting > 0) {
+        fair_start(eng, lock);
+    }
+    f = lock->activity->fair;
+    if (f == NULL) {
+        return;
+    }
+    f->seen = r->fair;
+    if (w == NULL || r->status != OP_BUSY) {
+        return;
+    }
+    if (w->place == PLACE_ASKED && w->place_op == r->id) {
+        w->place = PLACE_TOLD;
+    } else if (!r->fair && w->place == PLACE_TOLD &&
+               eng->now >= f->refreshed + REFRESH_AGAIN_MS) {
+        f->sweep = true; /* somebody has thrown the whole queue away */
+    }
+}
+
+void fair_refresh_soon(struct engine *eng, struct lock *lock)
+{
+    if (lock->activity->fair != NULL) {
+        lock->activity->fair->refresh_at = eng->now;
+        lock_touch(eng, lock);
+    }
+}
+
+void fair_lost(struct engine *eng, struct lock *lock)
+{
+    struct fair *f = lock->activity->fair;
+
+    fair_refresh_soon(eng, lock);
+    if (f != NULL) {
+        f->sweep = f->sweep || f->stood || f->joined > 0;
+    }
+}
+
+/* Places of this instance in the fair queue may be those of waiters that are gone:
+ * names all places anew, so that the others leave. */
+static void fair_sweep(struct engine *eng, struct lock *lock)
+{
+    fair_start(eng, lock);
+    lock->activity->fair->sweep = true;
+    lock_touch(eng, lock);
+}
+
+/* Fair queues: joining, showing that we live, leaving. */
+
+enum {
+    LEAVE_TRIES_MAX = 50, /* that Redis refuses: then their scores end them */
+    JOIN_MS = 10,         /* from one joining to the next */
+};
+
+static size_t places_max(const struct engine *eng)
+{
+    return eng->cfg.fair_window < OP_QUEUE_MAX ? eng->cfg.fair_window : OP_QUEUE_MAX;
+}
+
+/* The first of those behind the last place that is to get one now. */
+static struct waiter *next_new(const struct engine *eng, struct fair *f)
+{
+    const struct list *end = &f->lock->activity->queue;
+    struct list *it = f->last == NULL ? end->next : f->last->in_queue.next;
+    size_t room = places_max(eng);
+    struct waiter *w = NULL;
+
+    if (f->lock->lock_class != CLASS_PLAIN) {
+        return NULL; /* the name is of the other class now */
+    }
+    for (; it != end; it = it->next) {
+        w = container_of(it, struct waiter, in_queue);
+        if (w->probe != PROBE_NONE || w->in_flight != NULL) {
+            return NULL; /* it may hold already; who came later comes later */
+        }
+        if (fair_stays(w)) {
+            break;
+        }
+    }
+    if (it == end) {
+        f->full = false;
+        return NULL;
+    }
+    if (f->joined >= room ||
+        (f->full && f->lock->activity->waiting > room && f->joined * 4 > room * 3)) {
+        f->full = true;
+        return NULL;
+    }
+    return w;
+}
+
+/* The members that an OP_QUEUE names. */
+struct naming {
+    uint64_t op;
+    struct span *members;
+    uint64_t *waited_ms; /* NULL: it is not told */
+    size_t count;
+};
+
+static struct naming naming_new(struct engine *eng, const struct inflight_op *in_flight,
+                                size_t room, bool waited)
+{
+    return (struct naming){
+        .op = in_flight->op.key,
+        .members = effects_alloc(&eng->fx, room * sizeof(struct span)),
+        .waited_ms = waited ? effects_alloc(&eng->fx, room * sizeof(uint64_t)) : NULL,
+    };
+}
+
+static void name_waiter(struct engine *eng, struct naming *n, const struct waiter *w)
+{
+    if (n->waited_ms != NULL) {
+        n->waited_ms[n->count] = eng->now - w->began;
+    }
+    n->members[n->count++] = spec_copy_member(eng, w->spec);
+}
+
+/* Names those with a place, as far as they have been told of it or not. */
+static void name_places(struct engine *eng, struct fair *f, enum fair_place place,
+                        struct naming *n)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &f->lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->place == place) {
+            name_waiter(eng, n, w);
+            w->place_op = n->op;
+        }
+        if (w == f->last) {
+            break;
+        }
+    }
+}
+
+static void send_queue(struct engine *eng, struct fair *f, bool whole)
+{
+    size_t room = places_max(eng) > f->joined ? places_max(eng) - f->joined : 0;
+    size_t left = f->lock->activity->waiting - f->joined;
+    struct inflight_op *in_flight = inflight_new(eng, INFLIGHT_QUEUE, f->lock);
+    struct op *op = inflight_op(eng, in_flight, OP_QUEUE);
+    struct naming n;
+    struct waiter *w;
+
+    room = room < left ? room : left;
+    n = naming_new(eng, in_flight, room + (whole ? f->joined : 0) + 1,
+                   whole && f->sweep);
+    if (whole) {
+        name_places(eng, f, PLACE_TOLD, &n);
+        op->queue.known = n.count;
+        name_places(eng, f, PLACE_ASKED, &n);
+        f->refreshed = eng->now;
+        f->refresh_at = eng->now + fair_interval(eng);
+        f->swept = f->sweep;
+        f->sweep = false;
+    }
+    f->join_at = eng->now + JOIN_MS;
+    f->served = false;
+    f->full = false; /* up to the brim, now that one is sent */
+    while ((w = next_new(eng, f)) != NULL) {
+        name_waiter(eng, &n, w);
+        fair_place_given(eng, f, w, n.op);
+        f->last = w;
+    }
+    op->queue.whole = whole;
+    op->queue.members = n.members;
+    op->queue.waited_ms = n.waited_ms;
+    op->queue.count = n.count;
+    f->queue = in_flight;
+}
+
+static void send_leaves(struct engine *eng, struct fair *f)
+{
+    struct inflight_op *in_flight = inflight_new(eng, INFLIGHT_LEAVE, f->lock);
+    struct op *op = inflight_op(eng, in_flight, OP_LEAVE);
+    size_t room = f->leave_count < OP_QUEUE_MAX ? f->leave_count : OP_QUEUE_MAX;
+    struct span *members = effects_alloc(&eng->fx, room * sizeof(*members));
+    size_t count = 0;
+    struct list *it;
+
+    while (count < room && (it = list_first(&f->leaves)) != NULL) {
+        struct fair_leaving *leave = container_of(it, struct fair_leaving, in_fair);
+
+        members[count++] = spec_copy_member(eng, leave->spec);
+        list_del(&leave->in_fair);
+        list_append(&f->leaving, &leave->in_fair);
+    }
+    op->queue.members = members;
+    op->queue.count = count;
+    f->leave = in_flight;
+}
+
+static bool joins_later(const struct engine *eng, const struct fair *f)
+{
+    return f->served && eng->now < f->join_at;
+}
+
+static void send_due(struct engine *eng, struct fair *f, bool join)
+{
+    bool whole = f->sweep || (f->joined > 0 && eng->now >= f->refresh_at);
+
+    if (!list_empty(&f->leaves) && f->leave == NULL) {
+        send_leaves(eng, f);
+    }
+    join = join && !joins_later(eng, f) && next_new(eng, f) != NULL;
+    if (f->queue == NULL && (whole || join)) {
+        send_queue(eng, f, whole);
+    }
+}
+
+static void arm_timer(struct engine *eng, struct fair *f, uint64_t ready_at)
+{
+    uint64_t at = UINT64_MAX;
+
+    if (eng->now < ready_at) {
+        at = ready_at;
+    } else if (f->queue == NULL) {
+        at = f->joined > 0 ? f->refresh_at : at;
+        if (f->joined < f->lock->activity->waiting && joins_later(eng, f) &&
+            f->join_at < at) {
+            at = f->join_at;
+        }
+    }
+    if (at == UINT64_MAX) {
+        timer_stop(eng, &f->timer);
+    } else {
+        timer_set(eng, &f->timer, TIMER_FAIR, at);
+    }
+}
+
+void fair_step(struct engine *eng, struct lock *lock, bool head_asked)
+{
+    struct fair *f = lock->activity->fair;
+    uint64_t ready_at;
+
+    if (f == NULL) {
+        return;
+    }
+    if (lock->activity->waiting == 0 && !f->seen && fair_idle(lock)) {
+        fair_free(eng, lock);
+        return;
+    }
+    if (!eng->up ||
+        (lock->activity->waiting == 0 && f->leave_count == 0 && !f->sweep)) {
+        timer_stop(eng, &f->timer);
+        return;
+    }
+    if (f->refresh_at > eng->now + fair_interval(eng)) {
+        f->refresh_at =
+            eng->now + fair_interval(eng); /* the configuration has changed */
+    }
+    ready_at = f->not_before > lock->activity->stand_back_until
+                   ? f->not_before
+                   : lock->activity->stand_back_until;
+    if (eng->now >= ready_at) {
+        send_due(eng, f, head_asked || f->joined > 0);
+    }
+    arm_timer(eng, f, ready_at);
+}
+
+void fair_on_timer(struct engine *eng, struct timer *t)
+{
+    lock_touch(eng, container_of(t, struct fair, timer)->lock);
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+/* Notes that Redis has the places of all waiters that the op named. */
+static void mark_told(struct fair *f, uint64_t op)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &f->lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->place == PLACE_ASKED && w->place_op == op) {
+            w->place = PLACE_TOLD;
+        }
+        if (w == f->last) {
+            break;
+        }
+    }
+}
+
+/* The op failed: waits before the next one if that would fail at once as well. */
+static void retry_queue_op(struct engine *eng, struct fair *f, enum op_status status)
+{
+    if (status == OP_LATE) {
+        f->not_before = eng->now + RETRY_PAUSE_MS;
+    } else if (status == OP_ERROR) {
+        f->not_before = eng->now + ERROR_PAUSE_MS;
+    }
+}
+
+static void on_queued(struct engine *eng, struct fair *f, uint64_t op,
+                      const struct op_result *r)
+{
+    switch (r->status) {
+    case OP_OK:
+        mark_told(f, op);
+        f->seen = r->fair;
+        if (r->ttl_ms == -2 && f->lock->activity->waiting > 0) {
+            lock_ask(eng, f->lock); /* it is free: perhaps our turn */
+        }
+        break;
+    case OP_WRONGTYPE:
+        if (f->lock->activity->waiting > 0) {
+            lock_ask(eng, f->lock); /* and hears so itself */
+        }
+        break;
+    default:
+        retry_queue_op(eng, f, r->status);
+        f->refresh_at = eng->now;
+        /* If Redis refuses, their scores end them. */
+        f->sweep = f->sweep || (f->swept && r->status != OP_ERROR);
+        break;
+    }
+}
+
+static void on_left(struct engine *eng, struct fair *f, const struct op_result *r)
+{
+    bool done = r->status == OP_OK || r->status == OP_WRONGTYPE;
+
+    f->leave_tries = r->status == OP_ERROR ? f->leave_tries + 1 : 0;
+    if (done || f->leave_tries >= LEAVE_TRIES_MAX) {
+        f->seen = r->fair;
+        fair_leaves_free(eng, f, &f->leaving);
+        return;
+    }
+    retry_queue_op(eng, f, r->status);
+    list_splice(&f->leaving, &f->leaves);
+    list_splice(&f->leaves, &f->leaving);
+}
+
+void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_result *r)
+{
+    struct fair *f = w->lock->activity->fair;
+    bool leave = w->kind == INFLIGHT_LEAVE;
+
+    inflight_free(eng, w);
+    if (leave) {
+        f->leave = NULL;
+        on_left(eng, f, r);
+    } else {
+        f->queue = NULL;
+        on_queued(eng, f, r->id, r);
+        f->swept = false;
+    }
+}
+
+void fair_free(struct engine *eng, struct lock *lock)
+{
+    struct fair *f = lock->activity->fair;
+
+    if (f != NULL) {
+        fair_leaves_free(eng, f, &f->leaves);
+        fair_leaves_free(eng, f, &f->leaving);
+        timer_stop(eng, &f->timer);
+        if (f->stood) {
+            fair_left_note(eng, lock);
+        }
+        lock->activity->fair = NULL;
+        free(f);
+    }
+}

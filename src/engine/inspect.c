@@ -1,0 +1,724 @@
+/* Answers LOCKINFO. Nothing changes here. */
+#include "engine/inspect.h"
+
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine_state.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/inflight_op.h"
+#include "engine/latch.h"
+#include "engine/lease_shortening.h"
+#include "engine/loan.h"
+#include "engine/lock.h"
+#include "engine/op.h"
+#include "engine/pending_release.h"
+#include "engine/pending_request.h"
+#include "engine/quarantine.h"
+#include "engine/rest.h"
+#include "engine/session.h"
+#include "engine/value_hold.h"
+#include "engine/waiter.h"
+#include "latchd/protocol.h"
+#include "util/list.h"
+#include "util/parse.h"
+#include "util/span.h"
+#include "util/table.h"
+
+#include <malloc.h>
+#include <stdio.h>
+
+/* The memory that a name takes: walks over everything that belongs to it. */
+
+/* Returns the size of a block from malloc(), with its rounding. */
+static size_t size_of(const void *ptr)
+{
+    return malloc_usable_size((void *)(uintptr_t)ptr);
+}
+
+static size_t waiter_size(const struct waiter *w)
+{
+    return size_of(w) + size_of(w->spec) + size_of(w->request);
+}
+
+static size_t entry_size(const struct entry *e)
+{
+    size_t size = size_of(e) + size_of(e->extra->request);
+
+    size += e->serial != 0 ? 0 : size_of(e->spec); /* else others have it, too */
+    size += e->extra == &ENTRY_NO_EXTRA ? 0 : size_of(e->extra);
+    for (const struct attach *a = entry_first_attach(e); a != NULL;
+         a = attach_next(a)) {
+        size += a->is_own ? 0 : size_of(attach_far(a));
+    }
+    return size;
+}
+
+static size_t hold_size(const struct hold *h)
+{
+    size_t size = size_of(h) + (h->upkeep == &HOLD_NO_UPKEEP ? 0 : size_of(h->upkeep));
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        size += entry_size(e);
+    }
+    return size;
+}
+
+/* Of all, by the average of the first ones. */
+static size_t scale_size(size_t size, size_t seen, size_t count)
+{
+    return seen == 0 ? 0 : (size_t)((double)size / (double)seen * (double)count);
+}
+
+static size_t queue_size(const struct lock *lock, size_t samples)
+{
+    size_t size = 0, seen = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        if (seen == samples) {
+            break;
+        }
+        size += waiter_size(container_of(it, struct waiter, in_queue));
+        seen++;
+    }
+    return scale_size(size, seen, lock->activity->waiting);
+}
+
+static size_t holds_size(const struct lock *lock, size_t samples)
+{
+    size_t size = 0, seen = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        if (seen == samples) {
+            break;
+        }
+        size += hold_size(container_of(it, struct hold, in_lock));
+        seen++;
+    }
+    return scale_size(size, seen, lock->hold_count);
+}
+
+static size_t lock_activity_size(const struct lock *lock)
+{
+    return lock_is_inactive(lock)
+               ? 0
+               : size_of(lock->activity) + size_of(lock->activity->marks);
+}
+
+static size_t lock_sharing_size(const struct lock *lock)
+{
+    return lock->sharing == &LOCK_UNSHARED ? 0 : size_of(lock->sharing);
+}
+
+static size_t inflight_size(const struct lock *lock)
+{
+    size_t size = size_of(lock->activity->asking) + size_of(lock->activity->loan);
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->releases)
+    {
+        size += size_of(container_of(it, struct pending_release, in_lock));
+    }
+    LIST_FOREACH(it, &lock->activity->shortenings)
+    {
+        size += size_of(container_of(it, struct lease_shortening, in_lock));
+    }
+    return size;
+}
+
+size_t engine_memory(const struct engine *eng, struct span name, size_t samples)
+{
+    const struct lock *lock = lock_find(eng, name);
+
+    return lock == NULL
+               ? 0
+               : size_of(lock) + lock_activity_size(lock) + lock_sharing_size(lock) +
+                     size_of(lock->activity->fair) + inflight_size(lock) +
+                     queue_size(lock, samples) + holds_size(lock, samples);
+}
+
+/* LOCKINFO tells of at most as many as this. */
+enum { INFO_HOLDS_MAX = 1000, INFO_QUEUE_MAX = 1000, INFO_SEARCH_MAX = 20000 };
+
+static bool is_field_of_loan(struct span field, uint64_t loan_token)
+{
+    char buf[TOKEN_FIELD_MAX];
+
+    return loan_token != 0 && span_eq(field, token_field(buf, loan_token, false));
+}
+
+/* Our hold in a field that Redis named: the hold's own field, or that of the loan which
+ * the hold was granted from. */
+static const struct hold *hold_in_field(const struct lock *lock, struct span field)
+{
+    const struct hold *h = lock_hold_of(lock, field);
+
+    if (h == NULL && lock_hold(lock) != NULL &&
+        is_field_of_loan(field, hold_loan_token(lock_hold(lock)))) {
+        h = lock_hold(lock);
+    }
+    return h;
+}
+
+/* The name is lent, and nobody holds it: a field that Redis named is the loan's. */
+static bool is_idle_loan(const struct lock *lock, struct span field)
+{
+    const struct loan *loan = lock->activity->loan;
+
+    return loan != NULL && loan->holder == NULL && is_field_of_loan(field, loan->token);
+}
+
+/* The name is lent to another daemon, which alone knows who holds it: the field is the
+ * loan's, and its token nobody's. */
+static bool is_lent_elsewhere(const struct op_result *r, const struct hold *h,
+                              struct span field)
+{
+    struct span who = r->inspect.who;
+
+    return h == NULL && who.len > 0 && who.ptr[0] == 'l' &&
+           is_field_of_loan(field, r->token);
+}
+
+/* The token of an anonymous hold, which its field is made from; 0: it is not. */
+static uint64_t token_in_field(struct span field)
+{
+    const struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
+    uint64_t token;
+
+    return field_kind(field) == OWNER_ANONYMOUS &&
+                   parse_u64(span_after(field, prefix.len), LATCHD_TOKEN_MAX, &token)
+               ? token
+               : 0;
+}
+
+/* Whether the fence key tells of that field, so that its token is the field's. */
+static bool is_fence_of(const struct op_result *r, struct span field)
+{
+    struct span who = r->inspect.who;
+    size_t head = 1 + OP_INSTANCE_LEN;
+
+    return who.len > head && who.ptr[0] == 'f' && span_eq(span_after(who, head), field);
+}
+
+/* The token of a holder that Redis named; `h` is ours in that field. Redis knows best:
+ * the owner may have a later hold by now, through another daemon. */
+static uint64_t token_of(const struct hold *h, const struct op_result *r,
+                         const struct op_field *f)
+{
+    if (f->token != 0) {
+        return f->token;
+    }
+    if (field_kind(f->owner) == OWNER_REST) {
+        return rest_field_token(f->owner);
+    }
+    if (is_fence_of(r, f->owner)) {
+        return r->token;
+    }
+    return h != NULL ? h->token : token_in_field(f->owner);
+}
+
+uint64_t hold_client(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        const struct attach *a = entry_first_attach(e);
+
+        if (a != NULL) {
+            return a->session->conn.key;
+        }
+    }
+    return 0;
+}
+
+/* A walk along our waiters, in search of members of the fair queue. They stand there
+ * in the order that they stand here, mostly: so it goes on where it stopped. */
+struct search {
+    const struct list *queue;
+    const struct list *at;
+    size_t left; /* steps; whoever is not found by then is told of as a member */
+};
+
+static const struct waiter *waiter_with(struct search *s, struct span member)
+{
+    const struct list *start = s->at;
+
+    for (; s->left > 0; s->left--) {
+        const struct list *it = s->at;
+
+        s->at = it->next;
+        if (it != s->queue) {
+            const struct waiter *w = container_of(it, struct waiter, in_queue);
+
+            if (spec_is_member(w->spec, member)) {
+                return w;
+            }
+        }
+        if (s->at == start) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Lists the fair queue; waiters of this daemon go by the owner that they will be. */
+static const struct span *make_queue(struct engine *eng, const struct lock *lock,
+                                     const struct op_result *r, size_t count)
+{
+    struct span *queue = effects_alloc(&eng->fx, (count + 1) * sizeof(*queue));
+    char prefix[SERIAL_MAX + sizeof(LATCHD_RESERVED_OWNER_PREFIX)];
+    int len = snprintf(prefix, sizeof(prefix),
+                       LATCHD_RESERVED_OWNER_PREFIX "%s:", eng->instance);
+    struct search search = { &lock->activity->queue, &lock->activity->queue,
+                             INFO_SEARCH_MAX };
+
+    for (size_t i = 0; i < count; i++) {
+        struct span who = r->inspect.queue[i];
+        const struct waiter *w = span_starts(who, span_of(prefix, (size_t)len))
+                                     ? waiter_with(&search, who)
+                                     : NULL;
+
+        if (w != NULL && spec_field(w->spec).len != 0) {
+            who = spec_field(w->spec);
+        }
+        queue[i] = effects_copy(&eng->fx, who);
+    }
+    return queue;
+}
+
+static void add_known(const struct engine *eng, const struct hold *h,
+                      struct info_hold *info)
+{
+    info->client = hold_client(h);
+    info->here = true;
+    info->lease = hold_lease_kind(h);
+    info->held_ms = eng->now - h->began;
+    info->left_ms = h->until > eng->now ? h->until - eng->now : 0;
+    info->local = hold_loan(h) != NULL;
+}
+
+/* What Redis says of the hold with the last token, or of the writer. */
+static void add_terms(struct engine *eng, const struct op_result *r,
+                      struct info_hold *info)
+{
+    bool rests = field_kind(info->owner) == OWNER_REST;
+    bool fits =
+        info->kind == KIND_WRITE ||
+        (info->kind == KIND_PLAIN && info->token != 0 && info->token == r->token);
+
+    if (rests) {
+        info->atleast_ms = r->ttl_ms > 0 ? (uint64_t)r->ttl_ms : 0;
+    } else if (fits) {
+        info->data = effects_copy(&eng->fx, r->inspect.data);
+        info->atleast_ms = r->inspect.atleast_ms;
+    }
+}
+
+/* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
+static enum lock_state state_of_free(const struct engine *eng, const struct lock *lock,
+                                     const struct op_result *r)
+{
+    enum last_answer_kind told = last_answer_now(eng, lock);
+    bool refused =
+        lock->activity->waiting > 0 && told != ANSWER_NONE && told != ANSWER_HELD;
+    static const enum lock_kind KINDS[LOCK_CLASSES] = {
+        [CLASS_PLAIN] = KIND_PLAIN,
+        [CLASS_RW] = KIND_WRITE,
+        [CLASS_SEMAPHORE] = KIND_PERMITS,
+    };
+    enum lock_kind kind = KINDS[lock->lock_class];
+
+    return r->withheld || refused || quarantine_until(eng, lock, kind) != 0
+               ? LOCK_STATE_WITHHELD
+               : LOCK_STATE_FREE;
+}
+
+/* What Redis says of the holders. */
+struct told_holds {
+    struct info_hold *list;
+    size_t count;
+    bool uncertain; /* one of them is */
+    bool lent;      /* nobody holds, and this daemon has the loan */
+    bool lent_elsewhere;
+    bool rests; /* the only one is a rest */
+};
+
+static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
+                                    const struct op_result *r)
+{
+    size_t count = r->inspect.field_count < INFO_HOLDS_MAX ? r->inspect.field_count
+                                                           : INFO_HOLDS_MAX;
+    struct told_holds told = {
+        .list = effects_alloc(&eng->fx, (count + 1) * sizeof(*told.list)),
+    };
+
+    for (size_t i = 0; i < count; i++) {
+        const struct op_field *f = &r->inspect.fields[i];
+        struct span field = f->owner;
+        const struct hold *h = hold_in_field(lock, field);
+        uint64_t token = token_of(h, r, f);
+        struct info_hold *info = &told.list[told.count];
+
+        if (is_idle_loan(lock, field)) {
+            told.lent = true;
+            continue;
+        }
+        if (is_lent_elsewhere(r, h, field)) {
+            told.lent_elsewhere = true;
+            continue;
+        }
+        field = h != NULL ? hold_field(h) : field;
+        *info = (struct info_hold){
+            .kind = f->lock_kind,
+            .owner = effects_copy(&eng->fx, field_owner(field)),
+            .count = f->count,
+            .token = token,
+        };
+        add_terms(eng, r, info);
+        told.rests = told.rests || field_kind(field) == OWNER_REST;
+        if (h != NULL && h->token >= token) {
+            told.uncertain = told.uncertain || !hold_is_certain(eng, h);
+            add_known(eng, h, info);
+        }
+        told.count++;
+    }
+    return told;
+}
+
+static enum lock_state state_of(const struct engine *eng, const struct lock *lock,
+                                const struct op_result *r,
+                                const struct told_holds *told)
+{
+    if (told->rests) {
+        return LOCK_STATE_RESTING;
+    }
+    if (told->count > 0) {
+        return told->uncertain ? LOCK_STATE_UNCERTAIN : LOCK_STATE_HELD;
+    }
+    return told->lent_elsewhere ? LOCK_STATE_LENT_ELSEWHERE
+           : told->lent         ? LOCK_STATE_LENT
+                                : state_of_free(eng, lock, r);
+}
+
+static bool is_of_value(struct span owner)
+{
+    struct span origin, value;
+
+    return value_field_split(owner, &origin, &value);
+}
+
+enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock,
+                                     const struct op_result *r, struct leader *ret)
+{
+    struct told_holds told = make_holds(eng, lock, r);
+
+    *ret = (struct leader){ .owner = span_of("", 0), .data = span_of("", 0) };
+    for (size_t i = 0; i < told.count; i++) {
+        const struct info_hold *h = &told.list[i];
+
+        if (h->kind != KIND_READ && !told.rests) {
+            /* The token of a library's hold is not for all to know: see LOCKINFO. */
+            *ret = (struct leader){ is_of_value(h->owner) ? 0 : h->token, h->owner,
+                                    h->data };
+        }
+    }
+    if (told.lent_elsewhere) {
+        return LEADER_LENT;
+    }
+    return told.count > 0 || told.lent ||
+                   (!r->withheld && quarantine_until(eng, lock, KIND_PLAIN) == 0)
+               ? LEADER_KNOWN
+               : LEADER_WITHHELD;
+}
+
+static const struct lock_info *make_info(struct engine *eng, const struct lock *lock,
+                                         const struct op_result *r,
+                                         enum info_scope scope)
+{
+    struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
+    struct told_holds told = make_holds(eng, lock, r);
+    size_t queued = r->inspect.queue_count < INFO_QUEUE_MAX ? r->inspect.queue_count
+                                                            : INFO_QUEUE_MAX;
+
+    *info = (struct lock_info){
+        .name = effects_copy(&eng->fx, lock_name(lock)),
+        .kind = r->lock_kind,
+        .state = state_of(eng, lock, r, &told),
+        .ttl_ms = r->ttl_ms,
+        .free = r->permits.free,
+        .limit = r->permits.limit,
+        .scope = scope,
+        .waiting = lock->activity->waiting,
+        .holds = told.list,
+        .hold_count = told.count,
+        .queue = make_queue(eng, lock, r, queued),
+        .queue_count = queued,
+    };
+    return info;
+}
+
+/* Entries, or permits. */
+static int64_t count_in_hold(const struct hold *h)
+{
+    int64_t count = 0;
+
+    if (hold_permits(h) > 0) {
+        return hold_permits(h);
+    }
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        count++;
+    }
+    return count;
+}
+
+static void emit_info(struct engine *eng, struct call_ref to,
+                      const struct lock_info *info)
+{
+    struct effect *e = effects_add(&eng->fx, EFFECT_REPLY);
+
+    e->reply.to = to;
+    e->reply.kind = REPLY_INFO;
+    e->reply.info = info;
+}
+
+void inspect_answer_uncertain(struct engine *eng, const struct pending_request *c)
+{
+    const struct lock *lock = c->lock;
+    struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
+    size_t most = lock->hold_count < INFO_HOLDS_MAX ? lock->hold_count : INFO_HOLDS_MAX;
+    struct info_hold *holds = effects_alloc(&eng->fx, (most + 1) * sizeof(*holds));
+    uint64_t until = eng->now;
+    size_t count = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        const struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (count == most) {
+            break;
+        }
+        holds[count] = (struct info_hold){
+            .kind = h->lock_kind,
+            .owner = effects_copy(&eng->fx, field_owner(hold_field(h))),
+            .count = count_in_hold(h),
+            .token = h->token,
+            .data = effects_copy(&eng->fx, hold_data(h)),
+            .atleast_ms = hold_atleast_left(eng, h),
+        };
+        add_known(eng, h, &holds[count]);
+        count++;
+        until = h->until > until ? h->until : until;
+    }
+    *info = (struct lock_info){
+        .name = effects_copy(&eng->fx, lock_name(lock)),
+        .kind = lock_hold(lock)->lock_kind,
+        .state = LOCK_STATE_UNCERTAIN,
+        .ttl_ms = (int64_t)(until - eng->now),
+        .limit = lock->sharing->limit,
+        .scope = c->scope,
+        .waiting = lock->activity->waiting,
+        .holds = holds,
+        .hold_count = count,
+    };
+    emit_info(eng, c->ref, info);
+}
+
+void on_inspect_reply(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct lock *lock = w->lock;
+
+    if (c == NULL) {
+        inflight_free(eng, w);
+        return;
+    }
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
+        inflight_free(eng, w);
+        pending_request_retry(eng, c, r->status);
+        return;
+    }
+    if (r->status == OP_OK && c->scope == INFO_OF_SEMAPHORE &&
+        r->lock_kind != KIND_PERMITS) {
+        bool is_free = r->inspect.field_count == 0;
+
+        emit_error(eng, c->ref, is_free ? LOCK_ERR : LOCK_WRONGTYPE,
+                   is_free ? TEXT_NO_SEMAPHORE : TEXT_WRONGTYPE);
+    } else if (r->status == OP_OK) {
+        emit_info(eng, c->ref, make_info(eng, lock, r, c->scope));
+    } else if (r->status == OP_WRONGTYPE) {
+        emit_other_data(eng, c->ref, r->ttl_ms,
+                        r->inspect.is_string ? r->text : SPAN_NONE);
+    } else {
+        emit_error(eng, c->ref, LOCK_BACKEND, r->text);
+    }
+    inflight_free(eng, w);
+    pending_request_free(eng, c);
+}
+
+/* LOCKS, WAITERS and the numbers of INFO: what is known here, without asking Redis. */
+
+bool lock_is_listed(const struct lock *lock)
+{
+    return lock_in_use(lock) || latch_watch_waiting(lock) > 0;
+}
+
+struct scan {
+    lock_fn *fn;
+    void *ctx;
+    size_t seen;
+};
+
+static void visit_lock(void *ctx, struct table_node *n)
+{
+    struct scan *s = ctx;
+    struct lock *lock = lock_of(n);
+
+    if (lock_is_listed(lock)) {
+        s->fn(s->ctx, lock);
+    }
+    s->seen++;
+}
+
+uint64_t lock_scan(const struct engine *eng, uint64_t cursor, size_t count, lock_fn *fn,
+                   void *ctx)
+{
+    struct scan s = { .fn = fn, .ctx = ctx };
+
+    do {
+        cursor = table_scan(&eng->names, cursor, visit_lock, &s);
+        s.seen++; /* empty buckets count, too: a step is bounded */
+    } while (cursor != 0 && s.seen < count);
+    return cursor;
+}
+
+struct naming {
+    lock_name_fn *fn;
+    void *ctx;
+};
+
+static void tell_name(void *ctx, const struct lock *lock)
+{
+    const struct naming *n = ctx;
+
+    n->fn(n->ctx, lock_name(lock));
+}
+
+uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
+                     lock_name_fn *fn, void *ctx)
+{
+    struct naming n = { fn, ctx };
+
+    return lock_scan(eng, cursor, count, tell_name, &n);
+}
+
+struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w)
+{
+    return (struct waiter_info){
+        .kind = w->spec->lock_kind,
+        .owner = spec_field(w->spec),
+        .waited_ms = eng->now - w->since,
+        .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
+                   : w->deadline > eng->now  ? w->deadline - eng->now
+                                             : 0,
+        .conn = w->session == NULL ? 0 : w->session->conn.key,
+        .local = w->spec->local,
+        .permits = w->spec->permits,
+        .priority = (uint8_t)w->priority,
+    };
+}
+
+struct waiter_info await_info_of(const struct engine *eng,
+                                 const struct pending_request *c)
+{
+    return (struct waiter_info){
+        .kind = KIND_LATCH,
+        .owner = span_of("", 0),
+        .waited_ms = eng->now - c->asked,
+        .left_ms = c->wait_until == UINT64_MAX ? UINT64_MAX
+                   : c->wait_until > eng->now  ? c->wait_until - eng->now
+                                               : 0,
+        .conn = c->session->conn.key,
+    };
+}
+
+/* Calls `fn` for at most `count` who await a latch of that name. */
+static void tell_awaits(const struct engine *eng, const struct lock *lock, size_t count,
+                        waiter_info_fn *fn, void *ctx)
+{
+    const struct latch_watch *watch = lock->activity->latch_watch;
+    struct list *it;
+
+    if (watch == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &watch->watch.followers)
+    {
+        struct waiter_info info =
+            await_info_of(eng, container_of(it, struct pending_request, in_waiting));
+
+        if (count-- == 0) {
+            break;
+        }
+        fn(ctx, &info);
+    }
+}
+
+void engine_waiters(struct engine *eng, struct span name, size_t count,
+                    waiter_info_fn *fn, void *ctx)
+{
+    const struct lock *lock = lock_find(eng, name);
+    struct list *it;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+        struct waiter_info info = waiter_info_of(eng, w);
+
+        if (count == 0) {
+            break;
+        }
+        fn(ctx, &info);
+        count--;
+    }
+    tell_awaits(eng, lock, count, fn, ctx);
+}
+
+static uint64_t oldest_wait(const struct list *first)
+{
+    return container_of(first, struct waiter, in_all)->began;
+}
+
+void engine_stats(const struct engine *eng, struct engine_stats *ret)
+{
+    const struct list *first = list_first(&eng->waiters);
+
+    *ret = eng->stats;
+    ret->locks = eng->names.count;
+    ret->holds = eng->hold_count - ret->resting;
+    ret->entries -= ret->resting;
+    ret->fixed_entries -= ret->resting;
+    ret->waiters = eng->waiter_count;
+    ret->ops_in_flight = eng->inflight_ops.count;
+    ret->oldest_wait_ms = first == NULL ? 0 : eng->now - oldest_wait(first);
+    ret->quarantine_left_ms =
+        eng->now < eng->quarantine_end ? eng->quarantine_end - eng->now : 0;
+    ret->other_daemons = eng->peers.count;
+    ret->followers = eng->leader_watches.follower_count;
+    ret->followed_names = eng->leader_watches.count;
+    ret->awaits = eng->latch_watches.follower_count;
+    ret->awaited_latches = eng->latch_watches.count;
+    ret->store_up = eng->up;
+}
+
+const struct engine_timings *engine_timings(const struct engine *eng)
+{
+    return &eng->timings;
+}

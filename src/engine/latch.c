@@ -1,0 +1,528 @@
+#include "engine/latch.h"
+
+#include "engine/acquire_spec.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/lock.h"
+#include "engine/pending_request.h"
+#include "latchd/protocol.h"
+#include "util/pool.h"
+
+struct logged_count {
+    struct list in_log;
+    struct list in_due;
+    struct inflight_op *in_flight;
+    uint64_t at;
+    uint64_t generation;
+    size_t name_len, request_len;
+    char data[]; /* the name, the request */
+};
+
+static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op_id,
+                              const struct latch_told *told);
+
+static struct span logged_name(const struct logged_count *e)
+{
+    return span_of(e->data, e->name_len);
+}
+
+void count_log_init(struct count_log *log)
+{
+    list_init(&log->list);
+    list_init(&log->due);
+}
+
+static void forget_count(struct engine *eng, struct logged_count *e)
+{
+    if (e->in_flight != NULL) {
+        e->in_flight->counted = NULL;
+    }
+    list_del(&e->in_log);
+    list_del(&e->in_due);
+    eng->count_log.count--;
+    pool_free(&eng->pool, e);
+}
+
+/* Whether it is being made once more, or is to be. */
+static bool is_due(const struct logged_count *e)
+{
+    return !list_empty(&e->in_due) || e->in_flight != NULL;
+}
+
+static void forget_old(struct engine *eng)
+{
+    const struct count_log *log = &eng->count_log;
+    struct list *first;
+
+    while ((first = list_first(&log->list)) != NULL) {
+        struct logged_count *e = container_of(first, struct logged_count, in_log);
+        bool is_old = eng->now >= e->at + eng->cfg.watchdog_ms;
+
+        if ((!is_old || log->is_paused || is_due(e)) && log->count <= COUNT_LOG_MAX) {
+            break;
+        }
+        forget_count(eng, e);
+    }
+}
+
+void count_log_pause(struct engine *eng)
+{
+    forget_old(eng);
+    eng->count_log.is_paused = true;
+}
+
+void count_log_resume(struct engine *eng)
+{
+    eng->count_log.is_paused = false;
+}
+
+/* The request counted in that generation. */
+static void count_log_add(struct engine *eng, const struct lock *lock,
+                          struct span request, uint64_t generation)
+{
+    struct span name = lock_name(lock);
+    struct logged_count *e =
+        pool_alloc(&eng->pool, sizeof(*e) + name.len + request.len);
+    char *at = e->data;
+
+    (void)span_put2(&at, name, request);
+    e->name_len = name.len;
+    e->request_len = request.len;
+    e->generation = generation;
+    e->at = eng->now;
+    list_init(&e->in_due);
+    list_append(&eng->count_log.list, &e->in_log);
+    eng->count_log.count++;
+    forget_old(eng);
+}
+
+/* --- once more -------------------------------------------------------------------- */
+
+static void make_due(struct engine *eng, struct logged_count *e)
+{
+    list_del(&e->in_due);
+    list_append(&eng->count_log.due, &e->in_due);
+}
+
+void count_log_replay(struct engine *eng, bool (*concerns)(void *ctx, unsigned group),
+                      void *ctx)
+{
+    struct list *it;
+
+    forget_old(eng);
+    LIST_FOREACH(it, &eng->count_log.list)
+    {
+        struct logged_count *e = container_of(it, struct logged_count, in_log);
+
+        if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(e)))) {
+            make_due(eng, e);
+        }
+    }
+}
+
+static void send_count(struct engine *eng, struct logged_count *e)
+{
+    struct op *op;
+
+    list_del(&e->in_due);
+    if (e->in_flight != NULL) {
+        e->in_flight->counted = NULL; /* that one may have run before */
+    }
+    e->in_flight =
+        inflight_new(eng, INFLIGHT_COUNT_AGAIN, lock_get(eng, logged_name(e)));
+    e->in_flight->counted = e;
+    op = inflight_op(eng, e->in_flight, OP_LATCH);
+    op->lock_class = CLASS_LATCH;
+    op->latch = (struct op_latch){
+        .verb = LATCH_TO_COUNT,
+        .request = op_copy(eng, span_of(e->data + e->name_len, e->request_len)),
+        .generation = e->generation,
+        .most_counted = LATCHD_COUNTED_MAX,
+    };
+}
+
+void count_log_send(struct engine *eng)
+{
+    struct list *first;
+
+    while (eng->up && !heap_armed(&eng->count_log.timer.node) &&
+           (first = list_first(&eng->count_log.due)) != NULL) {
+        send_count(eng, container_of(first, struct logged_count, in_due));
+    }
+}
+
+void on_count_again_reply(struct engine *eng, struct inflight_op *w,
+                          const struct op_result *r)
+{
+    struct logged_count *e = w->counted;
+    bool has_failed =
+        r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ERROR;
+
+    if (r->status == OP_OK) {
+        latch_watch_learn(eng, w->lock, w->op.key, &r->latch);
+    }
+    if (e != NULL) {
+        e->in_flight = NULL;
+    }
+    if (e != NULL && r->status == OP_OK) {
+        e->at = eng->now; /* the next failover may take that back as well */
+        list_del(&e->in_log);
+        list_append(&eng->count_log.list, &e->in_log);
+    } else if (e != NULL && has_failed) {
+        make_due(eng, e);
+        timer_set(eng, &eng->count_log.timer, TIMER_COUNT_LOG,
+                  eng->now + (r->status == OP_ERROR ? ERROR_PAUSE_MS : RETRY_PAUSE_MS));
+    }
+    inflight_free(eng, w);
+}
+
+void count_log_free(struct engine *eng)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &eng->count_log.list)
+    {
+        forget_count(eng, container_of(it, struct logged_count, in_log));
+    }
+    timer_stop(eng, &eng->count_log.timer);
+}
+
+static struct latch_watch *latch_watch_of(const struct name_watch *w)
+{
+    return container_of(w, struct latch_watch, watch);
+}
+
+/* --- what became of a generation -------------------------------------------------- */
+
+/* What became of a generation that is not the latest one any more: all were opened but
+ * those that the mark names. If one before the last of these is asked for, several have
+ * ended since somebody looked, and nobody knows which way this one did. */
+static enum latch_state state_of_past(const struct latch_told *told,
+                                      uint64_t generation)
+{
+    if (generation == told->last_gone) {
+        return LATCH_GONE;
+    }
+    return generation > told->last_gone && generation > told->last_lost ? LATCH_OPEN
+                                                                        : LATCH_LOST;
+}
+
+/* What became of the latch that the request waits for. */
+static enum latch_state state_for(const struct latch_told *told,
+                                  const struct pending_request *c)
+{
+    if (c->generation == 0 || c->generation == told->generation) {
+        return told->state;
+    }
+    if (c->is_doubted || told->generation < c->generation) {
+        return LATCH_LOST;
+    }
+    return state_of_past(told, c->generation);
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+static void answer_await(struct engine *eng, struct pending_request *c,
+                         enum latch_state state)
+{
+    if (state == LATCH_OPEN) {
+        emit_int(eng, c->ref, 1);
+    } else {
+        emit_error(eng, c->ref, LOCK_ERR,
+                   state == LATCH_NONE ? TEXT_NO_LATCH : TEXT_LATCH_GONE);
+    }
+    pending_request_free(eng, c);
+}
+
+static void answer_awaits(struct engine *eng, struct latch_watch *w)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &w->watch.followers)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_waiting);
+        enum latch_state state = state_for(&w->told, c);
+
+        if (!name_watch_is_known_to(&w->watch, c)) {
+            continue;
+        }
+        if (state != LATCH_SET) {
+            answer_await(eng, c, state);
+        } else if (eng->now >= c->wait_until) {
+            emit_null(eng, c->ref);
+            pending_request_free(eng, c);
+        } else {
+            c->generation = w->told.generation;
+            c->is_doubted = false;
+        }
+    }
+}
+
+static void answer_over(struct engine *eng, const struct name_watch *w,
+                        const struct pending_request *c)
+{
+    (void)w;
+    emit_null(eng, c->ref);
+}
+
+static uint64_t take_latch(struct engine *eng, struct name_watch *watch, uint64_t op_id,
+                           const struct op_result *r)
+{
+    struct latch_watch *w = latch_watch_of(watch);
+
+    if (!watch->is_known || op_id > watch->known_op) {
+        if (r->latch.state == LATCH_SET && op_id > w->heard_after) {
+            w->heard_open = 0; /* it was a message from before the latch was set */
+        }
+        w->told = r->latch;
+        watch->is_known = true;
+        watch->known_op = op_id;
+        answer_awaits(eng, w);
+    }
+    return name_watch_next_look_in(watch, eng->cfg.recheck_ms);
+}
+
+static bool finds_no_latch(const struct op_result *r)
+{
+    return r->status == OP_WRONGTYPE;
+}
+
+static bool is_older(const struct name_watch *w, const struct pending_request *c)
+{
+    (void)w;
+    (void)c;
+    return false; /* a client of a latch knows nothing */
+}
+
+static const struct watch_kind LATCH_WATCH = { finds_no_latch, take_latch, is_older,
+                                               answer_over };
+
+/* Op `op_id` found that, or has made it so. */
+static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op_id,
+                              const struct latch_told *told)
+{
+    struct latch_watch *w = lock->activity->latch_watch;
+    const struct op_result r = { .status = OP_OK, .latch = *told };
+
+    if (w != NULL && !asked_before(eng, lock, op_id)) {
+        (void)take_latch(eng, &w->watch, op_id, &r);
+        lock_touch(eng, lock);
+    }
+}
+
+/* --- watches ---------------------------------------------------------------------- */
+
+/* The watch of the lock, made if there is none. */
+static struct latch_watch *latch_watch_get(struct engine *eng, struct lock *lock)
+{
+    struct lock_activity *activity = lock_open_activity(eng, lock);
+    struct latch_watch *w = activity->latch_watch;
+
+    if (w == NULL) {
+        w = pool_alloc(&eng->pool, sizeof(*w));
+        name_watch_init(eng, &w->watch, &LATCH_WATCH, &eng->latch_watches, lock);
+        activity->latch_watch = w;
+    }
+    lock_touch(eng, lock);
+    return w;
+}
+
+void latch_watch_free(struct engine *eng, struct lock *lock)
+{
+    struct latch_watch *w = lock->activity->latch_watch;
+
+    if (w == NULL) {
+        return;
+    }
+    name_watch_fini(eng, &w->watch);
+    lock->activity->latch_watch = NULL;
+    pool_free_sized(&eng->pool, w, sizeof(*w));
+}
+
+void latch_watch_on_message(struct engine *eng, struct lock *lock, struct span payload)
+{
+    struct latch_watch *w = lock->activity->latch_watch;
+
+    if (w == NULL) {
+        return;
+    }
+    /* The message may be one from before the latch was set, so it opens nothing by
+     * itself: the next look notes the latch as open if it is not there any more. */
+    if (span_eq(payload, SPAN("0")) && w->told.state == LATCH_SET) {
+        w->heard_open = w->told.generation;
+        w->heard_after = eng->next_op;
+    }
+    name_watch_note(eng, &w->watch);
+}
+
+void latch_watch_note(struct engine *eng, struct lock *lock)
+{
+    if (lock->activity->latch_watch != NULL) {
+        name_watch_note(eng, &lock->activity->latch_watch->watch);
+    }
+}
+
+void latch_watches_distrust(struct engine *eng)
+{
+    struct list *it, *follower;
+
+    LIST_FOREACH(it, &eng->latch_watches.list)
+    {
+        struct name_watch *w = container_of(it, struct name_watch, in_set);
+
+        latch_watch_of(w)->heard_open = 0;
+        LIST_FOREACH(follower, &w->followers)
+        {
+            container_of(follower, struct pending_request, in_waiting)->is_doubted =
+                true;
+        }
+    }
+}
+
+size_t latch_watch_waiting(const struct lock *lock)
+{
+    const struct latch_watch *w = lock->activity->latch_watch;
+
+    return w == NULL ? 0 : w->watch.follower_count;
+}
+
+void latch_watch_step(struct engine *eng, struct lock *lock)
+{
+    struct latch_watch *w = lock->activity->latch_watch;
+    struct op *op;
+
+    if (w == NULL) {
+        return;
+    }
+    if (list_empty(&w->watch.followers)) {
+        latch_watch_free(eng, lock);
+        if (!lock_in_use(lock)) {
+            lock_set_class(eng, lock, CLASS_PLAIN);
+        }
+        return;
+    }
+    if (!lock_in_use(lock)) {
+        lock_set_class(eng, lock, CLASS_LATCH); /* a latch has a channel of its own */
+    }
+    if (name_watch_may_look(eng, &w->watch)) {
+        op = inflight_op(eng, name_watch_begin_look(eng, &w->watch), OP_LATCH);
+        op->lock_class = CLASS_LATCH;
+        op->latch =
+            (struct op_latch){ .verb = LATCH_TO_LOOK, .generation = w->heard_open };
+    }
+}
+
+/* --- requests --------------------------------------------------------------------- */
+
+void request_await(struct engine *eng, const struct latch_req *req)
+{
+    struct hold_req as = { .from = req->from, .name = req->name };
+    struct lock *lock = lock_get(eng, req->name);
+    struct pending_request *c;
+    struct latch_watch *w;
+
+    if (name_watch_refuses(eng, req->from)) {
+        return;
+    }
+    if (lock_in_use(lock)) {
+        emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        return;
+    }
+    w = latch_watch_get(eng, lock);
+    c = pending_request_new(eng, PENDING_FOLLOWER, lock, &as);
+    c->waits_for_change = true;
+    name_watch_follow(eng, &w->watch, c, req->wait_ms, req->has_wait);
+}
+
+void request_latch(struct engine *eng, const struct latch_req *req)
+{
+    static const enum latch_verb VERBS[] = {
+        [LATCH_SETS] = LATCH_TO_SET,
+        [LATCH_COUNTS] = LATCH_TO_COUNT,
+        [LATCH_DELETES] = LATCH_TO_DELETE,
+        [LATCH_INFO] = LATCH_TO_LOOK,
+    };
+    struct hold_req as = { .from = req->from, .name = req->name, .id = req->id };
+    struct pending_request *c =
+        pending_request_new(eng, PENDING_LATCH, lock_get(eng, req->name), &as);
+
+    c->tells_all = req->word == LATCH_INFO;
+    c->latch = (struct op_latch){ .verb = VERBS[req->word],
+                                  .count = req->count,
+                                  .most_counted = LATCHD_COUNTED_MAX,
+                                  .only_tells = c->tells_all };
+    /* A request without ID has one of its own, as Redis may have to be asked again. */
+    c->latch.request = req->id.len != 0
+                           ? c->target.entry
+                           : make_serial(eng, c->serial, sizeof(c->serial));
+    pending_request_queue(eng, c);
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+static void answer_told(struct engine *eng, const struct pending_request *c,
+                        const struct latch_told *told)
+{
+    if (c->tells_all) {
+        emit_latch(eng, c->ref, told, latch_watch_waiting(c->lock));
+    } else if (c->latch.verb == LATCH_TO_COUNT && told->value < 0) {
+        emit_error(eng, c->ref, LOCK_ERR,
+                   told->state == LATCH_NONE ? TEXT_NO_LATCH : TEXT_LATCH_GONE);
+    } else {
+        emit_int(eng, c->ref, told->value);
+    }
+}
+
+static void answer_latch(struct engine *eng, const struct pending_request *c,
+                         const struct op_result *r)
+{
+    switch (r->status) {
+    case OP_OK:
+        answer_told(eng, c, &r->latch);
+        break;
+    case OP_FULL:
+        emit_error(eng, c->ref, LOCK_LIMIT, TEXT_LATCH_FULL);
+        break;
+    default:
+        emit_op_error(eng, c->ref, r);
+        break;
+    }
+}
+
+/* What the op has done is known before its client is told, so that whoever waits here
+ * hears of it at once. */
+static void learn_outcome(struct engine *eng, struct lock *lock, uint64_t op_id,
+                          const struct pending_request *c, const struct op_result *r)
+{
+    if (r->status != OP_OK || c == NULL || c->tells_all) {
+        return; /* what only tells gives no generation */
+    }
+    if (c->latch.verb == LATCH_TO_COUNT && r->latch.value >= 0) {
+        eng->stats.latch_counts++;
+        count_log_add(eng, lock, c->latch.request, r->latch.generation);
+    }
+    latch_watch_learn(eng, lock, op_id, &r->latch);
+}
+
+void on_latch_reply(struct engine *eng, struct inflight_op *w,
+                    const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct lock *lock = w->lock;
+
+    learn_outcome(eng, lock, w->op.key, c, r);
+    inflight_free(eng, w);
+    if (c == NULL) {
+        return;
+    }
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
+        pending_request_retry(eng, c, r->status);
+        return;
+    }
+    answer_latch(eng, c, r);
+    pending_request_free(eng, c);
+}

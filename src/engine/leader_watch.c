@@ -1,0 +1,262 @@
+#include "engine/leader_watch.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/followed_names.h"
+#include "engine/hold.h"
+#include "engine/inflight_op.h"
+#include "engine/inspect.h"
+#include "engine/lock.h"
+#include "engine/pending_request.h"
+#include "util/pool.h"
+
+#include <stdlib.h>
+
+/* --- what is known ---------------------------------------------------------------- */
+
+static void forget_leader(struct engine *eng, struct leader *l)
+{
+    if (l->owner.ptr != NULL) {
+        pool_free(&eng->pool, (char *)l->owner.ptr);
+    }
+    *l = (struct leader){ 0 };
+}
+
+/* Both texts are in one piece of memory, which begins with the owner. */
+static void keep_leader(struct engine *eng, struct leader *to, const struct leader *l)
+{
+    char *text = pool_alloc(&eng->pool, l->owner.len + l->data.len + 1);
+
+    forget_leader(eng, to);
+    memcpy(text, l->owner.ptr, l->owner.len);
+    if (l->data.len != 0) {
+        memcpy(text + l->owner.len, l->data.ptr, l->data.len);
+    }
+    to->token = l->token;
+    to->owner = span_of(text, l->owner.len);
+    to->data = span_of(text + l->owner.len, l->data.len);
+}
+
+static bool same_leader(const struct leader *a, const struct leader *b)
+{
+    return a->token == b->token && span_eq(a->owner, b->owner);
+}
+
+/* Whether `leader` was followed by the one with that token: Redis lost that. */
+static bool is_older_than(const struct leader *leader, uint64_t token)
+{
+    return leader->token != 0 && leader->token < token;
+}
+
+/* Subscribers are told of changes, and not of how it was when the watch began, nor of
+ * whom Redis has brought back. */
+static void tell_change(struct engine *eng, struct leader_watch *w)
+{
+    bool changed = w->is_told && !same_leader(&w->told, &w->leader) &&
+                   !is_older_than(&w->leader, w->told.token);
+
+    if (w->is_heard && changed) {
+        emit_leader_change(eng, lock_name(w->watch.lock), &w->leader);
+    }
+    if (changed || !w->is_told) {
+        keep_leader(eng, &w->told, &w->leader);
+        w->is_told = true;
+    }
+}
+
+static struct leader_watch *leader_watch_of(const struct name_watch *w)
+{
+    return container_of(w, struct leader_watch, watch);
+}
+
+static bool followers_wait(const struct leader_watch *w)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &w->watch.followers)
+    {
+        if (container_of(it, struct pending_request, in_waiting)->waits_for_change) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool leader_watch_lasts(const struct leader_watch *w)
+{
+    return w != NULL && (w->is_heard || followers_wait(w));
+}
+
+void leader_watches_announce(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->leader_watches.list)
+    {
+        leader_watch_of(container_of(it, struct name_watch, in_set))->told_others_at =
+            NEVER;
+    }
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+static void answer_follower(struct engine *eng, const struct name_watch *w,
+                            const struct pending_request *c)
+{
+    emit_leader(eng, c->ref, &leader_watch_of(w)->leader);
+}
+
+static void answer_followers(struct engine *eng, struct leader_watch *w)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &w->watch.followers)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_waiting);
+        bool waits = c->waits_for_change && w->leader.token == c->after &&
+                     eng->now < c->wait_until;
+
+        if (name_watch_is_known_to(&w->watch, c) && !waits) {
+            answer_follower(eng, &w->watch, c);
+            pending_request_free(eng, c);
+        }
+    }
+}
+
+static uint64_t next_look_in(const struct leader_watch *w, const struct op_result *r)
+{
+    uint64_t ms = name_watch_next_look_in(&w->watch, LEADER_LOOK_MS);
+
+    /* Redis rounds the TTL down: 1 ms more. */
+    return r->ttl_ms >= 0 && (uint64_t)r->ttl_ms + 1 < ms ? (uint64_t)r->ttl_ms + 1
+                                                          : ms;
+}
+
+/* Another class has another channel to hear of releases. */
+static void listen_there(struct engine *eng, struct lock *lock, enum lock_kind kind)
+{
+    if (!lock_in_use(lock) && lock->activity->latch_watch == NULL) {
+        lock_set_class(eng, lock, lock_class_of(kind));
+    }
+}
+
+static uint64_t take_leader(struct engine *eng, struct name_watch *watch,
+                            uint64_t op_id, const struct op_result *r)
+{
+    struct leader_watch *w = leader_watch_of(watch);
+    struct leader leader;
+    enum leader_knowledge known = inspect_leader(eng, watch->lock, r, &leader);
+
+    w->is_lent = known == LEADER_LENT;
+    if (known != LEADER_KNOWN) {
+        watch->is_known = false;
+        watch->why_unknown = w->is_lent ? TEXT_LENT : TEXT_QUARANTINE;
+        return w->is_lent ? name_watch_next_look_in(watch, LEADER_LENT_LOOK_MS)
+                          : next_look_in(w, r);
+    }
+    if (leader.owner.len != 0) {
+        listen_there(eng, watch->lock, r->lock_kind);
+    }
+    keep_leader(eng, &w->leader, &leader);
+    watch->is_known = true;
+    watch->known_op = op_id;
+    tell_change(eng, w);
+    answer_followers(eng, w);
+    return next_look_in(w, r);
+}
+
+static bool finds_no_lock(const struct op_result *r)
+{
+    return r->status == OP_WRONGTYPE ||
+           (r->status == OP_OK && r->lock_kind == KIND_PERMITS);
+}
+
+/* A leader whose successor the client knows is one that Redis has brought back. */
+static bool is_brought_back(const struct name_watch *w, const struct pending_request *c)
+{
+    return c->waits_for_change && is_older_than(&leader_watch_of(w)->leader, c->after);
+}
+
+static const struct watch_kind LEADER_WATCH = { finds_no_lock, take_leader,
+                                                is_brought_back, answer_follower };
+
+/* --- watches ---------------------------------------------------------------------- */
+
+struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
+{
+    struct lock_activity *activity = lock_open_activity(eng, lock);
+    struct leader_watch *w = activity->leader_watch;
+
+    if (w == NULL) {
+        w = pool_alloc(&eng->pool, sizeof(*w));
+        name_watch_init(eng, &w->watch, &LEADER_WATCH, &eng->leader_watches, lock);
+        activity->leader_watch = w;
+    }
+    lock_touch(eng, lock);
+    return w;
+}
+
+void leader_watch_free(struct engine *eng, struct lock *lock)
+{
+    struct leader_watch *w = lock->activity->leader_watch;
+
+    if (w == NULL) {
+        return;
+    }
+    name_watch_fini(eng, &w->watch);
+    forget_leader(eng, &w->leader);
+    forget_leader(eng, &w->told);
+    lock->activity->leader_watch = NULL;
+    pool_free_sized(&eng->pool, w, sizeof(*w));
+}
+
+void leader_watch_note(struct engine *eng, struct lock *lock)
+{
+    if (lock->activity->leader_watch != NULL) {
+        name_watch_note(eng, &lock->activity->leader_watch->watch);
+    }
+}
+
+static void send_look(struct engine *eng, struct leader_watch *w)
+{
+    struct lock *lock = w->watch.lock;
+
+    (void)inflight_op(eng, name_watch_begin_look(eng, &w->watch), OP_INSPECT);
+    w->seen_here = lock_leader_token(lock);
+    if ((leader_watch_lasts(w) || w->is_lent) &&
+        (w->told_others_at == NEVER ||
+         eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS)) {
+        w->told_others_at = eng->now;
+        followed_name_announce(eng, FOLLOWED_WORD, lock_name(lock));
+    }
+}
+
+void leader_watch_step(struct engine *eng, struct lock *lock)
+{
+    struct leader_watch *w = lock->activity->leader_watch;
+
+    if (w == NULL) {
+        return;
+    }
+    if (list_empty(&w->watch.followers) && !w->is_heard) {
+        leader_watch_free(eng, lock);
+        return;
+    }
+    w->watch.is_due = w->watch.is_due || lock_leader_token(lock) != w->seen_here;
+    if (name_watch_may_look(eng, &w->watch)) {
+        send_look(eng, w);
+    }
+}
+
+void leader_follow(struct engine *eng, struct span name, bool heard)
+{
+    struct lock *lock = heard ? lock_get(eng, name) : lock_find(eng, name);
+
+    if (heard && !eng->quorum) {
+        leader_watch_get(eng, lock)->is_heard = true;
+    } else if (lock != NULL && lock->activity->leader_watch != NULL) {
+        lock->activity->leader_watch->is_heard = false;
+        lock_touch(eng, lock);
+    }
+}

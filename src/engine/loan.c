@@ -1,0 +1,286 @@
+#include "engine/loan.h"
+
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "util/alloc.h"
+#include "util/hash.h"
+#include "util/pool.h"
+#include "util/table.h"
+
+static const char *const STATE_NAMES[] = {
+    [LOAN_HELD] = "HELD",
+    [LOAN_SETTLING] = "SETTLING",
+    [LOAN_IDLE] = "IDLE",
+    [LOAN_RETURNING] = "RETURNING",
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [LOAN_HELD] = TRANSITION_TO(LOAN_IDLE) | TRANSITION_TO(LOAN_SETTLING),
+    [LOAN_SETTLING] = 0,
+    [LOAN_IDLE] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_RETURNING),
+    [LOAN_RETURNING] = 0,
+};
+
+const struct transitions LOAN_TRANSITIONS = { "loan", STATE_NAMES, NEXT_STATES };
+
+void loan_set_state(struct loan *loan, enum loan_state state)
+{
+    transition_check(&LOAN_TRANSITIONS, loan->state, state);
+    loan->state = state;
+}
+
+/* For how long a name is lent in one piece, however often the loan is renewed. */
+static uint64_t most_ms_of(uint64_t window_ms)
+{
+    uint64_t most_ms = LOAN_WINDOWS_MAX * window_ms;
+
+    return most_ms < LOCAL_WINDOW_MAX_MS ? most_ms : LOCAL_WINDOW_MAX_MS;
+}
+
+void loan_begin(struct engine *eng, struct hold *holder, uint64_t token,
+                struct asked asked)
+{
+    struct lock *lock = holder->lock;
+    struct loan *loan;
+
+    loan_drop(eng, lock);
+    loan = pool_alloc(&eng->pool, sizeof(*loan));
+    loan->lock = lock;
+    loan->holder = holder;
+    loan->first = holder->token;
+    loan->next = holder->token + 1;
+    loan->token = token;
+    loan->asked = asked;
+    loan->lends_until = asked.at + eng->cfg.local_window_ms;
+    loan->ends_at = asked.at + most_ms_of(eng->cfg.local_window_ms);
+    list_init(&loan->in_due);
+    list_append(&eng->loans, &loan->in_all);
+    lock_open_activity(eng, lock)->loan = loan;
+    eng->stats.loans++;
+    eng->stats.lent++;
+}
+
+void loan_drop(struct engine *eng, struct lock *lock)
+{
+    struct loan *loan = lock->activity->loan;
+
+    if (loan == NULL) {
+        return;
+    }
+    loan_log_add(eng, loan);
+    timer_stop(eng, &loan->timer);
+    list_del(&loan->in_all);
+    list_del(&loan->in_due);
+    if (loan->renewal != NULL) {
+        loan->renewal->loans[loan->renewal_slot] = NULL;
+    }
+    lock->activity->loan = NULL;
+    eng->stats.lent--;
+    pool_free_sized(&eng->pool, loan, sizeof(*loan));
+    lock_touch(eng, lock);
+}
+
+void loan_doubt(struct lock *lock)
+{
+    if (lock->activity->loan != NULL) {
+        lock->activity->loan->lends_until = 0;
+    }
+}
+
+void loan_end(struct engine *eng, struct lock *lock)
+{
+    struct loan *loan = lock->activity->loan;
+
+    if (loan != NULL) {
+        loan->lends_until = loan->ends_at = 0;
+        lock_touch(eng, lock);
+    }
+}
+
+void loans_pause(struct engine *eng)
+{
+    eng->lends_after = eng->now + LOCAL_WINDOW_MAX_MS;
+}
+
+/* The tokens of a loan whose holds ended in memory, for a while. */
+struct logged_loan {
+    struct table_node in_log; /* eng->loan_log, see key_of() */
+    struct list in_time;      /* eng->loan_log_list, oldest first */
+    uint64_t at;
+    uint64_t first, end; /* tokens from `first` on, below `end` */
+    size_t name_len;
+    char name[];
+};
+
+/* By the name, and by about when the first token was made: a name that is lent again
+ * and again has many loans here. */
+static uint64_t key_of(uint64_t name_hash, uint64_t first)
+{
+    return name_hash ^ (first / OP_BLOCK_MAX);
+}
+
+static void forget_logged(struct engine *eng, struct logged_loan *l)
+{
+    list_del(&l->in_time);
+    table_remove(&eng->loan_log, &l->in_log);
+    eng->loan_log_count--;
+    pool_free(&eng->pool, l);
+}
+
+static void forget_old(struct engine *eng)
+{
+    struct list *first;
+
+    while ((first = list_first(&eng->loan_log_list)) != NULL) {
+        struct logged_loan *l = container_of(first, struct logged_loan, in_time);
+
+        if (eng->now < l->at + OP_ENDED_MS && eng->loan_log_count < LOAN_LOG_MAX) {
+            break;
+        }
+        forget_logged(eng, l);
+    }
+}
+
+/* Whoever stands in the field at the end has a hold like any other, and is none of
+ * those. */
+static uint64_t end_of_given(const struct loan *loan)
+{
+    return loan->holder != NULL ? loan->holder->token : loan->next;
+}
+
+void loan_log_add(struct engine *eng, const struct loan *loan)
+{
+    uint64_t end = end_of_given(loan);
+    struct span name = lock_name(loan->lock);
+    struct logged_loan *l;
+
+    forget_old(eng);
+    if (loan->first >= end) {
+        return;
+    }
+    l = pool_alloc(&eng->pool, sizeof(*l) + name.len);
+    l->at = eng->now;
+    l->first = loan->first;
+    l->end = end;
+    l->name_len = name.len;
+    memcpy(l->name, name.ptr, name.len);
+    l->in_log.key = key_of(loan->lock->in_names.key, loan->first);
+    table_add(&eng->loan_log, &l->in_log);
+    list_append(&eng->loan_log_list, &l->in_time);
+    eng->loan_log_count++;
+}
+
+static bool is_in_log(const struct engine *eng, struct span name, uint64_t token,
+                      uint64_t key)
+{
+    const struct table_node *n;
+
+    for (n = table_find(&eng->loan_log, key); n != NULL; n = table_next(n)) {
+        const struct logged_loan *l = container_of(n, struct logged_loan, in_log);
+
+        if (token >= l->first && token < l->end && eng->now < l->at + OP_ENDED_MS &&
+            span_eq(span_of(l->name, l->name_len), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool loan_log_has(const struct engine *eng, struct span name, uint64_t token)
+{
+    const struct lock *lock = lock_find(eng, name);
+    const struct loan *loan = lock == NULL ? NULL : lock->activity->loan;
+    uint64_t hash = hash_bytes(name.ptr, name.len);
+
+    /* The first token of the token's loan is less than a block before. */
+    return (loan != NULL && token >= loan->first && token < end_of_given(loan)) ||
+           is_in_log(eng, name, token, key_of(hash, token)) ||
+           is_in_log(eng, name, token, key_of(hash, token - OP_BLOCK_MAX));
+}
+
+void loan_log_free(struct engine *eng)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &eng->loan_log_list)
+    {
+        forget_logged(eng, container_of(it, struct logged_loan, in_time));
+    }
+    table_fini(&eng->loan_log);
+}
+
+struct recent_ask {
+    uint64_t hash; /* of the name */
+    uint64_t at;   /* when the name was last asked for, or granted by Redis */
+    /* idle loans are returned soon up to then, as others use the name */
+    uint64_t others_until;
+    uint64_t apart_ms; /* the last two LOCKs */
+};
+
+static struct recent_ask *find_slot(const struct engine *eng, const struct lock *lock)
+{
+    return &eng->recent_asks[lock->in_names.key % RECENT_ASKS_MAX];
+}
+
+/* The record of the name, or NULL. */
+static struct recent_ask *find_ask(const struct engine *eng, const struct lock *lock)
+{
+    struct recent_ask *ask = eng->recent_asks == NULL ? NULL : find_slot(eng, lock);
+
+    return ask != NULL && ask->hash == lock->in_names.key ? ask : NULL;
+}
+
+bool recent_asks_note(struct engine *eng, const struct lock *lock)
+{
+    struct recent_ask *ask = find_ask(eng, lock);
+
+    if (eng->recent_asks == NULL) {
+        eng->recent_asks = xcalloc(RECENT_ASKS_MAX, sizeof(*eng->recent_asks));
+    }
+    if (ask == NULL) {
+        ask = find_slot(eng, lock);
+        *ask = (struct recent_ask){ .hash = lock->in_names.key, .at = eng->now };
+        return false;
+    }
+    ask->apart_ms = eng->now - ask->at;
+    ask->at = eng->now;
+    return ask->apart_ms <= eng->cfg.local_window_ms;
+}
+
+void recent_asks_granted(struct engine *eng, const struct lock *lock)
+{
+    struct recent_ask *ask = find_ask(eng, lock);
+
+    if (ask != NULL) {
+        ask->at = eng->now;
+    }
+}
+
+void recent_asks_others(struct engine *eng, const struct lock *lock)
+{
+    struct recent_ask *ask = find_ask(eng, lock);
+
+    if (ask != NULL) {
+        ask->others_until = eng->now + LOAN_OTHERS_MS;
+    }
+}
+
+bool recent_asks_have_others(const struct engine *eng, const struct lock *lock)
+{
+    const struct recent_ask *ask = find_ask(eng, lock);
+
+    return ask != NULL && eng->now < ask->others_until;
+}
+
+uint64_t recent_asks_return_at(const struct engine *eng, const struct loan *loan)
+{
+    const struct recent_ask *ask = find_ask(eng, loan->lock);
+    uint64_t idle_ms = LOAN_IDLE_MIN_MS;
+
+    if (ask != NULL && eng->now >= ask->others_until &&
+        LOAN_IDLE_GAPS * ask->apart_ms > idle_ms) {
+        idle_ms = LOAN_IDLE_GAPS * ask->apart_ms;
+    }
+    return loan->lends_until < eng->now + idle_ms ? loan->lends_until
+                                                  : eng->now + idle_ms;
+}

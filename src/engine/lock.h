@@ -1,0 +1,325 @@
+/* lock: a name that a client of this daemon holds or waits for. The engine's table of
+ * names owns the locks. Helpers mark a lock dirty with lock_touch(), and only
+ * lock_step() sends ops for it. Private to engine/. */
+#ifndef LATCHD_ENGINE_LOCK_H
+#define LATCHD_ENGINE_LOCK_H
+
+#include "engine/engine_state.h"
+#include "engine/op.h"
+#include "engine/timer.h"
+#include "engine/waiter.h"
+#include "latchd/protocol.h"
+#include "util/list.h"
+#include "util/span.h"
+#include "util/table.h"
+#include "util/transition.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct acquire_spec;
+struct engine;
+struct fair;
+struct hold;
+struct hold_index;
+struct inflight_op;
+struct latch_watch;
+struct leader_watch;
+struct loan;
+struct lock;
+struct lock_activity;
+struct op_result;
+struct waiter;
+
+/* Lock sharing: what only a lock has that several may hold at once, readers or permits.
+ * A sharing is made when it is first needed; the other locks share the constant
+ * LOCK_UNSHARED, which is read only. */
+
+struct lock_sharing {
+    struct hold *writer;      /* the hold of the writer, or NULL */
+    struct hold_index *index; /* index of the holds, if they are many */
+    /* A semaphore's, as far as a client or Redis has said it: what it is made with
+     * should Redis have lost it. 0: not known. */
+    uint32_t limit;
+    uint32_t permits_here; /* of all holds of this daemon */
+};
+
+extern const struct lock_sharing LOCK_UNSHARED;
+/* The sharing, to be changed: made if the lock has none. It stays as long as the lock.
+ */
+struct lock_sharing *lock_open_sharing(struct engine *eng, struct lock *lock);
+void lock_sharing_free(struct engine *eng, struct lock *lock);
+
+/* Last answer: why the waiters of a name do not have it, as far as is known: Redis's
+ * last answer to the head of the queue, or that one of the waiters was granted the
+ * name. A wait that ends is answered from this. Null means one thing: somebody else
+ * holds the name, or stood further in front and had it. Whatever else withholds the
+ * name from everybody is reported as the error that it is.
+ *
+ *   NONE      nobody has asked yet, or the answer does not count any more: the name
+ *             was released, a message came, Redis was away, or the answer is too old
+ *   HELD      Redis said that the name is held; this counts until the head asks again
+ *   WITHHELD  the name is free, but for a while nobody is granted it
+ *   UNACKED   Redis granted the name, but too few replicas acknowledged that
+ *   REFUSED   Redis refused; its text is stored
+ *
+ * Any of these may follow any other. UNACKED and REFUSED stay until the head, which
+ * goes on asking, gets another answer. */
+
+enum last_answer_kind {
+    ANSWER_NONE,
+    ANSWER_HELD,
+    ANSWER_WITHHELD,
+    ANSWER_UNACKED,
+    ANSWER_REFUSED,
+};
+
+enum { ANSWER_TEXT_MAX = 256 }; /* bytes of a refusal that are stored */
+
+struct last_answer {
+    enum last_answer_kind kind;
+    uint32_t undecided; /* waiters whose wait the next answer ends */
+    uint64_t until;     /* HELD, WITHHELD: the answer counts before this */
+    uint64_t held_at;   /* when the name was last known to be held */
+    uint64_t served_at; /* when a waiter of this name was last granted it */
+    /* The last op that may have found a grant that no client was given: too few
+     * replicas acknowledged it, or it was undone. */
+    uint64_t ungiven_op;
+    char *refusal; /* REFUSED */
+};
+
+/* The answer that counts now. While a hold of this daemon is certain, that is HELD,
+ * whatever Redis said; but not of a hold whose release Redis has not answered in time.
+ */
+enum last_answer_kind last_answer_now(const struct engine *eng,
+                                      const struct lock *lock);
+/* Whether it is known how to answer that waiter, should its wait end now. */
+bool last_answer_decides(const struct engine *eng, const struct waiter *w);
+/* The text of a refusal that still counts; else the text for a Redis that does not
+ * answer. */
+struct span last_answer_text(const struct engine *eng, const struct lock *lock);
+
+/* Redis said that the name is held. `ttl_ms` < 0: the rest of the lease is not known.
+ */
+void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms);
+void last_answer_withheld(struct engine *eng, struct lock *lock, uint64_t until);
+void last_answer_unacked(struct engine *eng, struct lock *lock);
+void last_answer_refused(struct engine *eng, struct lock *lock, struct span text);
+/* A waiter of this name was granted it. */
+void last_answer_served(struct engine *eng, struct lock *lock);
+/* Redis had, until now, a grant of this name that no client is given. */
+void last_answer_ungiven(struct engine *eng, struct lock *lock);
+/* The holder may hold no longer: Redis said so, or may say so when asked. */
+void last_answer_over(struct engine *eng, struct lock *lock);
+/* The same when the holder's hold was known here. */
+void last_answer_hold_gone(struct engine *eng, struct lock *lock);
+/* Forgets the answer, as no waiter is left that it was for. */
+void last_answer_forget(struct lock *lock);
+
+static inline void last_answer_fini(struct last_answer *a)
+{
+    free(a->refusal);
+    a->refusal = NULL;
+}
+
+/* Whether this daemon hears of the name by its channel:
+ *
+ *   NONE ──> ASKED <──> ON
+ *
+ * ON goes back to ASKED when the link breaks, and both to NONE when nobody waits. */
+enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
+
+extern const struct transitions SUB_TRANSITIONS;
+
+struct lock {
+    struct table_node in_names;
+    /* one hold; many of readers, and of permits */
+    struct list holds;
+    /* LOCK_INACTIVE, which is read only, while the lock is inactive; see
+     * lock.c
+     */
+    struct lock_activity *activity;
+    struct lock_sharing *sharing; /* LOCK_UNSHARED, likewise, for most locks */
+    uint64_t exempt; /* exempt from the quarantine that ends at this time */
+    uint32_t hold_count;
+    uint32_t refs; /* ops in flight and pending requests that point here */
+    /* holds that have to be put back; no op but RESTORE is sent before that */
+    uint32_t needs_restore;
+    uint32_t group;
+    enum sub_state sub : 7;
+    enum lock_class lock_class : 3;
+    /* the readers at the front of the queue are to ask, all at once */
+    bool readers_in : 1;
+    bool dirty : 1;        /* in eng->dirty */
+    bool exempt_reads : 1; /* `exempt` is for reads only */
+    bool ask : 1;          /* the head is to ask Redis */
+    /* the lock was released for others' sake: the next message does not make the head
+     * ask at once, either */
+    bool yielded : 1;
+    uint16_t name_len;
+    char name[];
+};
+
+struct lock *lock_of(struct table_node *n);
+/* The lock of that name, or NULL. */
+struct lock *lock_find(const struct engine *eng, struct span name);
+/* The group of a name, see engine_setup. */
+uint32_t lock_group(const struct engine *eng, struct span name);
+/* The lock of that name, made if it is new. */
+struct lock *lock_get(struct engine *eng, struct span name);
+struct span lock_name(const struct lock *lock);
+/* The first waiter, or NULL. */
+struct waiter *lock_head(const struct lock *lock);
+bool waiter_is_head(const struct waiter *w);
+/* The newest hold known here, or NULL. */
+struct hold *lock_hold(const struct lock *lock);
+/* Marks the lock dirty: engine_settle() runs lock_step() for it. */
+void lock_touch(struct engine *eng, struct lock *lock);
+/* Sends nothing for the lock for that long. */
+void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms);
+/* Makes the head ask, whatever its last answer was. */
+void lock_ask(struct engine *eng, struct lock *lock);
+/* Op `op_id` found the name held in mode `by`. `ttl_ms` < 0: the rest of the lease is
+ * not known. */
+void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
+               enum lock_kind by);
+/* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
+uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms);
+/* The only way to change the state: ends the process if that may not follow. */
+void lock_set_sub(struct lock *lock, enum sub_state sub);
+void lock_unsubscribe(struct engine *eng, struct lock *lock);
+
+/* Lock activity: what is under way at a name: its waiters and pending releases. An
+ * activity is made when it is first needed; an inactive lock shares the constant
+ * LOCK_INACTIVE, which is read only. */
+
+/* Where the last waiters of each PRIORITY above 0 went: see wait_queue.c. */
+struct priority_marks {
+    struct list *last[LATCHD_PRIORITY_MAX];
+};
+
+struct lock_activity {
+    struct list queue;
+    struct list releases;
+    /* releases in flight that are sent beside each other, as other readers stay */
+    struct list parallel_releases;
+    struct list shortenings;
+    /* RENEW and REGRANT requests, which may attach a client to a hold */
+    struct list renews;
+    /* pending requests, sent when all holds are put back */
+    struct list waiting_for_restore;
+    struct lock *lock;
+    struct inflight_op *asking;
+    struct loan *loan;                 /* see loan.h; NULL: the name is not lent */
+    struct leader_watch *leader_watch; /* NULL: nobody here follows the leader */
+    struct latch_watch *latch_watch;   /* NULL: nobody here awaits the latch */
+    struct fair *fair;                 /* see fair.c; NULL: no fair queue is known of */
+    struct priority_marks *marks;      /* NULL: no waiter came with a PRIORITY */
+    struct timer wake;
+    struct last_answer last_answer;
+    uint32_t parallel_release_count;
+    uint32_t waiting;
+    uint32_t places;  /* waiters that do not try once only: see QUEUE */
+    uint32_t probes;  /* waiters that still have to ask for themselves */
+    uint32_t writers; /* waiters for the write lock */
+    /* since the last true release through this daemon, or since others were looked for
+     */
+    uint32_t handovers;
+    /* from `handovers_since` to when another daemon's waiters were last looked for */
+    uint32_t checked_after_ms;
+    uint64_t sub_op;  /* the last op sent when the subscription was confirmed */
+    uint64_t seen_op; /* the last op that found the name held */
+    uint64_t stand_back_until;
+    /* no waiter asks before this, as too few replicas acknowledged a grant */
+    uint64_t ask_after;
+    /* since when the name was found to be a foreign library's each time that its
+     * waiters asked; NEVER: it is none. Those with waiters are in eng->foreign_names.
+     */
+    uint64_t foreign_since;
+    uint64_t handovers_since; /* when a hand-over was first considered since then */
+};
+
+extern const struct lock_activity LOCK_INACTIVE;
+struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock);
+/* Frees the activity if nothing is under way. */
+void lock_activity_clear(struct engine *eng, struct lock *lock);
+void lock_activity_free(struct engine *eng, struct lock *lock);
+
+static inline bool lock_is_inactive(const struct lock *lock)
+{
+    return lock->activity == &LOCK_INACTIVE;
+}
+
+/* The name is a foreign library's, or not, or nobody waits for it any more. */
+void lock_note_foreign(struct engine *eng, struct lock *lock, bool is_foreign);
+
+/* The activity, to be changed: made if the lock is inactive. It stays at least until
+ * the engine returns. */
+static inline struct lock_activity *lock_open_activity(struct engine *eng,
+                                                       struct lock *lock)
+{
+    return lock_is_inactive(lock) ? lock_activity_open(eng, lock) : lock->activity;
+}
+
+/* Hold index: finds the holds of a name by field, token or owner. The functions return
+ * NULL if no such hold is known here. */
+
+void index_add(struct engine *eng, struct hold *h);
+void index_remove(struct hold *h);
+struct hold *lock_hold_of(const struct lock *lock, struct span field);
+struct hold *lock_hold_with(const struct lock *lock, uint64_t token);
+/* The owner's hold of that kind; with PLAIN its write hold or, without one, its read
+ * or plain hold. */
+struct hold *lock_held_by(const struct lock *lock, struct span owner,
+                          enum lock_kind kind);
+
+/* Lock mode: which modes of locking are compatible: plain, fair, read, write. */
+
+/* The mode of the hold that a LOCK of this mode gets: PLAIN for FAIR. */
+enum lock_kind lock_mode_of_hold(enum lock_kind kind);
+/* Whether a client of this daemon holds or waits, so that the name keeps its lock
+ * class. */
+bool lock_in_use(const struct lock *lock);
+/* The class that a request means which does not say one, as far as is known here. */
+enum lock_class lock_class_guess(const struct lock *lock);
+void lock_set_class(struct engine *eng, struct lock *lock, enum lock_class lock_class);
+/* Whether a hold that is certain prevents a grant of `spec`, so that asking Redis is
+ * of no use. */
+bool lock_blocks(const struct engine *eng, const struct lock *lock,
+                 const struct acquire_spec *spec);
+/* Whether another owner certainly holds the name alone, so that `spec` cannot hold it
+ * already. */
+bool lock_excludes(const struct engine *eng, const struct lock *lock,
+                   const struct acquire_spec *spec);
+/* Whether a reader of this daemon certainly holds the name. */
+bool lock_is_read_here(const struct engine *eng, const struct lock *lock);
+/* The holds known here that cannot be true beside the given one, at most `max` (at
+ * least 1). Returns how many. An empty field is an anonymous owner's. */
+size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
+                               struct span field, uint64_t token, struct hold **ret,
+                               size_t max);
+/* The token of the hold here that excludes everybody else; 0: there is none. */
+uint64_t lock_leader_token(const struct lock *lock);
+/* Whether a hold of this daemon on that name is not certain now. */
+bool lock_is_uncertain(const struct engine *eng, const struct lock *lock);
+
+/* Permits: what Redis says of a semaphore's permits. */
+
+/* A grant, or a release, tells what is left: the head asks if there is something, and
+ * sleeps otherwise. */
+void permits_seen(struct engine *eng, struct lock *lock, const struct op_result *r);
+
+/* Probe: the waiters that are to ask Redis for themselves, beside the head of their
+ * queue; the scheduler sends that. */
+
+/* The only way to change what the waiter is to ask, and the count of who asks. */
+void waiter_set_probe(struct waiter *w, enum waiter_probe probe);
+/* Makes a waiter probe or join, as soon as Redis is up and no undo of the waiter's is
+ * pending. */
+void waiter_probe_later(struct engine *eng, struct waiter *w, enum waiter_probe probe);
+/* Makes a waiter ask once more: as the head, or for itself. */
+void waiter_ask_again(struct engine *eng, struct waiter *w);
+
+#endif

@@ -1,0 +1,23 @@
+/* loss_check: asks Redis why a hold is missing, before the hold counts as lost.
+ * Private to engine/. */
+#ifndef LATCHD_ENGINE_LOSS_CHECK_H
+#define LATCHD_ENGINE_LOSS_CHECK_H
+
+#include <stdbool.h>
+
+struct engine;
+struct inflight_op;
+struct op_result;
+
+/* If the result says that a hold believed in here is missing, asks for the reason
+ * first, by an op that the scheduler sends; the result is taken again when the answer
+ * is there. False: the result can be taken as it is. */
+bool loss_check_begin(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r);
+void loss_check_send(struct engine *eng, struct inflight_op *check);
+/* Takes the answer. Returns the result that waited for it, which is to be taken next;
+ * it lives until `check` is freed, by the caller. */
+const struct op_result *on_loss_check_reply(struct engine *eng,
+                                            struct inflight_op *check,
+                                            const struct op_result *r);
+#endif

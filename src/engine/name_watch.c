@@ -1,0 +1,256 @@
+#include "engine/name_watch.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/lock.h"
+#include "engine/pending_request.h"
+#include "engine/session.h"
+#include "engine/trouble.h"
+
+void watch_set_init(struct watch_set *set)
+{
+    list_init(&set->list);
+    list_init(&set->followers);
+}
+
+void name_watch_init(struct engine *eng, struct name_watch *w,
+                     const struct watch_kind *kind, struct watch_set *set,
+                     struct lock *lock)
+{
+    w->kind = kind;
+    w->set = set;
+    w->lock = lock;
+    list_init(&w->followers);
+    list_append(&set->list, &w->in_set);
+    set->count++;
+    name_watch_note(eng, w);
+}
+
+void name_watch_fini(struct engine *eng, struct name_watch *w)
+{
+    timer_stop(eng, &w->timer);
+    list_del(&w->in_set);
+    w->set->count--;
+    if (w->look != NULL) {
+        w->look->watch = NULL;
+    }
+}
+
+void name_watch_note(struct engine *eng, struct name_watch *w)
+{
+    w->is_due = true;
+    lock_touch(eng, w->lock);
+}
+
+void watch_set_doubt(struct engine *eng, struct watch_set *set)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &set->list)
+    {
+        struct name_watch *w = container_of(it, struct name_watch, in_set);
+
+        w->is_known = false;
+        w->why_unknown = SPAN_NONE;
+        name_watch_note(eng, w);
+    }
+}
+
+/* --- looks ------------------------------------------------------------------------ */
+
+bool name_watch_may_look(const struct engine *eng, const struct name_watch *w)
+{
+    return w->is_due && w->look == NULL && eng->up && !eng->stopping &&
+           w->lock->needs_restore == 0 && eng->now >= w->not_before;
+}
+
+struct inflight_op *name_watch_begin_look(struct engine *eng, struct name_watch *w)
+{
+    w->look = inflight_new(eng, INFLIGHT_WATCH, w->lock);
+    w->look->watch = w;
+    w->is_due = false;
+    timer_stop(eng, &w->timer);
+    return w->look;
+}
+
+uint64_t name_watch_next_look_in(const struct name_watch *w, uint64_t ms)
+{
+    uint64_t fair_share = w->set->count * 1000 / WATCH_LOOKS_PER_S;
+
+    return fair_share > ms ? fair_share : ms;
+}
+
+/* The next look is not sent before that. */
+static uint64_t pause_looks(const struct engine *eng, struct name_watch *w, uint64_t ms)
+{
+    w->is_due = true;
+    w->not_before = eng->now + ms;
+    return ms;
+}
+
+/* In how many ms to look again. */
+static uint64_t take_result(struct engine *eng, struct name_watch *w, uint64_t op_id,
+                            const struct op_result *r)
+{
+    w->why_unknown = SPAN_NONE;
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE ||
+        asked_before(eng, w->lock, op_id)) {
+        w->is_known = false; /* the one Redis of a cluster may be out of reach */
+        return pause_looks(eng, w, RETRY_PAUSE_MS);
+    }
+    if (w->kind->finds_other_data(r)) {
+        w->is_known = false;
+        name_watch_refuse(eng, w, true, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        return eng->cfg.recheck_ms;
+    }
+    if (r->status != OP_OK) {
+        w->is_known = false;
+        name_watch_refuse(eng, w, false, LOCK_BACKEND, r->text);
+        return pause_looks(eng, w, ERROR_PAUSE_MS);
+    }
+    return w->kind->take_look(eng, w, op_id, r);
+}
+
+void on_name_watch_look(struct engine *eng, struct inflight_op *op,
+                        const struct op_result *r)
+{
+    struct name_watch *w = op->watch;
+
+    if (w != NULL) { /* else nobody follows any more */
+        timer_set(eng, &w->timer, TIMER_WATCH,
+                  eng->now + take_result(eng, w, op->op.key, r));
+    }
+    inflight_free(eng, op); /* marks the lock for its step */
+}
+
+/* --- followers -------------------------------------------------------------------- */
+
+bool name_watch_refuses(struct engine *eng, struct call_ref from)
+{
+    if (eng->stopping) {
+        emit_error(eng, from, LOCK_GOAWAY, TEXT_GOING);
+        return true;
+    }
+    if (eng->leader_watches.follower_count + eng->latch_watches.follower_count >=
+        eng->cfg.max_waiters) {
+        emit_error(eng, from, LOCK_LIMIT, TEXT_NO_ROOM);
+        return true;
+    }
+    return false;
+}
+
+void name_watch_follow(struct engine *eng, struct name_watch *w,
+                       struct pending_request *c, uint64_t wait_ms, bool has_end)
+{
+    c->watch = w;
+    c->asked_op = eng->next_op;
+    c->wait_until = has_end ? eng->now + wait_ms : UINT64_MAX;
+    w->follower_count++;
+    w->set->follower_count++;
+    list_append(&w->followers, &c->in_waiting);
+    list_append(&w->set->followers, &c->in_all);
+    w->is_due = true;
+    if (c->wait_until == UINT64_MAX) {
+        timer_stop(eng, &c->timer);
+    } else if (c->wait_until > c->deadline) {
+        c->deadline = c->wait_until;
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
+    } else if (c->wait_until > eng->now) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->wait_until);
+    }
+}
+
+bool name_watch_is_known_to(const struct name_watch *w, const struct pending_request *c)
+{
+    return w->is_known && w->known_op > c->asked_op && !w->kind->is_older(w, c);
+}
+
+void name_watch_refuse(struct engine *eng, struct name_watch *w, bool all,
+                       enum lock_error error, struct span text)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &w->followers)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_waiting);
+
+        if (all || !c->waits_for_change) {
+            emit_error(eng, c->ref, error, text);
+            pending_request_free(eng, c);
+        }
+    }
+}
+
+void watch_set_stop(struct engine *eng, struct watch_set *set)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &set->list)
+    {
+        name_watch_refuse(eng, container_of(it, struct name_watch, in_set), true,
+                          LOCK_GOAWAY, TEXT_GOING);
+    }
+}
+
+/* A WAIT that is over is answered with what is known. If that is nothing, Redis has as
+ * long for its answer as anywhere. */
+void name_watch_request_on_timer(struct engine *eng, struct pending_request *c)
+{
+    if (name_watch_is_known_to(c->watch, c)) {
+        c->watch->kind->answer_over(eng, c->watch, c);
+        pending_request_free(eng, c);
+    } else if (eng->now < pending_request_deadline(eng, c)) {
+        pending_request_arm(eng, c);
+    } else if (tick_is_too_late(eng, c->deadline)) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
+    } else {
+        emit_error(eng, c->ref, LOCK_BACKEND,
+                   eng->up && c->watch->why_unknown.len != 0 ? c->watch->why_unknown
+                                                             : trouble_text(eng));
+        pending_request_free(eng, c);
+    }
+}
+
+bool name_watch_unblock(struct engine *eng, struct session *s, bool with_error)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &s->pending_requests)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_session);
+
+        if (c->watch == NULL) {
+            continue;
+        }
+        c->wait_until = eng->now;
+        c->deadline = eng->now + eng->cfg.redis_timeout_ms;
+        if (with_error) {
+            emit_error(eng, c->ref, LOCK_UNBLOCKED, TEXT_UNBLOCKED);
+            pending_request_free(eng, c);
+        } else {
+            name_watch_request_on_timer(eng, c);
+        }
+        return true;
+    }
+    return false;
+}
+
+void name_watch_refuse_waits(struct engine *eng, const struct session *s,
+                             engine_refuses_fn *refuses, void *ctx)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->pending_requests)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_session);
+
+        if (c->watch != NULL && refuses(ctx, c->ref.call, lock_name(c->lock))) {
+            emit_error(eng, c->ref, LOCK_NOPERM, TEXT_NO_RIGHT);
+            pending_request_free(eng, c);
+        }
+    }
+}

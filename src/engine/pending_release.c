@@ -1,0 +1,344 @@
+/* Pending releases: releases and undos that Redis must still confirm. */
+#include "engine/pending_release.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_state.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/loan.h"
+#include "engine/lock.h"
+#include "engine/pending_request.h"
+#include "engine/request.h"
+#include "util/pool.h"
+
+static const char *const STATE_NAMES[] = {
+    [RELEASE_QUEUED] = "QUEUED",       [RELEASE_SENT] = "SENT",
+    [RELEASE_PARALLEL] = "PARALLEL",   [RELEASE_NOT_RUN] = "NOT_RUN",
+    [RELEASE_MAYBE_RUN] = "MAYBE_RUN", [RELEASE_SENT_AGAIN] = "SENT_AGAIN",
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [RELEASE_QUEUED] = TRANSITION_TO(RELEASE_SENT) | TRANSITION_TO(RELEASE_PARALLEL),
+    [RELEASE_SENT] = TRANSITION_TO(RELEASE_NOT_RUN) | TRANSITION_TO(RELEASE_MAYBE_RUN),
+    [RELEASE_PARALLEL] =
+        TRANSITION_TO(RELEASE_NOT_RUN) | TRANSITION_TO(RELEASE_MAYBE_RUN),
+    [RELEASE_NOT_RUN] = TRANSITION_TO(RELEASE_SENT),
+    [RELEASE_MAYBE_RUN] = TRANSITION_TO(RELEASE_SENT_AGAIN),
+    [RELEASE_SENT_AGAIN] = TRANSITION_TO(RELEASE_MAYBE_RUN),
+};
+
+const struct transitions RELEASE_TRANSITIONS = { "release", STATE_NAMES, NEXT_STATES };
+
+void pending_release_set_state(struct pending_release *d, enum release_state state)
+{
+    transition_check(&RELEASE_TRANSITIONS, d->state, state);
+    d->state = state;
+}
+
+struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
+                                            enum release_cause cause,
+                                            const struct target *t)
+{
+    struct pending_release *d =
+        pool_alloc(&eng->pool, sizeof(*d) + t->field.len + t->entry.len);
+    char *at = d->data;
+
+    d->cause = cause;
+    d->target = *t;
+    d->target.field = span_put2(&at, t->field, SPAN_NONE);
+    d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
+    d->lock_class = t->kind == TARGET_VALUE               ? CLASS_PLAIN
+                    : lock_kind_tells_class(t->lock_kind) ? lock_class_of(t->lock_kind)
+                                                          : lock_class_guess(lock);
+    d->guessed = t->kind != TARGET_VALUE && !lock_in_use(lock) &&
+                 !lock_kind_tells_class(t->lock_kind);
+    d->since = eng->now;
+    d->give_up_at =
+        release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
+    list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);
+    eng->release_count++;
+    lock_touch(eng, lock);
+    return d;
+}
+
+void pending_release_unlink(struct pending_release *d)
+{
+    if (d->local != NULL && d->local->extra->release == d) {
+        d->local->extra->release = NULL;
+    }
+    d->local = NULL;
+}
+
+void pending_release_set_parallel(struct lock *lock, struct pending_release *d)
+{
+    pending_release_set_state(d, RELEASE_PARALLEL);
+    list_del(&d->in_lock);
+    list_append(&lock->activity->parallel_releases, &d->in_lock);
+    lock->activity->parallel_release_count++;
+}
+
+void pending_release_requeue(struct lock *lock, struct pending_release *d, bool ran)
+{
+    if (d->state == RELEASE_PARALLEL) {
+        lock->activity->parallel_release_count--;
+        list_del(&d->in_lock);
+        list_prepend(&lock->activity->releases, &d->in_lock);
+    }
+    ran = ran || d->state == RELEASE_SENT_AGAIN;
+    pending_release_set_state(d, ran ? RELEASE_MAYBE_RUN : RELEASE_NOT_RUN);
+}
+
+void pending_release_free(struct engine *eng, struct lock *lock,
+                          struct pending_release *d)
+{
+    if (d->call != NULL) {
+        d->call->release = NULL;
+    }
+    pending_release_unlink(d);
+    if (d->returns_loan && lock->activity->loan != NULL &&
+        lock->activity->loan->token == d->target.token) {
+        loan_drop(eng, lock);
+    }
+    if (d->state == RELEASE_PARALLEL) {
+        lock->activity->parallel_release_count--;
+    }
+    spec_unref(eng, d->next);
+    spec_unref(eng, d->to);
+    list_del(&d->in_lock);
+    eng->release_count--;
+    lock_touch(eng, lock);
+    pool_free(&eng->pool, d);
+}
+
+/* The entry that it became here. */
+static const struct entry *find_granted(const struct lock *lock,
+                                        const struct acquire_spec *spec)
+{
+    const struct hold *h = spec_field(spec).len != 0
+                               ? lock_hold_of(lock, spec_field(spec))
+                           : lock->lock_class == CLASS_RW ? lock->sharing->writer
+                                                          : lock_hold(lock);
+    const struct entry *e = h == NULL ? NULL : hold_find_entry(h, spec_entry(spec));
+
+    /* An anonymous owner's field says nothing of the request. */
+    return e == NULL || spec_field(spec).len != 0 || entry_has_id(e, spec_entry(spec))
+               ? e
+               : NULL;
+}
+
+/* Whether an undo is not wanted any more: the request was sent again and goes on, or a
+ * client came back to the grant under the same claim. */
+static bool is_superseded(struct engine *eng, struct lock *lock,
+                          const struct acquire_spec *spec)
+{
+    struct request *r = request_find(eng, lock_name(lock), spec_id(spec));
+    const struct entry *e = find_granted(lock, spec);
+
+    if (r != NULL && r->waiter != NULL) {
+        r->waiter->maybe_granted = true;
+        waiter_ask_again(eng, r->waiter);
+    }
+    return (e != NULL && !entry_is_ending(e)) ||
+           (r != NULL && (r->waiter != NULL || r->entry != NULL));
+}
+
+bool pending_release_undo(struct engine *eng, struct lock *lock,
+                          const struct acquire_spec *spec)
+{
+    struct target target = { .kind = spec->kind == OWNER_NAMED   ? TARGET_ENTRY
+                                     : spec_field(spec).len != 0 ? TARGET_FIELD
+                                                                 : TARGET_REQUEST,
+                             .lock_kind = lock_mode_of_hold(spec->lock_kind),
+                             .field = spec_field(spec),
+                             .entry = spec_entry(spec) };
+    struct pending_release *d;
+
+    if (is_superseded(eng, lock, spec)) {
+        return false;
+    }
+    d = pending_release_new(eng, lock, RELEASE_UNDO, &target);
+    d->lock_class = lock_class_of(spec->lock_kind);
+    d->guessed = false;
+    d->untold = !spec->found;
+    d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;
+    return true;
+}
+
+bool pending_release_undoes(const struct pending_release *d,
+                            const struct acquire_spec *spec)
+{
+    return d->cause == RELEASE_UNDO && span_eq(d->target.field, spec_field(spec)) &&
+           span_eq(d->target.entry, spec_entry(spec));
+}
+
+bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
+                                 const struct acquire_spec *spec)
+{
+    struct list *it, *tmp;
+    bool found = false;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    {
+        struct pending_release *d = container_of(it, struct pending_release, in_lock);
+        if (!release_is_in_flight(d) && pending_release_undoes(d, spec)) {
+            pending_release_free(eng, lock, d);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool release_covers(const struct pending_release *d, struct span field,
+                           struct span entry)
+{
+    bool named = field_kind(field) == OWNER_NAMED;
+
+    return d->target.kind == (named ? TARGET_ENTRY : TARGET_FIELD) &&
+           span_eq(d->target.field, field) &&
+           (!named || span_eq(d->target.entry, entry));
+}
+
+bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
+                     const struct acquire_spec *spec)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->releases)
+    {
+        const struct pending_release *other =
+            container_of(it, struct pending_release, in_lock);
+
+        if (other != d &&
+            (pending_release_undoes(other, spec) ||
+             (release_is_if_keeper(other) &&
+              release_covers(other, spec_field(spec), spec_entry(spec))))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span field,
+                              struct span entry)
+{
+    bool in_time = true;
+    struct list *it, *tmp;
+
+    LIST_FOREACH(it, &lock->activity->parallel_releases)
+    {
+        in_time = in_time &&
+                  !release_covers(container_of(it, struct pending_release, in_lock),
+                                  field, entry);
+    }
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    {
+        struct pending_release *d = container_of(it, struct pending_release, in_lock);
+
+        if (!release_covers(d, field, entry)) {
+            continue;
+        }
+        if (!release_is_if_keeper(d) || release_is_in_flight(d) ||
+            (release_was_sent(d) && eng->quorum)) {
+            in_time = false;
+            continue;
+        }
+        if (d->local != NULL) {
+            entry_set_state(d->local, ENTRY_HELD);
+        }
+        pending_release_free(eng, lock, d);
+    }
+    return in_time;
+}
+
+static bool is_renewed_by(const struct lock *lock, const struct pending_release *d,
+                          const struct pending_request *c)
+{
+    const struct target *t = &d->target;
+    const struct entry *e = lock_find_target(lock, &c->target);
+
+    if (d->local != NULL) {
+        return e == d->local;
+    }
+    if (c->target.kind == TARGET_TOKEN && e == NULL) {
+        return true; /* it may be the token of what is undone, which is not known here
+                      */
+    }
+    return span_eq(field_owner(t->field), c->target.field) &&
+           (t->kind == TARGET_FIELD
+                ? c->target.kind == TARGET_ID
+                : c->target.kind == TARGET_ENTRY && span_eq(t->entry, c->target.entry));
+}
+
+bool pending_release_awaits_renewal(const struct lock *lock,
+                                    const struct pending_release *d)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->renews)
+    {
+        if (release_is_if_keeper(d) &&
+            is_renewed_by(lock, d, container_of(it, struct pending_request, in_lock))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e,
+                                                  enum release_cause cause)
+{
+    struct hold *h = e->hold;
+    char id[SERIAL_MAX];
+    struct target target = { .kind =
+                                 h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                             .lock_kind = h->lock_kind,
+                             .field = hold_field(h),
+                             .entry = entry_id(eng, e, id) };
+    struct pending_release *d = pending_release_new(eng, h->lock, cause, &target);
+
+    d->local = e;
+    entry_open_extra(eng, e)->release = d;
+    entry_set_state(e, ENTRY_ENDING);
+    timer_stop(eng, &e->extra->timer);
+    hold_schedule_renewal(eng, h);
+    return d;
+}
+
+void pending_release_end_entry(struct engine *eng, struct entry *e)
+{
+    struct pending_release *d = pending_release_for_entry(eng, e, RELEASE_ENDED);
+
+    d->untold = !entry_is_attached(e) && !e->was_told;
+    d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
+}
+
+struct span release_request_id(const struct pending_release *d)
+{
+    if (release_is_if_keeper(d) || release_is_forced(d)) {
+        return SPAN_NONE;
+    }
+    return d->local != NULL ? spec_id(d->local->spec)
+                            : find_request_id(d->target.field, d->target.entry);
+}
+
+bool release_forces(const struct pending_release *d, const struct hold *h)
+{
+    const struct target *t = &d->target;
+
+    if (!release_is_forced(d) || (t->token != 0 && t->token != h->token)) {
+        return false;
+    }
+    return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
+           (t->kind == TARGET_OWNER && span_eq(field_owner(hold_field(h)), t->field));
+}
+
+struct pending_release *pending_release_for_call(struct engine *eng, struct lock *lock,
+                                                 const struct pending_request *c)
+{
+    struct target target = c->target;
+    char serial[SERIAL_MAX];
+
+    if (target.kind == TARGET_OWNER || target.kind == TARGET_VALUE) {
+        target.entry = make_serial(eng, serial, sizeof(serial));
+    }
+    return pending_release_new(eng, lock, RELEASE_REQUESTED, &target);
+}

@@ -1,0 +1,235 @@
+/* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK sent again
+ * after its grant. UNLOCK and FORCEUNLOCK wait here for their pending release;
+ * renew/on_attach.c has what the others are answered. */
+#include "engine/pending_request.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/lock.h"
+#include "engine/name_watch.h"
+#include "engine/op.h"
+#include "engine/pending_release.h"
+#include "engine/session.h"
+#include "engine/value_hold.h"
+#include "util/pool.h"
+#include "util/span.h"
+
+struct pending_request *pending_request_new(struct engine *eng,
+                                            enum pending_request_kind kind,
+                                            struct lock *lock,
+                                            const struct hold_req *req)
+{
+    const struct span field_prefix = SPAN(ID_FIELD_PREFIX);
+    const struct span entry_prefix = SPAN(ID_ENTRY_PREFIX);
+    struct pending_request *c = pool_alloc(
+        &eng->pool, sizeof(*c) + req->owner.len + req->value.len + field_prefix.len +
+                        entry_prefix.len + 2 * req->id.len);
+    char *at = c->data;
+
+    c->kind = kind;
+    c->lock = lock;
+    lock->refs++;
+    c->ref = req->from;
+    c->target.token = req->token;
+    c->target.lock_kind = lock_mode_of_hold(req->kind);
+    c->lock_class = lock_kind_tells_class(req->kind) ? lock_class_of(req->kind)
+                                                     : lock_class_guess(lock);
+    c->guessed = !lock_in_use(lock) && !lock_kind_tells_class(req->kind);
+    c->lease_ms = req->lease_ms;
+    c->endless = req->endless;
+    c->user = req->user;
+    c->overrides = req->overrides;
+    c->tells_token = req->tells_token;
+    c->session = session_get(eng, req->from.conn);
+    list_append(&c->session->pending_requests, &c->in_session);
+    list_init(&c->in_waiting);
+    list_init(&c->in_all);
+    list_init(&c->in_lock);
+    if (kind == PENDING_RENEW || kind == PENDING_REGRANT) {
+        list_append(&lock_open_activity(eng, lock)->renews, &c->in_lock);
+    }
+    if (req->owner.len != 0) {
+        c->target.kind = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
+        c->target.field = span_put2(&at, req->owner, SPAN_NONE);
+    } else if (req->id.len != 0) {
+        c->target.kind = TARGET_ID;
+        c->target.field = span_put2(&at, field_prefix, req->id);
+    } else if (req->value.len != 0) {
+        c->target.kind = TARGET_VALUE;
+        c->target.field = span_put2(&at, req->value, SPAN_NONE);
+        c->lock_class = CLASS_PLAIN; /* no other class has value holds */
+        c->guessed = false;
+    } else {
+        c->target.kind = TARGET_TOKEN;
+    }
+    if (req->id.len != 0) {
+        c->target.entry = span_put2(&at, entry_prefix, req->id);
+    }
+    c->asked = eng->now;
+    c->deadline = eng->now + eng->cfg.redis_timeout_ms;
+    pending_request_arm(eng, c);
+    return c;
+}
+
+/* Whether a client comes back to a hold that would be ended otherwise, as soon as Redis
+ * is back. */
+static bool keeps_hold(const struct pending_request *c)
+{
+    const struct entry *e = pending_request_entry(c);
+
+    if (c->kind != PENDING_RENEW && c->kind != PENDING_REGRANT) {
+        return false;
+    }
+    return e == NULL ? !list_empty(&c->lock->activity->releases)
+                     : !entry_is_attached(e);
+}
+
+uint64_t pending_request_deadline(const struct engine *eng,
+                                  const struct pending_request *c)
+{
+    uint64_t at = answer_deadline(eng, c->deadline);
+
+    if (keeps_hold(c) ||
+        /* a release outlives its answer */
+        (c->release != NULL && eng->release_count > RELEASES_AT_ONCE_MAX)) {
+        return c->deadline;
+    }
+    return at < c->wait_until ? c->wait_until : at;
+}
+
+void pending_request_arm(struct engine *eng, struct pending_request *c)
+{
+    timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, pending_request_deadline(eng, c));
+}
+
+void pending_request_aim(struct pending_request *c, struct entry *e)
+{
+    bool named = e->hold->kind == OWNER_NAMED;
+
+    if (named || c->target.kind == TARGET_VALUE || hold_is_of_value(e->hold)) {
+        c->spec = spec_ref(e->spec);
+        c->target = (struct target){ .kind = named ? TARGET_ENTRY : TARGET_FIELD,
+                                     .lock_kind = e->hold->lock_kind,
+                                     .field = spec_field(c->spec),
+                                     .entry = spec_entry(c->spec) };
+    }
+}
+
+void pending_request_free(struct engine *eng, struct pending_request *c)
+{
+    if (c->release != NULL) {
+        c->release->call = NULL;
+    }
+    if (c->in_flight != NULL) {
+        c->in_flight->call = NULL;
+    }
+    list_del(&c->in_lock);
+    if (c->watch != NULL) {
+        c->watch->follower_count--;
+        c->watch->set->follower_count--;
+    }
+    if ((c->kind == PENDING_REGRANT || c->kind == PENDING_RENEW) &&
+        pending_request_entry(c) != NULL) {
+        entry_left(eng,
+                   pending_request_entry(c)); /* no effect if a connection has it */
+    }
+    spec_unref(eng, c->spec);
+    timer_stop(eng, &c->timer);
+    list_del(&c->in_session);
+    list_del(&c->in_waiting);
+    list_del(&c->in_all);
+    c->lock->refs--;
+    lock_touch(eng, c->lock);
+    session_idle(eng, c->session);
+    pool_free(&eng->pool, c);
+}
+
+void pending_request_retry(struct engine *eng, struct pending_request *c,
+                           enum op_status status)
+{
+    bool pause = status == OP_LATE || status == OP_ELSEWHERE;
+
+    if (pause && eng->now + RETRY_PAUSE_MS < c->deadline) {
+        c->retry = true;
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + RETRY_PAUSE_MS);
+    } else if (!pause) {
+        pending_request_queue(eng, c);
+    }
+}
+
+/* A LOCKINFO of a name with an uncertain hold waits only INFO_DOUBT_MS for Redis; then
+ * what is known here is the answer. */
+static void hurry_info(struct engine *eng, struct pending_request *c)
+{
+    uint64_t at = eng->now + INFO_DOUBT_MS;
+
+    if (lock_is_uncertain(eng, c->lock) && at < c->deadline) {
+        c->deadline = at;
+        c->retry = false;
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, at);
+    }
+}
+
+void pending_info_hurry(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->infos)
+    {
+        hurry_info(eng, container_of(it, struct pending_request, in_all));
+    }
+}
+
+void request_info(struct engine *eng, const struct hold_req *req, enum info_scope scope)
+{
+    struct pending_request *c =
+        pending_request_new(eng, PENDING_INFO, lock_get(eng, req->name), req);
+
+    c->scope = scope;
+    list_append(&eng->infos, &c->in_all);
+    hurry_info(eng, c);
+    pending_request_queue(eng, c);
+}
+
+void request_limit(struct engine *eng, const struct hold_req *req, uint32_t limit)
+{
+    struct pending_request *c =
+        pending_request_new(eng, PENDING_LIMIT, lock_get(eng, req->name), req);
+
+    c->limit = limit;
+    pending_request_queue(eng, c);
+}
+
+void pending_request_queue(struct engine *eng, struct pending_request *c)
+{
+    list_del(&c->in_waiting);
+    list_append(&eng->to_send, &c->in_waiting);
+}
+
+struct pending_request *pending_request_regrant(struct engine *eng, struct entry *e,
+                                                const struct lock_req *req)
+{
+    struct hold_req as = {
+        .from = req->from,
+        .kind = e->hold->lock_kind,
+        .name = req->name,
+        .owner = req->owner,
+        .id = req->id,
+        .token = e->hold->kind != OWNER_NAMED && req->id.len == 0 ? e->hold->token : 0,
+        .lease_ms = e->spec->lease == LEASE_WATCHDOG ? 0 : spec_lease(eng, e->spec),
+        .endless = e->spec->lease == LEASE_ENDLESS,
+        .user = req->user,
+    };
+    struct pending_request *c =
+        pending_request_new(eng, PENDING_REGRANT, e->hold->lock, &as);
+
+    pending_request_aim(c, e);
+    if (e->retained) {
+        timer_stop(eng, &e->extra->timer); /* KEEP is over: the client is there */
+    }
+    pending_request_queue(eng, c);
+    return c;
+}

@@ -1,0 +1,112 @@
+/* pending_request: a request other than a queued LOCK that waits for one answer of
+ * Redis. Private to engine/. */
+#ifndef LATCHD_ENGINE_PENDING_REQUEST_H
+#define LATCHD_ENGINE_PENDING_REQUEST_H
+
+#include "engine/effect.h"
+#include "engine/op.h"
+#include "engine/timer.h"
+#include "util/list.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct acquire_spec;
+struct engine;
+struct entry;
+struct hold_req;
+struct inflight_op;
+struct lock;
+struct lock_req;
+struct name_watch;
+struct pending_release;
+struct session;
+
+enum pending_request_kind {
+    PENDING_UNLOCK,
+    PENDING_FORCE,
+    PENDING_RENEW,
+    PENDING_INFO,
+    PENDING_LIMIT,
+    PENDING_REGRANT,
+    PENDING_LATCH,
+    PENDING_FOLLOWER, /* of a name_watch */
+};
+
+struct pending_request {
+    struct list in_session;
+    /* on eng->to_send, eng->waiting_for_store or activity->waiting_for_restore;
+     * FOLLOWER: on name_watch.followers */
+    struct list in_waiting;
+    struct list in_all;  /* INFO: on eng->infos; FOLLOWER: on watch_set.followers */
+    struct list in_lock; /* RENEW, REGRANT: on activity->renews */
+    enum pending_request_kind kind;
+    struct lock *lock;
+    struct session *session;
+    struct call_ref ref;
+    struct timer timer; /* the deadline, or the next try */
+    uint64_t asked;     /* when the request came */
+    uint64_t deadline;
+    bool retry;
+    enum lock_class lock_class, guessed; /* as in pending_release */
+    struct pending_release *release;     /* UNLOCK, FORCE */
+    struct inflight_op *in_flight;       /* RENEW, INFO, REGRANT */
+    struct target target;                /* points into data[], or into `spec` */
+    /* the spec of the local entry that is meant, or NULL */
+    struct acquire_spec *spec;
+    uint32_t user;
+    bool overrides;
+    bool tells_token;
+    bool endless;          /* as hold_req's */
+    uint64_t lease_ms;     /* 0: watchdog */
+    uint32_t limit;        /* LIMIT: see op_limit */
+    enum info_scope scope; /* INFO */
+    /* FOLLOWER: what it follows, and the last op that was sent before it came */
+    struct name_watch *watch;
+    uint64_t wait_until, asked_op;
+    uint64_t after;        /* LEADER: see leader_req */
+    bool waits_for_change; /* else any answer will do */
+    /* AWAIT: the generation that it waits for; 0: the one that is found first */
+    uint64_t generation;
+    bool is_doubted;       /* Redis may have gone back since that was found */
+    struct op_latch latch; /* LATCH; its request points into `target` or `serial` */
+    char serial[OP_INSTANCE_LEN + 24];
+    bool tells_all; /* LATCH INFO */
+    char data[];
+};
+
+struct pending_request *pending_request_new(struct engine *eng,
+                                            enum pending_request_kind kind,
+                                            struct lock *lock,
+                                            const struct hold_req *req);
+/* Sets the timer to when the request is given up. */
+void pending_request_arm(struct engine *eng, struct pending_request *c);
+/* When that is, as far as is known now. */
+uint64_t pending_request_deadline(const struct engine *eng,
+                                  const struct pending_request *c);
+/* The entry that the request means, if that is known here and not ending. */
+struct entry *pending_request_entry(const struct pending_request *c);
+/* Aims the request at this entry, however its client named it. */
+void pending_request_aim(struct pending_request *c, struct entry *e);
+void pending_request_free(struct engine *eng, struct pending_request *c);
+/* Whether a client is coming back to that entry, so that nothing may end it meanwhile.
+ */
+bool pending_request_renews(const struct entry *e);
+void request_info(struct engine *eng, const struct hold_req *req,
+                  enum info_scope scope);
+void request_limit(struct engine *eng, const struct hold_req *req, uint32_t limit);
+/* Makes the LOCKINFOs of uncertain holds hurry: little time is left for Redis's
+ * answer. */
+void pending_info_hurry(struct engine *eng);
+/* Queues the request: the scheduler sends it. */
+void pending_request_queue(struct engine *eng, struct pending_request *c);
+/* Sends the request again, as the result said nothing; after a pause where haste would
+ * not help. */
+void pending_request_retry(struct engine *eng, struct pending_request *c,
+                           enum op_status status);
+/* A request for a LOCK that was sent again: the lease of its grant must be extended
+ * first. */
+struct pending_request *pending_request_regrant(struct engine *eng, struct entry *e,
+                                                const struct lock_req *req);
+
+#endif

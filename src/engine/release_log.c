@@ -1,0 +1,158 @@
+#include "engine/release_log.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_state.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/lock.h"
+#include "engine/pending_release.h"
+#include "engine/waiter.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+struct logged_release {
+    struct list in_kept; /* l->ended, oldest first */
+    uint64_t at;
+    uint64_t next_op;     /* l's, when it was made again last */
+    struct target target; /* into data[], behind the name */
+    bool if_keeper;
+    enum lock_class lock_class;
+    size_t name_len;
+    char data[];
+};
+
+static void forget_release(struct engine *eng, struct logged_release *e)
+{
+    list_del(&e->in_kept);
+    eng->release_log_count--;
+    pool_free(&eng->pool, e);
+}
+
+static void forget_old(struct engine *eng)
+{
+    struct list *first;
+
+    while ((first = list_first(&eng->ended)) != NULL) {
+        struct logged_release *e = container_of(first, struct logged_release, in_kept);
+
+        if (eng->now < e->at + eng->cfg.watchdog_ms &&
+            eng->release_log_count <= RELEASE_LOG_MAX) {
+            break;
+        }
+        forget_release(eng, e);
+    }
+}
+
+/* Of an entry, which is granted again under its id only here or by Redis's forgetting;
+ * or of permits, without which others could not be put back. */
+static bool is_final(const struct pending_release *d)
+{
+    return !release_is_forced(d) && !release_is_replay(d) &&
+           (d->target.kind == TARGET_ENTRY || d->target.kind == TARGET_ID ||
+            d->lock_class == CLASS_SEMAPHORE);
+}
+
+void release_log_add(struct engine *eng, const struct lock *lock,
+                     const struct pending_release *d)
+{
+    struct span name = lock_name(lock);
+    struct logged_release *e;
+    char *at;
+
+    if (eng->quorum || !is_final(d)) {
+        return;
+    }
+    e = pool_alloc(&eng->pool,
+                   sizeof(*e) + name.len + d->target.field.len + d->target.entry.len);
+    at = e->data;
+    (void)span_put2(&at, name, SPAN_NONE);
+    e->name_len = name.len;
+    e->target = d->target;
+    e->target.field = span_put2(&at, d->target.field, SPAN_NONE);
+    e->target.entry = span_put2(&at, d->target.entry, SPAN_NONE);
+    if (d->local != NULL) {
+        e->target.token = d->local->hold->token;
+    }
+    e->if_keeper = release_is_if_keeper(d);
+    e->lock_class = d->lock_class;
+    e->at = eng->now;
+    e->next_op = 0;
+    list_append(&eng->ended, &e->in_kept);
+    eng->release_log_count++;
+    forget_old(eng);
+}
+
+static void replay_release(struct engine *eng, struct logged_release *e)
+{
+    struct lock *lock;
+    struct pending_release *d;
+
+    if (e->next_op == eng->next_op) {
+        return; /* nothing was sent since: a failover and then another server are one */
+    }
+    e->next_op = eng->next_op;
+    lock = lock_get(eng, span_of(e->data, e->name_len));
+    if (lock_find_target(lock, &e->target) != NULL) {
+        return; /* its client sent the LOCK again, which it should not have */
+    }
+    d = pending_release_new(
+        eng, lock, e->if_keeper ? RELEASE_ENDED_AGAIN : RELEASE_REQUESTED_AGAIN,
+        &e->target);
+    d->lock_class = e->lock_class;
+    d->guessed = false;
+    d->leave_tombstone = !e->if_keeper;
+    d->give_up_at = eng->now + eng->cfg.watchdog_ms + eng->cfg.redis_timeout_ms;
+}
+
+static bool is_asked_for(const struct lock *lock, const struct target *t)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        const struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->in_flight != NULL && span_eq(spec_entry(w->spec), t->entry)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool release_log_defers(struct engine *eng, struct lock *lock,
+                        struct pending_release *d)
+{
+    if (d->cause != RELEASE_ENDED_AGAIN) {
+        return false; /* its client gave it up */
+    }
+    if (lock_find_target(lock, &d->target) != NULL) {
+        pending_release_free(eng, lock, d); /* granted anew */
+        return true;
+    }
+    return is_asked_for(lock, &d->target);
+}
+
+void release_log_replay(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
+{
+    struct list *it;
+
+    forget_old(eng);
+    LIST_FOREACH(it, &eng->ended)
+    {
+        struct logged_release *e = container_of(it, struct logged_release, in_kept);
+        uint32_t group = lock_group(eng, span_of(e->data, e->name_len));
+
+        if (concerns == NULL || concerns(ctx, group)) {
+            replay_release(eng, e);
+        }
+    }
+}
+
+void release_log_free(struct engine *eng)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &eng->ended)
+    {
+        forget_release(eng, container_of(it, struct logged_release, in_kept));
+    }
+}

@@ -1,0 +1,199 @@
+#include "engine/renew_queue.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/inflight_op.h"
+#include "engine/lease_shortening.h"
+#include "engine/loan.h"
+#include "engine/lock.h"
+#include "engine/op_cost.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+void renew_queues_init(struct engine *eng)
+{
+    size_t count = LOCK_CLASSES * (size_t)eng->group_count;
+
+    list_init(&eng->renew_queues.ready);
+    list_init(&eng->renew_queues.sent);
+    eng->renew_queues.all = xcalloc(count, sizeof(*eng->renew_queues.all));
+    for (size_t i = 0; i < count; i++) {
+        struct renew_queue *d = &eng->renew_queues.all[i];
+
+        list_init(&d->holds);
+        list_init(&d->in_ready);
+        d->group = (uint32_t)(i / LOCK_CLASSES);
+        d->lock_class = i % LOCK_CLASSES;
+    }
+}
+
+void renew_queues_fini(struct engine *eng)
+{
+    free(eng->renew_queues.all);
+}
+
+/* How many scripts may be in flight for it. */
+static size_t max_in_flight(const struct engine *eng, const struct renew_queue *d)
+{
+    const struct list *first = list_first(&d->holds);
+    const struct hold *h =
+        first == NULL ? NULL : container_of(first, struct upkeep, in_queue)->hold;
+
+    if (eng->group_of != NULL) {
+        return 1;
+    }
+    return h != NULL && eng->now > h->due && eng->now - h->due > RENEW_LATE_MS
+               ? RENEW_LATE_IN_FLIGHT_MAX
+               : RENEW_IN_FLIGHT_MAX;
+}
+
+/* Whether more can be sent for it. */
+static void update_ready(struct engine *eng, struct renew_queue *d)
+{
+    if (list_empty(&d->in_ready) && !list_empty(&d->holds) &&
+        d->in_flight < max_in_flight(eng, d)) {
+        list_append(&eng->renew_queues.ready, &d->in_ready);
+    }
+}
+
+void renew_queue_add(struct engine *eng, struct hold *h)
+{
+    struct renew_queue *d =
+        &eng->renew_queues
+             .all[LOCK_CLASSES * (size_t)h->lock->group + lock_class_of(h->lock_kind)];
+
+    list_append(&d->holds, &hold_open_upkeep(eng, h)->in_queue);
+    update_ready(eng, d);
+}
+
+/* Counts the op out of those under way, if it was among them. */
+static void uncount_sent(struct engine *eng, struct inflight_op *w)
+{
+    if (!list_empty(&w->in_sent)) {
+        list_del(&w->in_sent);
+        eng->renew_queues.sent_count--;
+        eng->renew_queues.sent_cost -= w->cost;
+    }
+}
+
+static bool is_beyond(const struct engine *eng, size_t scripts)
+{
+    return eng->renew_queues.sent_count >= scripts ||
+           eng->renew_queues.sent_cost >= scripts * (uint64_t)OP_COST_MAX;
+}
+
+/* With what is in flight for all of them; `d`: who would be next. */
+static bool is_full(struct engine *eng, const struct renew_queue *d)
+{
+    struct list *it;
+
+    if (eng->group_of == NULL) {
+        return is_beyond(eng, max_in_flight(eng, d));
+    }
+    /* A server that does not answer must not hold up the groups of the others. */
+    while ((it = list_first(&eng->renew_queues.sent)) != NULL) {
+        struct inflight_op *w = container_of(it, struct inflight_op, in_sent);
+
+        if (w->sent + RENEW_STUCK_MS > eng->now) {
+            break;
+        }
+        uncount_sent(eng, w);
+    }
+    return is_beyond(eng, RENEW_GROUPS_MAX);
+}
+
+struct renew_queue *renew_queue_next(struct engine *eng)
+{
+    struct list *first = list_first(&eng->renew_queues.ready);
+    struct renew_queue *d;
+
+    if (first == NULL) {
+        return NULL;
+    }
+    d = container_of(first, struct renew_queue, in_ready);
+    if (is_full(eng, d)) {
+        return NULL;
+    }
+    list_del(first);
+    return d;
+}
+
+void renew_queue_on_sent(struct engine *eng, struct renew_queue *d,
+                         struct inflight_op *w)
+{
+    w->due = d;
+    d->in_flight++;
+    list_append(&eng->renew_queues.sent, &w->in_sent);
+    eng->renew_queues.sent_count++;
+    eng->renew_queues.sent_cost += w->cost;
+    update_ready(eng, d);
+}
+
+void renew_queue_on_done(struct engine *eng, struct renew_queue *d,
+                         struct inflight_op *w)
+{
+    if (w != NULL) {
+        uncount_sent(eng, w);
+        d->in_flight--;
+    }
+    update_ready(eng, d);
+}
+
+bool renew_queues_are_empty(const struct engine *eng)
+{
+    return list_empty(&eng->renew_queues.ready);
+}
+
+uint64_t hold_renew_at(const struct engine *eng, const struct hold *h)
+{
+    /* A third of the lease, or what is left of a short one. */
+    uint64_t ahead = h->due > h->confirmed ? h->due - h->confirmed : 0;
+    uint64_t third =
+        eng->cfg.watchdog_ms / 3 < ahead ? eng->cfg.watchdog_ms / 3 : ahead;
+    uint64_t grain = third / RENEW_GROUP_PARTS < RENEW_SLOT_MS ? 1 : RENEW_SLOT_MS;
+    uint64_t early;
+
+    if (eng->group_of != NULL && third / RENEW_GROUP_PARTS > grain) {
+        /* All of a group at moments of its own, or each would have its own script. */
+        grain = third / RENEW_GROUP_PARTS;
+        early = h->lock->group * grain / eng->group_count;
+        return (h->due + early) / grain * grain - early;
+    }
+    /* By a bit that differs, so that grants of one moment spread. */
+    early = h->token % (third / 5 + 1);
+    return (h->due - early) / grain * grain;
+}
+
+uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
+{
+    uint64_t lease_ms = hold_lease(eng, h);
+
+    if (lease_ms == 0 && (!hold_is_ending(h) || hold_loan(h) != NULL)) {
+        return CHECK_LEASE_MS;
+    }
+    return lease_ms;
+}
+
+void renew_request(struct engine *eng, struct hold *h)
+{
+    if (h->upkeep->renewal == NULL && h->state != HOLD_RESTORING &&
+        !hold_is_being_shortened(h) && list_empty(&h->upkeep->in_queue) &&
+        hold_renewal_lease(eng, h) != 0) {
+        renew_queue_add(eng, h);
+    }
+}
+
+void renew_entry_gone(const struct entry *e)
+{
+    const struct hold *h = e->hold;
+    struct renewal_item *r =
+        h->upkeep->renewal == NULL
+            ? NULL
+            : &h->upkeep->renewal->renewing[h->upkeep->renewal_slot];
+
+    if (r != NULL && r->checked == e) {
+        r->checked = NULL;
+    }
+}

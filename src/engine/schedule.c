@@ -1,0 +1,587 @@
+#include "engine/schedule.h"
+
+#include "engine/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/entry.h"
+#include "engine/fair.h"
+#include "engine/followed_names.h"
+#include "engine/hold.h"
+#include "engine/inflight_op.h"
+#include "engine/inspect.h"
+#include "engine/latch.h"
+#include "engine/leader_watch.h"
+#include "engine/lease_shortening.h"
+#include "engine/loan.h"
+#include "engine/loan_renewal.h"
+#include "engine/loan_return.h"
+#include "engine/lock.h"
+#include "engine/loss_check.h"
+#include "engine/mlock.h"
+#include "engine/name_watch.h"
+#include "engine/op.h"
+#include "engine/pending_release.h"
+#include "engine/pending_request.h"
+#include "engine/release.h"
+#include "engine/release_log.h"
+#include "engine/restore.h"
+#include "engine/timer.h"
+#include "engine/trouble.h"
+#include "engine/user_check.h"
+#include "engine/wait_queue.h"
+#include "engine/waiter.h"
+#include "engine/watchdog.h"
+#include "util/heap.h"
+#include "util/list.h"
+#include "util/pool.h"
+#include "util/table.h"
+
+#include <stdbool.h>
+
+/* Pending requests: an attach or a look at Redis each. */
+
+static void send_limit(struct engine *eng, struct pending_request *c)
+{
+    struct inflight_op *w = inflight_new(eng, INFLIGHT_LIMIT, c->lock);
+    struct op *op;
+
+    w->call = c;
+    c->in_flight = w;
+    op = inflight_op(eng, w, OP_LIMIT);
+    op->lock_class = CLASS_SEMAPHORE;
+    op->limit.limit = c->limit;
+}
+
+static void send_latch(struct engine *eng, struct pending_request *c)
+{
+    struct inflight_op *w = inflight_new(eng, INFLIGHT_LATCH, c->lock);
+    struct op *op;
+
+    w->call = c;
+    c->in_flight = w;
+    op = inflight_op(eng, w, OP_LATCH);
+    op->lock_class = CLASS_LATCH;
+    op->latch = c->latch;
+    op->latch.request = op_copy(eng, c->latch.request);
+}
+
+static void send_request(struct engine *eng, struct pending_request *c)
+{
+    bool look = c->kind == PENDING_INFO;
+    struct entry *e = pending_request_entry(c);
+    struct inflight_op *w;
+    struct op *op;
+
+    list_del(&c->in_waiting);
+    /* LOCKINFO changes nothing, and is told who stands in the field of the loan. */
+    if (!eng->up || c->lock->needs_restore > 0 ||
+        (!look && c->lock->activity->loan != NULL)) {
+        list_append(eng->up ? &lock_open_activity(eng, c->lock)->waiting_for_restore
+                            : &eng->waiting_for_store,
+                    &c->in_waiting);
+        lock_touch(eng, c->lock);
+        return;
+    }
+    if (c->kind == PENDING_LIMIT || c->kind == PENDING_LATCH) {
+        (c->kind == PENDING_LIMIT ? send_limit : send_latch)(eng, c);
+        return;
+    }
+    w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
+    w->call = c;
+    w->lease_ms = c->lease_ms != 0 ? c->lease_ms : eng->cfg.watchdog_ms;
+    c->in_flight = w;
+    op = inflight_op(eng, w, look ? OP_INSPECT : OP_ATTACH);
+    if (look) {
+        return;
+    }
+    op->attach.target = op_make_target(eng, &c->target);
+    op->attach.lease_ms = w->lease_ms;
+    op->attach.asked_ago_ms =
+        eng->now > c->asked + ASKED_AGAIN_MS ? eng->now - c->asked - ASKED_AGAIN_MS : 0;
+    op->lock_class = c->lock_class;
+    op->attach.exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
+    if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
+        hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
+    }
+}
+
+/* Sends what is queued, or lets it wait for Redis, or for the holds of its lock. */
+static void pending_requests_send(struct engine *eng)
+{
+    struct list *it;
+
+    while ((it = list_first(&eng->to_send)) != NULL) {
+        send_request(eng, container_of(it, struct pending_request, in_waiting));
+    }
+}
+
+void pending_request_on_timer(struct engine *eng, struct pending_request *c)
+{
+    if (c->kind == PENDING_FOLLOWER) {
+        name_watch_request_on_timer(eng, c);
+        return;
+    }
+    if (c->retry) {
+        c->retry = false;
+        pending_request_arm(eng, c);
+        pending_request_queue(eng, c);
+        return;
+    }
+    if (eng->now < pending_request_deadline(eng, c)) {
+        pending_request_arm(eng, c); /* the outage is over */
+        return;
+    }
+    if (tick_is_too_late(eng, c->deadline)) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
+        return;
+    }
+    if (c->kind == PENDING_INFO && lock_is_uncertain(eng, c->lock)) {
+        inspect_answer_uncertain(eng, c);
+    } else {
+        emit_error(eng, c->ref, LOCK_BACKEND, trouble_text(eng));
+    }
+    pending_request_free(eng, c);
+}
+
+/* Sends the pending requests that waited until all holds of the lock were put back. */
+static void pending_requests_resume(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    while (lock->needs_restore == 0 && lock->activity->loan == NULL &&
+           (it = list_first(&lock->activity->waiting_for_restore)) != NULL) {
+        send_request(eng, container_of(it, struct pending_request, in_waiting));
+    }
+}
+
+void inflight_on_result(struct engine *eng, const struct op_result *r)
+{
+    struct inflight_op *w = inflight_find(eng, r->id);
+
+    if (w == NULL) {
+        return;
+    }
+    inflight_saw_token(eng, r->token);
+    if (loss_check_begin(eng, w, r)) {
+        return;
+    }
+    switch (w->kind) {
+    case INFLIGHT_ASK:
+    case INFLIGHT_PROBE:
+        on_acquire_reply(eng, w, r);
+        break;
+    case INFLIGHT_BATCH:
+        on_acquire_batch_reply(eng, w, r);
+        break;
+    case INFLIGHT_RELEASE:
+        on_release_reply(eng, w, r);
+        break;
+    case INFLIGHT_RENEW:
+        on_renew_reply(eng, w, r);
+        break;
+    case INFLIGHT_RENEW_LOANS:
+        on_loan_renewal_reply(eng, w, r);
+        break;
+    case INFLIGHT_ATTACH:
+        on_attach_reply(eng, w, r);
+        break;
+    case INFLIGHT_INSPECT:
+        on_inspect_reply(eng, w, r);
+        break;
+    case INFLIGHT_WATCH:
+        on_name_watch_look(eng, w, r);
+        break;
+    case INFLIGHT_LATCH:
+        on_latch_reply(eng, w, r);
+        break;
+    case INFLIGHT_COUNT_AGAIN:
+        on_count_again_reply(eng, w, r);
+        break;
+    case INFLIGHT_LIMIT:
+        on_limit_reply(eng, w, r);
+        break;
+    case INFLIGHT_RESTORE:
+        on_restore_reply(eng, w, r);
+        break;
+    case INFLIGHT_QUEUE:
+    case INFLIGHT_LEAVE:
+        on_fair_reply(eng, w, r);
+        break;
+    case INFLIGHT_CHECK:
+        inflight_on_result(eng, on_loss_check_reply(eng, w, r));
+        inflight_free(eng, w);
+        break;
+    }
+}
+
+/* The scheduler of one name: which op the name needs next. */
+
+/* As soon as one reader is granted, the readers behind it follow without waiting for
+ * each other's answers, up to the first writer. */
+static void let_readers_in(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    lock->readers_in = false;
+    if (!lock_is_read_here(eng, lock)) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->spec->lock_kind != KIND_READ) {
+            break;
+        }
+        if (w->in_flight == NULL) {
+            acquire_join(eng, w);
+        }
+    }
+}
+
+static void subscribe_lock(struct engine *eng, struct lock *lock)
+{
+    struct span name = effects_copy(&eng->fx, lock_name(lock));
+
+    effects_add(&eng->fx, EFFECT_SUBSCRIBE)->channel =
+        (struct effect_channel){ .name = name, .lock_class = lock->lock_class };
+    lock_set_sub(lock, SUB_ASKED);
+}
+
+void lock_free(struct engine *eng, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->shortenings)
+    {
+        lease_shortening_free(container_of(it, struct lease_shortening, in_lock));
+    }
+    fair_free(eng, lock);
+    lock_activity_free(eng, lock);
+    lock_sharing_free(eng, lock);
+    table_remove(&eng->names, &lock->in_names);
+    pool_free_sized(&eng->pool, lock, offsetof(struct lock, name) + lock->name_len);
+}
+
+static bool is_watched(const struct lock *lock)
+{
+    return lock->activity->leader_watch != NULL || lock->activity->latch_watch != NULL;
+}
+
+/* Whether it is worth while to hear of changes. */
+static bool watch_lasts(const struct lock *lock)
+{
+    return lock->activity->latch_watch != NULL ||
+           leader_watch_lasts(lock->activity->leader_watch);
+}
+
+/* Steps a lock without waiters: its channel stays subscribed for a moment, in case one
+ * comes, then the lock is forgotten. */
+static void step_idle(struct engine *eng, struct lock *lock)
+{
+    lock->ask = false;
+    lock_note_foreign(eng, lock, false);
+    if (is_watched(lock)) {
+        if (lock->sub == SUB_NONE && watch_lasts(lock)) {
+            subscribe_lock(eng, lock);
+        }
+        return;
+    }
+    if (lock->sub != SUB_NONE) {
+        if (!heap_armed(&lock->activity->wake.node) ||
+            lock->activity->wake.node.at > eng->now + SUB_LINGER_MS) {
+            timer_set(eng, &lock_open_activity(eng, lock)->wake, TIMER_LOCK,
+                      eng->now + SUB_LINGER_MS);
+        }
+        return;
+    }
+    if (lock->exempt > eng->now && list_empty(&lock->holds)) {
+        /* till then it counts */
+        timer_set(eng, &lock_open_activity(eng, lock)->wake, TIMER_LOCK, lock->exempt);
+        return;
+    }
+    timer_stop(eng, &lock->activity->wake);
+    if (list_empty(&lock->holds) && lock->activity->asking == NULL && lock->refs == 0 &&
+        list_empty(&lock->activity->releases) && lock->activity->loan == NULL &&
+        fair_idle(lock) && !lock->dirty) { /* else it is stepped again */
+        lock_free(eng, lock);
+    } else {
+        lock_activity_clear(eng, lock);
+    }
+}
+
+/* The head sleeps only if it is sure to be woken: the channel is subscribed, and an op
+ * sent after the subscription was confirmed has found the lock held. */
+static void step_head(struct engine *eng, struct lock *lock, struct waiter *head)
+{
+    bool sure = lock->sub == SUB_ON && lock->activity->seen_op > lock->activity->sub_op;
+
+    if (head->in_flight != NULL || !eng->up) {
+        return; /* its answer, or Redis coming up, leads back here */
+    }
+    if (waiter_is_expiring(head) && !lock->ask && last_answer_decides(eng, head)) {
+        waiter_end_unserved(eng, head); /* what it waited for has left it locked */
+        return;
+    }
+    if (lock->ask || waiter_ends_next(head) || (lock->sub == SUB_ON && !sure)) {
+        if (acquire_may_ask(eng, lock)) {
+            acquire_ask(eng, lock, head);
+        }
+        return;
+    }
+    if (lock->sub == SUB_NONE) {
+        subscribe_lock(eng, lock);
+    }
+    if (!heap_armed(&lock->activity->wake.node)) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK,
+                  eng->now + eng->cfg.recheck_ms);
+    }
+}
+
+/* Waits that are over but for what they are to be told. Whoever came last stands last,
+ * and tries once, most likely. While Redis is out of reach, what is believed here
+ * decides nothing: their timers end them. */
+static void step_undecided(struct engine *eng, struct lock *lock)
+{
+    struct list *it = lock->activity->queue.prev;
+
+    if (lock->activity->last_answer.undecided == 0 || !eng->up) {
+        return;
+    }
+    if (last_answer_now(eng, lock) == ANSWER_NONE) {
+        lock->ask = lock->ask || lock->activity->asking == NULL;
+        return;
+    }
+    while (lock->activity->last_answer.undecided > 0 && it != &lock->activity->queue) {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        it = it->prev;
+        if (waiter_is_undecided(w)) {
+            waiter_decide(eng, w);
+        }
+    }
+}
+
+/* Lets waiters ask for themselves that must do so before they queue, but only while no
+ * undo is in flight that could take away what they find. */
+static void step_probes(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->probe != PROBE_NONE && w->in_flight == NULL) {
+            (w->probe == PROBE_JOIN ? acquire_join : acquire_probe)(eng, w);
+        }
+    }
+}
+
+/* Sends the releases of readers beside each other, except the last reader's: after
+ * that release another owner's turn may come. Permits go to whoever waits for them. */
+static void step_parallel_releases(struct engine *eng, struct lock *lock)
+{
+    struct list *first;
+
+    if (lock->lock_class == CLASS_SEMAPHORE && lock_head(lock) != NULL) {
+        return;
+    }
+    while ((first = list_first(&lock->activity->releases)) != NULL &&
+           lock->hold_count > lock->activity->parallel_release_count + 1) {
+        struct pending_release *d =
+            container_of(first, struct pending_release, in_lock);
+
+        if (!d->may_be_parallel || release_was_sent(d)) {
+            break;
+        }
+        pending_release_set_parallel(lock, d);
+        release_send(eng, lock, d);
+    }
+}
+
+/* What needs the hold in a field of its own waits until the hold is settled. False: so
+ * nothing else is sent now. */
+static bool step_lent_hold(struct engine *eng, struct lock *lock, struct hold *h)
+{
+    if (h->upkeep->renewal != NULL) {
+        return false; /* its answer leads back here */
+    }
+    if (list_empty(&lock->activity->releases) &&
+        list_empty(&lock->activity->waiting_for_restore)) {
+        return true;
+    }
+    if (eng->now < h->upkeep->not_before) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK, h->upkeep->not_before);
+    } else {
+        renew_request(eng, h);
+    }
+    return false;
+}
+
+/* Passes an idle loan on to the next client of this daemon, keeps it for a moment, or
+ * returns it. False: nothing else is sent now. */
+static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
+{
+    const struct lock_activity *a = lock->activity;
+
+    if (loan->holder != NULL) {
+        return step_lent_hold(eng, lock, loan->holder);
+    }
+    if (loan->state == LOAN_RETURNING) {
+        return true;
+    }
+    if (a->asking != NULL && list_empty(&a->releases)) {
+        return false; /* its answer leads back here */
+    }
+    if (lock_head(lock) != NULL && local_grant_try(eng, lock)) {
+        loan_renewal_note(eng, loan);
+        return true;
+    }
+    if (lock_head(lock) == NULL && list_empty(&a->releases) && !eng->stopping &&
+        list_empty(&a->waiting_for_restore) && fair_idle(lock) && eng->up &&
+        heap_armed(&loan->timer.node) && eng->now < loan->lends_until) {
+        return false; /* somebody may come */
+    }
+    loan_return(eng, lock);
+    return true;
+}
+
+static void step_release(struct engine *eng, struct lock *lock,
+                         struct pending_release *d)
+{
+    if (release_is_vague(d) && eng->now >= d->give_up_at) {
+        pending_release_give_up(eng, lock, d); /* and leads back to lock_step() */
+    } else if (user_refuses_release(eng, lock, d) || release_log_defers(eng, lock, d) ||
+               pending_release_awaits_renewal(lock, d) ||
+               successor_is_busy(eng, lock, d)) {
+        ; /* so does that */
+    } else if (eng->up && eng->now >= lock->activity->stand_back_until) {
+        release_send(eng, lock, d);
+    } else if (eng->up) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK,
+                  lock->activity->stand_back_until);
+    }
+}
+
+/* The answer to a restore leads back to lock_step(). Permits may be put back only after
+ * others were released once more, as Redis has lost that, too. */
+static void step_restoring(struct engine *eng, struct lock *lock)
+{
+    struct list *release = list_first(&lock->activity->releases);
+
+    if (lock->lock_class == CLASS_SEMAPHORE && release != NULL &&
+        lock->activity->asking == NULL) {
+        step_release(eng, lock, container_of(release, struct pending_release, in_lock));
+    }
+}
+
+void lock_step(struct engine *eng, struct lock *lock)
+{
+    struct waiter *passed = wait_queue_step_back(eng, lock);
+    struct list *release;
+    struct waiter *head;
+
+    if (passed != NULL) {
+        waiter_on_passed(eng, passed);
+    }
+    leader_watch_step(eng, lock);
+    latch_watch_step(eng, lock);
+    followed_name_step(eng, lock);
+    step_undecided(eng, lock);
+    if (lock->needs_restore > 0) {
+        step_restoring(eng, lock);
+        return;
+    }
+    if (lock->activity->loan != NULL && !step_loan(eng, lock, lock->activity->loan)) {
+        return;
+    }
+    pending_requests_resume(eng, lock);
+    if (lock->lock_class != CLASS_PLAIN && eng->up &&
+        eng->now >= lock->activity->stand_back_until) {
+        step_parallel_releases(eng, lock);
+    }
+    release = list_first(&lock->activity->releases);
+    if (lock->activity->probes > 0 && eng->up && release == NULL &&
+        acquire_may_ask(eng, lock)) {
+        step_probes(eng, lock);
+    }
+    if (lock->readers_in && eng->up && release == NULL && acquire_may_ask(eng, lock)) {
+        let_readers_in(eng, lock);
+    }
+    if (lock->activity->asking != NULL) {
+        return;
+    }
+    fair_step(eng, lock, false);
+    if (release != NULL) {
+        step_release(eng, lock, container_of(release, struct pending_release, in_lock));
+        return;
+    }
+    head = lock_head(lock);
+    if (head == NULL) {
+        step_idle(eng, lock);
+    } else {
+        step_head(eng, lock, head);
+        if (lock->activity->asking == NULL) {
+            fair_step(eng, lock, true);
+        }
+    }
+}
+
+void lock_on_timer(struct engine *eng, struct lock *lock)
+{
+    if (lock_head(lock) == NULL && lock->sub != SUB_NONE && !is_watched(lock) &&
+        list_empty(&lock->activity->releases)) {
+        lock_unsubscribe(eng, lock);
+    }
+    lock_ask(eng, lock);
+}
+
+/* Sends what the parts have queued. */
+static void send_queued(struct engine *eng)
+{
+    struct list *it;
+
+    pending_requests_send(eng);
+    while ((it = list_first(&eng->unsent)) != NULL) {
+        struct inflight_op *w = container_of(it, struct inflight_op, in_sent);
+
+        list_del(&w->in_sent);
+        (w->kind == INFLIGHT_BATCH ? acquire_send_batch : loss_check_send)(eng, w);
+    }
+}
+
+static bool is_settled(const struct engine *eng)
+{
+    return dirty_locks_empty(&eng->dirty) && list_empty(&eng->dirty_mlocks) &&
+           list_empty(&eng->to_send) && list_empty(&eng->unsent);
+}
+
+void engine_settle(struct engine *eng)
+{
+    struct lock *lock;
+    struct list *it;
+
+    count_log_send(eng);
+    while (!is_settled(eng)) {
+        send_queued(eng);
+        while ((lock = dirty_locks_take(&eng->dirty)) != NULL) {
+            lock_step(eng, lock);
+        }
+        it = list_first(&eng->dirty_mlocks);
+        if (it != NULL) {
+            list_del(it);
+            mlock_step(eng, container_of(it, struct mlock, in_dirty));
+        }
+    }
+    if (eng->hold_became_uncertain) {
+        eng->hold_became_uncertain = false;
+        pending_info_hurry(eng);
+    }
+    renew_flush(eng);
+    loan_renewals_flush(eng);
+    restore_flush(eng);
+}

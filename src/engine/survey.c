@@ -1,0 +1,263 @@
+#include "engine/survey.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_state.h"
+#include "engine/hold.h"
+#include "engine/inspect.h"
+#include "engine/latch.h"
+#include "engine/loan.h"
+#include "engine/lock.h"
+#include "engine/pending_request.h"
+#include "engine/rest.h"
+#include "engine/session.h"
+#include "engine/waiter.h"
+#include "util/list.h"
+
+static struct hold_view view_of(const struct engine *eng, const struct hold *h)
+{
+    return (struct hold_view){
+        .name = lock_name(h->lock),
+        .owner = field_owner(hold_field(h)),
+        .kind = h->lock_kind,
+        .token = h->token,
+        .held_ms = eng->now - h->began,
+        .left_ms = h->until > eng->now ? h->until - eng->now : 0,
+        .conn = hold_client(h),
+        .lease = hold_lease_kind(h),
+        .uncertain = !hold_is_certain(eng, h),
+        .local = hold_loan(h) != NULL,
+        .rests = hold_is_rest(h),
+        .permits = hold_permits(h),
+        .data = hold_data(h),
+        .atleast_ms = hold_atleast_left(eng, h),
+    };
+}
+
+void survey_holds(const struct engine *eng, size_t count, hold_view_fn *fn, void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->holds)
+    {
+        struct hold_view view;
+
+        if (count-- == 0) {
+            break;
+        }
+        view = view_of(eng, container_of(it, struct hold, in_all));
+        fn(ctx, &view);
+    }
+}
+
+static size_t ahead_of(const struct waiter *w)
+{
+    const struct list *it = w->in_queue.prev;
+    size_t n = 0;
+
+    while (it != &w->lock->activity->queue && n < SURVEY_AHEAD_MAX) {
+        it = it->prev;
+        n++;
+    }
+    return n;
+}
+
+static struct wait_view wait_view_of(const struct engine *eng, const struct waiter *w,
+                                     size_t ahead)
+{
+    const struct hold *h = lock_hold(w->lock);
+    struct wait_view view = {
+        .name = lock_name(w->lock),
+        .waiter = waiter_info_of(eng, w),
+        .held_by = h == NULL ? SPAN_NONE : field_owner(hold_field(h)),
+        .ahead = ahead,
+        .lent = w->lock->activity->loan != NULL,
+    };
+
+    view.waiter.owner = field_owner(view.waiter.owner);
+    view.waiter.waited_ms = eng->now - w->began;
+    return view;
+}
+
+/* Nobody is ahead of an AWAIT: all go on together. */
+static struct wait_view await_view_of(const struct engine *eng,
+                                      const struct pending_request *c)
+{
+    return (struct wait_view){ .name = lock_name(c->lock),
+                               .waiter = await_info_of(eng, c) };
+}
+
+void survey_waits(const struct engine *eng, size_t count, wait_view_fn *fn, void *ctx)
+{
+    const struct list *locks = eng->waiters.next;
+    const struct list *awaits = eng->latch_watches.followers.next;
+
+    for (; count > 0; count--) {
+        const struct waiter *w =
+            locks == &eng->waiters ? NULL : container_of(locks, struct waiter, in_all);
+        const struct pending_request *c =
+            awaits == &eng->latch_watches.followers
+                ? NULL
+                : container_of(awaits, struct pending_request, in_all);
+        struct wait_view view;
+
+        if (w != NULL && (c == NULL || w->began <= c->asked)) {
+            view = wait_view_of(eng, w, ahead_of(w));
+            locks = locks->next;
+        } else if (c != NULL) {
+            view = await_view_of(eng, c);
+            awaits = awaits->next;
+        } else {
+            break;
+        }
+        fn(ctx, &view);
+    }
+}
+
+/* --- one name --------------------------------------------------------- */
+
+void survey_holds_of(const struct engine *eng, struct span name, size_t count,
+                     hold_view_fn *fn, void *ctx)
+{
+    const struct lock *lock = lock_find(eng, name);
+    struct list *it;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold_view view;
+
+        if (count-- == 0) {
+            break;
+        }
+        view = view_of(eng, container_of(it, struct hold, in_lock));
+        fn(ctx, &view);
+    }
+}
+
+static void survey_awaits_of(const struct engine *eng, const struct lock *lock,
+                             size_t count, wait_view_fn *fn, void *ctx)
+{
+    const struct latch_watch *watch = lock->activity->latch_watch;
+    struct list *it;
+
+    if (watch == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &watch->watch.followers)
+    {
+        struct wait_view view =
+            await_view_of(eng, container_of(it, struct pending_request, in_waiting));
+
+        if (count-- == 0) {
+            break;
+        }
+        fn(ctx, &view);
+    }
+}
+
+void survey_waits_of(const struct engine *eng, struct span name, size_t count,
+                     wait_view_fn *fn, void *ctx)
+{
+    const struct lock *lock = lock_find(eng, name);
+    size_t ahead = 0;
+    struct list *it;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct wait_view view;
+
+        if (ahead == count) {
+            break;
+        }
+        view = wait_view_of(eng, container_of(it, struct waiter, in_queue), ahead++);
+        fn(ctx, &view);
+    }
+    survey_awaits_of(eng, lock, count - ahead, fn, ctx);
+}
+
+/* --- names ------------------------------------------------------------ */
+
+/* Since when somebody waits who stands in front. With priorities that need not be the
+ * head. `began`: since when somebody awaits a latch of that name. */
+static uint64_t first_began(const struct lock *lock, uint64_t began)
+{
+    size_t left = lock->activity->marks == NULL ? 1 : SURVEY_AHEAD_MAX;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        const struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        began = w->began < began ? w->began : began;
+        if (--left == 0) {
+            break;
+        }
+    }
+    return began;
+}
+
+/* Since when somebody awaits a latch of that name; now: nobody does. */
+static uint64_t first_awaited(const struct engine *eng, const struct lock *lock)
+{
+    const struct latch_watch *watch = lock->activity->latch_watch;
+    const struct list *first =
+        watch == NULL ? NULL : list_first(&watch->watch.followers);
+
+    return first == NULL
+               ? eng->now
+               : container_of(first, struct pending_request, in_waiting)->asked;
+}
+
+static struct name_view view_name(const struct engine *eng, const struct lock *lock)
+{
+    const struct hold *h = lock_hold(lock);
+    size_t awaits = latch_watch_waiting(lock);
+    struct name_view view = { .name = lock_name(lock),
+                              .holds = lock->hold_count,
+                              .waiting = lock->activity->waiting + awaits,
+                              .is_latch = awaits > 0,
+                              .lent = lock->activity->loan != NULL };
+
+    if (h != NULL) {
+        view.newest = view_of(eng, h);
+    }
+    view.longest_wait_ms = eng->now - first_began(lock, first_awaited(eng, lock));
+    return view;
+}
+
+struct naming {
+    const struct engine *locks;
+    name_view_fn *fn;
+    void *ctx;
+};
+
+static void on_lock(void *ctx, const struct lock *lock)
+{
+    const struct naming *n = ctx;
+    struct name_view view = view_name(n->locks, lock);
+
+    n->fn(n->ctx, &view);
+}
+
+uint64_t survey_names(struct engine *eng, uint64_t cursor, size_t count,
+                      name_view_fn *fn, void *ctx)
+{
+    struct naming n = { eng, fn, ctx };
+
+    return lock_scan(eng, cursor, count, on_lock, &n);
+}
+
+bool survey_name(const struct engine *eng, struct span name, struct name_view *ret)
+{
+    const struct lock *lock = lock_find(eng, name);
+
+    if (lock == NULL || !lock_is_listed(lock)) {
+        return false;
+    }
+    *ret = view_name(eng, lock);
+    return true;
+}

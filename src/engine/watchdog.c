@@ -1,0 +1,631 @@
+/* Renewing: what is due leaves together, in scripts of at most BATCH_MAX holds of one
+ * group and lock class, which cost at most OP_COST_MAX, or of one hold that costs more.
+ */
+#include "engine/watchdog.h"
+
+#include "engine/acquire_spec.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/entry.h"
+#include "engine/hold.h"
+#include "engine/inflight_op.h"
+#include "engine/lease_shortening.h"
+#include "engine/loan.h"
+#include "engine/lock.h"
+#include "engine/loss.h"
+#include "engine/mlock.h"
+#include "engine/op.h"
+#include "engine/op_cost.h"
+#include "engine/peers.h"
+#include "engine/pending_release.h"
+#include "engine/pending_request.h"
+#include "engine/renew_queue.h"
+#include "engine/request.h"
+#include "engine/rest.h"
+#include "engine/user_check.h"
+#include "util/alloc.h"
+#include "util/histogram.h"
+#include "util/list.h"
+#include "util/span.h"
+
+#include <assert.h>
+
+/* No hold costs less than OP_COST_HOLD. */
+enum { BATCH_MAX = OP_COST_MAX / OP_COST_HOLD };
+
+static_assert((int)BATCH_MAX <= (int)OP_RENEW_MAX, "a script takes that many");
+
+/* Entries of one owner that are not there, before all of them are taken for lost. */
+enum { MISSED_MAX = 8 };
+
+/* Counts the entries that an op may name: those whose release is not on its way. */
+static size_t count_entries(const struct hold *h, bool missing)
+{
+    size_t count = 0;
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        count += !entry_is_ending(e) && e->missing == missing;
+    }
+    return count;
+}
+
+/* Picks the entry to check: another one each time. */
+static struct entry *pick_entry(struct hold *h)
+{
+    struct entry *e = h->entries;
+    size_t count, skip;
+    bool missing;
+
+    if (h->kind != OWNER_NAMED) {
+        return e;
+    }
+    /* hold_lease() says that there is one. */
+    count = count_entries(h, false);
+    missing = count == 0;
+    count = missing ? count_entries(h, true) : count;
+    skip = count == 0 ? 0 : h->checks++ % count;
+    for (struct entry *next = h->entries; next != NULL; next = next->next) {
+        if (entry_is_ending(next) || next->missing != missing) {
+            continue;
+        }
+        e = next;
+        if (skip-- == 0) {
+            break;
+        }
+    }
+    return e;
+}
+
+/* The fence key is renewed once in each half of its TTL: which one of a hold's it is.
+ */
+static uint16_t fence_time(const struct engine *eng, const struct hold *h, uint64_t now)
+{
+    return (uint16_t)((now - h->began) / (engine_fence_ttl(eng) / 2));
+}
+
+static void fill_item(struct engine *eng, struct renew_item *item,
+                      const struct renewal_item *r)
+{
+    const struct hold *h = r->hold;
+
+    *item = (struct renew_item){
+        .name = op_copy(eng, lock_name(h->lock)),
+        .lock_kind = h->lock_kind,
+        .kind = h->kind,
+        .field = op_copy(eng, hold_field(h)),
+        .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(r->checked->spec))
+                                        : SPAN_NONE,
+        .lease_ms = r->lease_ms,
+        .token = h->token,
+        .limit = h->lock->sharing->limit,
+        .loan_token = hold_loan(h) != NULL ? hold_loan_token(h) : 0,
+        .exact = h->upkeep->exact_ms != 0,
+        .fence = fence_time(eng, h, eng->now) != h->fence_time,
+        .has_keeper_key = h->keeper_key,
+    };
+}
+
+/* Anonymous holds go first: their words are few if they stand together. Takes them from
+ * the list, while they find room. */
+static size_t acquire_due(struct engine *eng, struct renew_queue *d,
+                          struct inflight_op *w)
+{
+    struct renewal_item *renewing = w->renewing;
+    struct hold *others[BATCH_MAX];
+    size_t count = 0, other_count = 0;
+    struct list *it;
+
+    while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
+        struct hold *h = container_of(it, struct upkeep, in_queue)->hold;
+        uint64_t cost = hold_cost(h);
+
+        if (w->cost > 0 && w->cost + cost > OP_COST_MAX) {
+            break;
+        }
+        hold_leave_queue(h);
+        if (hold_renewal_lease(eng, h) == 0) {
+            continue;
+        }
+        w->cost += cost;
+        if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
+            renewing[count++].hold = h;
+        } else {
+            others[other_count++] = h;
+        }
+    }
+    for (size_t i = 0; i < other_count; i++) {
+        renewing[count++].hold = others[i];
+    }
+    return count;
+}
+
+static void send_batch(struct engine *eng, struct renew_queue *d)
+{
+    struct inflight_op *w = inflight_new(eng, INFLIGHT_RENEW, NULL);
+    struct renew_item *items = effects_alloc(&eng->fx, BATCH_MAX * sizeof(*items));
+    struct op *op;
+
+    w->renewing = xcalloc(BATCH_MAX, sizeof(*w->renewing));
+    w->hold_count = acquire_due(eng, d, w);
+    if (w->hold_count == 0) {
+        inflight_free(eng, w);
+        renew_queue_on_done(eng, d, NULL);
+        return;
+    }
+    for (size_t i = 0; i < w->hold_count; i++) {
+        struct renewal_item *r = &w->renewing[i];
+        struct hold *h = r->hold;
+
+        r->lease_ms = hold_renewal_lease(eng, h);
+        r->checked = pick_entry(h);
+        if (h->upkeep->exact_ms != 0) {
+            hold_shorten_lease(eng, h,
+                               (struct asked){ .op = w->op.key,
+                                               .at = w->sent,
+                                               .lease_ms = r->lease_ms },
+                               true);
+        }
+        fill_item(eng, &items[i], r);
+        if (hold_loan(h) != NULL && hold_loan(h)->state == LOAN_HELD) {
+            loan_set_state(hold_loan(h), LOAN_SETTLING);
+        }
+        hold_open_upkeep(eng, h)->renewal = w;
+        h->upkeep->renewal_slot = (uint8_t)i;
+    }
+    renew_queue_on_sent(eng, d, w);
+    op = inflight_op(eng, w, OP_RENEW);
+    op->group = d->group;
+    op->lock_class = d->lock_class;
+    op->renew.items = items;
+    op->renew.count = w->hold_count;
+}
+
+void renew_flush(struct engine *eng)
+{
+    struct renew_queue *d;
+
+    while (eng->up && (d = renew_queue_next(eng)) != NULL) {
+        send_batch(eng, d);
+    }
+}
+
+/* The entry that was checked is over, or somebody else's now. */
+static void drop_checked(struct engine *eng, struct hold *h, struct entry *e, bool over)
+{
+    if (e != NULL && hold_has_one_entry(h)) {
+        hold_forget(eng, h, over);
+        return;
+    }
+    if (e != NULL && over) {
+        entry_over(eng, e, -1);
+    }
+    if (e != NULL) {
+        entry_free(eng, e);
+    }
+    renew_request(eng,
+                  h); /* the hold itself was not renewed: with another entry, at once */
+    hold_schedule_renewal(eng, h);
+}
+
+/* Another daemon kept the hold when it was renewed; this one may have taken it over
+ * since. */
+static void on_kept_elsewhere(struct engine *eng, const struct inflight_op *w,
+                              struct hold *h, struct entry *checked)
+{
+    if (checked != NULL && entry_taken_since(eng, checked, w->sent)) {
+        hold_shortening_failed(eng, h, w->op.key);
+        renew_request(eng, h);
+        hold_schedule_renewal(eng, h);
+        return;
+    }
+    drop_checked(eng, h, checked, false);
+}
+
+/* Redis has another entry of the owner, and so the hold. The missing entries were
+ * released elsewhere, so long ago that no mark of the release is left. */
+static void drop_missed(struct engine *eng, struct hold *h)
+{
+    for (struct entry *e = h->entries, *next; e != NULL; e = next) {
+        next = e->next;
+        if (e->missing && !entry_is_ending(e)) {
+            entry_over(eng, e, -1);
+            entry_free(eng, e);
+        }
+    }
+}
+
+/* The checked entry is not there. With others of its owner that is no loss yet: they
+ * are looked for at once, one after the other. */
+static void on_hold_gone(struct engine *eng, struct hold *h, struct entry *checked)
+{
+    if (checked == NULL) {
+        drop_checked(eng, h, NULL,
+                     true); /* only that entry, which was released since */
+        return;
+    }
+    checked->missing = true;
+    if (count_entries(h, false) == 0 || count_entries(h, true) > MISSED_MAX) {
+        hold_lost(eng, h);
+        return;
+    }
+    renew_request(eng, h);
+    hold_schedule_renewal(eng, h);
+}
+
+static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
+                                 struct hold *h, uint64_t lease_ms)
+{
+    struct asked asked = { .op = w->op.key, .at = w->sent, .lease_ms = lease_ms };
+
+    if (asked_before(eng, h->lock, asked.op)) {
+        renew_request(eng,
+                      h); /* what it says was so before Redis or its clock changed */
+        hold_schedule_renewal(eng, h);
+        return;
+    }
+    drop_missed(eng, h);
+    eng->stats.renewals++;
+    histogram_add(&eng->timings.renewal_lag,
+                  eng->now > h->due ? (eng->now - h->due) * 1000 : 0);
+    h->fence_time = fence_time(eng, h, w->sent);
+    if (h->upkeep->exact_ms == lease_ms) {
+        h->upkeep->exact_ms = 0;
+    }
+    lock_seen(eng, h->lock, w->op.key,
+              lease_ms == CHECK_LEASE_MS ? -1 : (int64_t)lease_ms, h->lock_kind);
+    hold_confirm(eng, h, asked);
+    if (hold_lease(eng, h) > lease_ms + RENEW_SLOT_MS) {
+        renew_request(eng, h); /* it was cut, and meanwhile somebody has come back */
+    }
+    lock_touch(eng, h->lock);
+}
+
+/* The hold has a field of its own, if it has not had one before. */
+static void note_settled(struct engine *eng, const struct hold *h)
+{
+    if (hold_loan(h) != NULL) {
+        loan_drop(eng, h->lock);
+        eng->stats.settled++;
+    }
+}
+
+/* Redis has it, but a failover may take it back: it does not count. */
+static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
+                               struct hold *h)
+{
+    eng->stats.unacked_renewals++;
+    hold_shortening_failed(eng, h, w->op.key);
+    hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
+    hold_schedule_renewal(eng, h);
+}
+
+void on_renew_reply(struct engine *eng, struct inflight_op *w,
+                    const struct op_result *r)
+{
+    renew_queue_on_done(eng, w->due, w);
+    for (size_t i = 0; i < w->hold_count; i++) {
+        struct hold *h = w->renewing[i].hold;
+        struct entry *checked = w->renewing[i].checked;
+
+        if (h == NULL) {
+            continue;
+        }
+        w->renewing[i].hold = NULL;
+        h->upkeep->renewal = NULL;
+        if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->renew.count) {
+            hold_shortening_failed(eng, h, w->op.key);
+            if (r->status == OP_ERROR) {
+                hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
+            } else {
+                renew_request(eng, h);
+            }
+            hold_schedule_renewal(eng, h);
+            continue;
+        }
+        switch (r->renew.items[i]) {
+        case RENEW_OK:
+            note_settled(eng, h);
+            if (r->status == OP_OK) {
+                on_renewal_confirmed(eng, w, h, w->renewing[i].lease_ms);
+            } else {
+                on_renewal_unacked(eng, w, h);
+            }
+            break;
+        case RENEW_ENDED:
+            drop_checked(eng, h, checked, true);
+            break;
+        case RENEW_ELSEWHERE:
+            on_kept_elsewhere(eng, w, h, checked);
+            break;
+        case RENEW_GONE:
+            on_hold_gone(eng, h, checked);
+            break;
+        case RENEW_UNKNOWN:
+            hold_shortening_failed(eng, h, w->op.key);
+            hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
+            hold_schedule_renewal(eng, h);
+            break;
+        case RENEW_WRONGTYPE:
+        default:
+            hold_lost(eng, h);
+            break;
+        }
+    }
+    inflight_free(eng, w);
+}
+
+/* Handles the answer to an attach: of a RENEW, or a LOCK sent again after its grant. */
+
+/* The local entry of a hold that Redis has just confirmed for us. */
+static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
+                                 struct inflight_op *w, const struct op_result *r)
+{
+    enum owner_kind kind = field_kind(r->attach.field);
+    struct hold *h;
+    struct acquire_spec *spec;
+    struct entry *e;
+
+    h = lock_accept_holder(eng, lock, r->lock_kind, r->attach.field, r->token);
+    if (h == NULL) {
+        h = hold_new(eng, lock, r->lock_kind, r->attach.field, r->token);
+    }
+    h->user = h->user == 0 ? w->call->user : h->user;
+    h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
+    if (r->loan_token != 0) {
+        h->loan_distance = (uint32_t)(r->loan_token - r->token);
+    }
+    hold_confirm(eng, h, inflight_asked(w));
+    e = hold_find_entry(h, r->attach.entry);
+    if (e == NULL) {
+        spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry,
+                          r->attach.data, r->attach.atleast_ms);
+        spec->grace_ms = eng->cfg.grace_ms;
+        spec->user = h->user;
+        spec->permits = r->attach.permits;
+        e = hold_add_entry(eng, h, spec);
+        spec_unref(eng, spec);
+    }
+    return e;
+}
+
+/* Remembers the ID of an entry that this daemon did not know. */
+static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
+{
+    struct request *r;
+
+    if (spec_id(e->spec).len == 0 || e->extra->request != NULL) {
+        return;
+    }
+    r = request_find(eng, lock_name(lock), spec_id(e->spec));
+    if (r == NULL) {
+        r = request_new(eng, lock_name(lock), e->spec);
+    }
+    if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
+        r->entry = e;
+        entry_open_extra(eng, e)->request = r;
+    }
+}
+
+/* Whether an UNLOCK of the ID was answered here since the request was sent, and a
+ * failover has brought its hold back. */
+static bool was_unlocked(const struct engine *eng, const struct pending_request *c)
+{
+    const struct span prefix = SPAN(ID_ENTRY_PREFIX);
+    const struct request *r = NULL;
+
+    if (span_starts(c->target.entry, prefix)) {
+        r = request_find(eng, lock_name(c->lock),
+                         span_after(c->target.entry, prefix.len));
+    }
+    return r != NULL && r->over_at != NEVER && r->answer >= 0 &&
+           pending_request_entry(c) == NULL;
+}
+
+static void on_attached(struct engine *eng, struct inflight_op *w,
+                        const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct entry *e;
+    struct attach *a;
+    bool knew;
+
+    if (!c->overrides &&
+        lock_owner_is_others(w->lock, field_owner(r->attach.field), c->user)) {
+        emit_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);
+        return;
+    }
+    if (was_unlocked(eng, c)) {
+        emit_error(eng, c->ref, LOCK_NOTHELD, TEXT_OVER);
+        return;
+    }
+    if (!pending_release_withdraw(eng, w->lock, r->attach.field, r->attach.entry)) {
+        emit_error(eng, c->ref, LOCK_NOTHELD, TEXT_ENDING);
+        return;
+    }
+    e = adopt_entry(eng, w->lock, w, r);
+    entry_set_state(e, ENTRY_HELD); /* in case its release was given up */
+    e->since = e->asked = w->sent;
+    e->taken_over = true;
+    know_request(eng, w->lock, e);
+    entry_set_lease(eng, e,
+                    c->endless         ? LEASE_ENDLESS
+                    : c->lease_ms != 0 ? LEASE_FIXED
+                                       : LEASE_WATCHDOG);
+    if (c->lease_ms != 0) {
+        uint64_t until = lease_valid_until(w->sent, c->lease_ms);
+
+        entry_open_extra(eng, e)->until = until;
+        if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
+            hold_set_until(e->hold, until);
+        }
+    }
+    knew = e->extra->member == NULL && entry_attach_of(e, c->session) != NULL;
+    a = entry_attach(eng, e, c->session);
+    lock_seen(eng, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
+    hold_shorten_by_requests(eng, e, w->op.key);
+    hold_schedule_renewal(eng, e->hold);
+    if (c->kind == PENDING_REGRANT) {
+        emit_grant(eng, c->ref, a, w->sent);
+        if (knew && e->extra->member != NULL) {
+            e->extra->member->token_sent = true;
+        }
+    } else {
+        mlock_on_renewed(e, c->session);
+        emit_renewed(eng, c->ref, r->ttl_ms - (int64_t)(eng->now - w->sent),
+                     c->tells_token ? e->hold : NULL);
+    }
+}
+
+static void attach_refused(struct engine *eng, struct inflight_op *w,
+                           const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct entry *e = pending_request_entry(c);
+
+    switch (r->status) {
+    case OP_AMBIGUOUS:
+        emit_error(eng, c->ref, LOCK_ERR, TEXT_BOTH);
+        break;
+    case OP_WRONGTYPE:
+        emit_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        break;
+    case OP_ERROR:
+        emit_error(eng, c->ref, LOCK_BACKEND, r->text);
+        return;
+    case OP_NOREPLICAS:
+        /* The hold is in Redis and ends with its lease; its state here stays. */
+        emit_error(eng, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
+        return;
+    default:
+        emit_error(eng, c->ref, LOCK_NOTHELD,
+                   c->kind == PENDING_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
+        break;
+    }
+    if (e != NULL && r->status != OP_AMBIGUOUS) {
+        hold_lost(eng, e->hold);
+    }
+}
+
+/* Requests whose answers are still to come make a hold known here with a lease that a
+ * later op has shortened: they have to ask again. */
+static void cut_earlier_requests(const struct lock *lock, const struct inflight_op *w)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->renews)
+    {
+        struct inflight_op *other =
+            container_of(it, struct pending_request, in_lock)->in_flight;
+
+        if (other != NULL && other->op.key < w->op.key) {
+            other->cut = true;
+        }
+    }
+}
+
+/* A RENEW LEASE may have shortened the lease, but its client gets no answer: counts on
+ * what is left only, and asks for the old lease again. */
+static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
+                                        const struct inflight_op *w,
+                                        const struct op_result *r)
+{
+    const struct entry *e = w->call == NULL ? NULL : pending_request_entry(w->call);
+    bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
+    bool ran = told || r->status == OP_UNKNOWN;
+    bool known = false;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+        bool meant = told              ? span_eq(hold_field(h), r->attach.field)
+                     : w->call != NULL ? e != NULL && e->hold == h
+                                       : !hold_is_rest(h); /* who knows */
+
+        if (w->exact && ran && meant && hold_has_one_entry(h)) {
+            hold_shorten_lease(eng, h, inflight_asked(w), false);
+        }
+        known = known || meant;
+        hold_shortening_failed(eng, h, w->op.key);
+    }
+    if (w->exact && ran && !known) {
+        cut_earlier_requests(lock, w);
+    }
+}
+
+/* The hold has its lease, but the client that came back to it has gone again: another
+ * entry, or what is retained for KEEP, lasts as long as Redis says. */
+static void confirm_for_nobody(struct engine *eng, struct lock *lock,
+                               const struct inflight_op *w, const struct op_result *r)
+{
+    struct hold *h = lock_hold_of(lock, r->attach.field);
+
+    if (h != NULL && h->token == r->token && !w->exact) {
+        hold_confirm(eng, h, inflight_asked(w));
+        hold_schedule_renewal(eng, h);
+    }
+}
+
+/* Whether another daemon may be about to put back what a failover has lost: until then
+ * nobody is told that it is not there. */
+static bool may_come_back(const struct engine *eng, const struct pending_request *c,
+                          const struct op_result *r)
+{
+    return r->status == OP_NOTHELD && c->kind == PENDING_RENEW &&
+           pending_request_entry(c) == NULL && peers_may_restore(eng);
+}
+
+void on_attach_reply(struct engine *eng, struct inflight_op *w,
+                     const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct lock *lock = w->lock;
+    enum lock_class other;
+    /* As with a grant: no client gets a lease of which less than half is left, nor one
+     * that a later op has shortened since. */
+    bool stale = r->status == OP_OK &&
+                 (w->cut || !asked_leaves_time(eng, lock, inflight_asked(w)) ||
+                  lock_shortened_since(eng, lock, r->attach.field, w->op.key));
+
+    if (c == NULL || stale || r->status != OP_OK) {
+        lease_shortening_for_nobody(eng, lock, w, r);
+    }
+    if (c == NULL) {
+        if (r->status == OP_OK && !stale) {
+            confirm_for_nobody(eng, lock, w, r);
+        }
+        inflight_free(eng, w); /* the client is gone: its lease ends the hold */
+        return;
+    }
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ELSEWHERE ||
+        stale) {
+        inflight_free(eng, w);
+        pending_request_retry(eng, c, r->status);
+        return;
+    }
+    if (may_come_back(eng, c, r)) {
+        inflight_free(eng, w);
+        pending_request_retry(eng, c, OP_LATE);
+        return;
+    }
+    if (r->status == OP_WRONGTYPE && c->guessed &&
+        op_result_tells_class(r, c->lock_class, &other)) {
+        c->guessed = false;
+        c->lock_class = other;
+        inflight_free(eng, w);
+        pending_request_queue(eng, c);
+        return;
+    }
+    if (r->status == OP_OK) {
+        if (!lock_in_use(lock)) {
+            lock_set_class(eng, lock, c->lock_class);
+        }
+        on_attached(eng, w, r);
+    } else {
+        attach_refused(eng, w, r);
+        lock_touch(eng, lock);
+    }
+    inflight_free(eng, w);
+    pending_request_free(eng, c);
+}
