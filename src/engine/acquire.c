@@ -27,6 +27,7 @@
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
+#include "engine/yield.h"
 #include "util/alloc.h"
 #include "util/list.h"
 
@@ -863,6 +864,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         lock_pause(eng, lock, RETRY_PAUSE_MS);
     }
     fair_on_result(eng, lock, w, r);
+    yield_on_answer(eng, lock, r);
     if (r->status == OP_OK || (r->status == OP_BUSY && !r->foreign)) {
         lock_note_foreign(eng, lock, false);
     }

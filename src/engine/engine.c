@@ -34,6 +34,7 @@
 #include "engine/user_check.h"
 #include "engine/value_hold.h"
 #include "engine/waiter.h"
+#include "engine/yield.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
 #include "util/heap.h"
@@ -1363,12 +1364,7 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
         engine_settle(eng);
         return;
     }
-    /* Two daemons that yield in turn would only ever yield to each other, as they are
-     * faster than any library: so each leaves one chance of the other's to the rest. */
-    if (lock->yielded && eng->now >= lock->activity->stand_back_until) {
-        lock->yielded = false;
-        lock_pause(eng, lock, eng->cfg.handover_pause_ms);
-    }
+    yield_on_message(eng, lock);
     lock_ask(eng, lock);
     engine_settle(eng);
 }

@@ -19,7 +19,10 @@ enum {
     ERROR_PAUSE_MS = 200,
     HANDOVER_WINDOW_MS = 10,   /* after this, others get a chance if they listen */
     HANDOVER_ALWAYS_MS = 1000, /* after this, others get a chance in any case */
-    CHECK_LEASE_MS = 1,        /* the lease of a renewal that only looks */
+    /* after yields in vain the head stands back for so long at most.. */
+    YIELD_PAUSE_MAX_MS = 128,
+    YIELD_PART = 3,     /* ..and for such a part of the time */
+    CHECK_LEASE_MS = 1, /* the lease of a renewal that only looks */
     /* a hold that is left to run out is checked in the last such part of its lease */
     LOOK_PART = 8,
     LOOK_MS = 500, /* ..and at most this long before the end */

@@ -232,6 +232,14 @@ struct lock_activity {
     uint64_t sub_op;  /* the last op sent when the subscription was confirmed */
     uint64_t seen_op; /* the last op that found the name held */
     uint64_t stand_back_until;
+    /* how long the head stands back after a yield, and up to when it does; 0: for
+     * handoff-pause, as `stand_back_until` says. See yield.c */
+    uint32_t yield_pause_ms;
+    /* listeners at the last yield that are no latchd; 0: none is for certain, or who
+     * got the lock then is known */
+    uint32_t foreign_listeners;
+    uint64_t yield_until;
+    uint64_t messages; /* since the last release with a successor was sent */
     /* no waiter asks before this, as too few replicas acknowledged a grant */
     uint64_t ask_after;
     /* since when the name was found to be a foreign library's each time that its

@@ -592,6 +592,8 @@ struct op_result {
     /* ACQUIRE, BUSY: somebody holds the lock as a string, and will tell nobody when it
      * is free */
     bool foreign;
+    /* ACQUIRE, BUSY: who holds was granted the lock by a latchd, for certain */
+    bool by_latchd;
     /* ACQUIRE, RELEASE, OK, of a semaphore: */
     struct {
         int64_t free;   /* permits that are free now */
@@ -605,8 +607,10 @@ struct op_result {
             size_t count;
         } batch; /* ACQUIRE_BATCH */
         struct {
-            bool freed;       /* nobody holds now, `0` was published */
-            bool shared;      /* a read lock is left where a writer was */
+            bool freed;  /* nobody holds now, `0` was published */
+            bool shared; /* a read lock is left where a writer was */
+            /* freed, as that many others listened; 0: not known */
+            uint32_t listeners;
             uint64_t rest_ms; /* for so long the name rests now; 0: it does not */
         } release;
         struct latch_told latch;

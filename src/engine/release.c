@@ -23,6 +23,7 @@
 #include "engine/trouble.h"
 #include "engine/value_hold.h"
 #include "engine/waiter.h"
+#include "engine/yield.h"
 #include "util/list.h"
 #include "util/span.h"
 
@@ -128,29 +129,6 @@ static bool successor_is_named(const struct engine *eng, const struct lock *lock
                                const struct waiter *next)
 {
     return next != NULL && next == named_waiter(eng, lock, d);
-}
-
-/* Whether others get their chance now, instead of our next waiter. */
-static enum yield choose_yield(struct engine *eng, struct lock *lock)
-{
-    struct lock_activity *a = lock->activity;
-    uint64_t since_ms;
-
-    if (a->handovers_since == NEVER) {
-        a->handovers_since = eng->now;
-        a->checked_after_ms = 0;
-    }
-    since_ms = eng->now - a->handovers_since;
-    if (since_ms >= HANDOVER_ALWAYS_MS) {
-        return YIELD_ALWAYS;
-    }
-    if (a->handovers >= eng->cfg.handover_limit ||
-        since_ms - a->checked_after_ms >= HANDOVER_WINDOW_MS) {
-        a->checked_after_ms = (uint32_t)since_ms;
-        a->handovers = 0;
-        return YIELD_IF_OTHERS;
-    }
-    return YIELD_NEVER;
 }
 
 /* The first hold, of those known here, that a FORCEUNLOCK means; or NULL. */
@@ -274,7 +252,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     /* A repetition only finds out: it must not give the lock away otherwise. */
     r->yield = d->tries > 1 && next == NULL             ? YIELD_ALWAYS
                : successor_is_named(eng, lock, d, next) ? YIELD_NEVER
-                                                        : choose_yield(eng, lock);
+                                                        : yield_choose(eng, lock);
     d->may_free = d->may_free || r->yield != YIELD_NEVER ||
                   lock->activity->fair != NULL || d->lock_class != CLASS_PLAIN;
     r->next = op_make_claim(eng, d->next, w->lease_ms);
@@ -358,8 +336,10 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
     }
 }
 
-/* The lock was freed. `yielded`: for others' sake, so that our head stands back. */
-static void on_freed(struct engine *eng, struct lock *lock, bool yielded)
+/* The lock was freed. `yielded`: for others' sake, so that our head stands back;
+ * `listeners`: so many others listened then, 0: not known. */
+static void on_freed(struct engine *eng, struct lock *lock, bool yielded,
+                     uint32_t listeners)
 {
     lock_open_activity(eng, lock)->handovers = 0;
     lock->activity->handovers_since = NEVER;
@@ -368,9 +348,7 @@ static void on_freed(struct engine *eng, struct lock *lock, bool yielded)
         return;
     }
     if (yielded) {
-        eng->stats.yields++;
-        lock_pause(eng, lock, eng->cfg.handover_pause_ms);
-        lock->yielded = true;
+        yield_begin(eng, lock, listeners);
     }
     lock_ask(eng, lock);
 }
@@ -457,7 +435,7 @@ static void on_released(struct engine *eng, struct lock *lock,
         rest_begin(eng, lock, r->token, r->release.rest_ms, asked);
     }
     if (r->release.freed) {
-        on_freed(eng, lock, yielded);
+        on_freed(eng, lock, yielded, r->release.listeners);
     }
     if (r->moved && r->status == OP_NOREPLICAS) {
         acquire_unacked(eng, lock, spec, waiter, r, asked);

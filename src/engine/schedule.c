@@ -34,6 +34,7 @@
 #include "engine/wait_queue.h"
 #include "engine/waiter.h"
 #include "engine/watchdog.h"
+#include "engine/yield.h"
 #include "util/heap.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -327,7 +328,7 @@ static void step_head(struct engine *eng, struct lock *lock, struct waiter *head
         return;
     }
     if (lock->ask || waiter_ends_next(head) || (lock->sub == SUB_ON && !sure)) {
-        if (acquire_may_ask(eng, lock)) {
+        if (acquire_may_ask(eng, lock) && !yield_holds_back(eng, lock, head)) {
             acquire_ask(eng, lock, head);
         }
         return;

@@ -338,6 +338,18 @@ static void read_released(struct reply_reader *r, struct op_result *result)
     r->bad = r->bad || (result->moved && result->token == 0);
 }
 
+/* The lock was freed, as so many others listen. */
+static void read_yielded(struct reply_reader *r, enum op_kind kind,
+                         struct op_result *result)
+{
+    int64_t listeners = reply_int(r);
+
+    result->release.freed = true;
+    result->release.listeners =
+        listeners < 0 || listeners > UINT32_MAX ? 0 : (uint32_t)listeners;
+    r->bad = r->bad || kind != OP_RELEASE;
+}
+
 /* The name rests now: until when, and after the hold with which token. */
 static void read_rest(struct reply_reader *r, enum op_kind kind,
                       struct op_result *result)
@@ -422,6 +434,7 @@ static void read_refused(struct reply_reader *r, struct op_result *result)
         result->ttl_ms = reply_int(r);
         result->fair = reply_last_flag(r);
         result->foreign = reply_last_flag(r);
+        result->by_latchd = reply_last_flag(r);
     } else if (result->status == OP_WRONGTYPE) {
         result->ttl_ms = reply_int(r);
         if (r->at < (size_t)r->array->elements) {
@@ -614,6 +627,10 @@ static bool read_array(const redisReply *reply, enum op_kind kind, size_t item_c
     }
     if (span_eq(word, SPAN("RESTS"))) {
         read_rest(&r, kind, &ret->result);
+        return !r.bad;
+    }
+    if (span_eq(word, SPAN("FREED"))) {
+        read_yielded(&r, kind, &ret->result);
         return !r.bad;
     }
     if (!status_of(word, &ret->result)) {

@@ -405,7 +405,9 @@ const struct config_key CONFIG_KEYS[] = {
       "After this many hand-overs of a name in a row among this daemon's clients, or\n"
       "after 10 ms of them, waiters elsewhere get a chance, if there are any." },
     { "handoff-pause", KEY_MSEC, FIELD(handover_pause_ms), "2ms", 0, MINUTES, NULL,
-      KEY_LIVE, LOCKS, "How long this daemon's waiters pause after handoff-limit." },
+      KEY_LIVE, LOCKS,
+      "How long this daemon's waiters pause after handoff-limit; longer, up to 128ms,\n"
+      "while Redisson waits and does not get the lock." },
     { "local-names", KEY_WORDS, FIELD(local_names), "", 0, CONFIG_VALUE_MAX, NULL,
       KEY_LIVE, LOCKS,
       "Names, as globs, whose plain LOCKs are LOCAL without saying so: see\n"

@@ -138,6 +138,37 @@ START_TEST(a_foreign_waiter_gets_its_chance_among_many_of_ours)
     stand_down();
 }
 
+/* The foreign waiter listens, and is too slow to ever ask. */
+START_TEST(the_lock_stays_free_for_longer_while_a_foreign_waiter_does_not_get_it)
+{
+    enum { WAITERS = 3, FREE_MS = 60 };
+    struct client *c[WAITERS];
+    redisContext *peer;
+    uint64_t free_ms = 0;
+
+    stand_up(NULL);
+    c[0] = open_client();
+    (void)ask_int(c[0], "LOCK job");
+    for (int i = 1; i < WAITERS; i++) {
+        c[i] = open_client();
+        send_lock(c[i], "job", "", i);
+    }
+    peer = peer_listen();
+    for (int i = 0; free_ms < FREE_MS; i = (i + 1) % WAITERS) {
+        uint64_t freed;
+
+        ck_assert_int_eq(ask_int(c[i], "UNLOCK job"), 0);
+        for (freed = test_now_ms(); peek_int("EXISTS job") == 0;) {
+            free_ms = test_now_ms() - freed;
+        }
+        (void)client_read_int(c[(i + 1) % WAITERS]);
+        send_lock(c[i], "job", "", WAITERS - 1);
+    }
+    redisFree(peer);
+    close_clients(c, WAITERS);
+    stand_down();
+}
+
 START_TEST(a_foreign_lease_that_ends_unannounced_wakes_us)
 {
     struct client *c;

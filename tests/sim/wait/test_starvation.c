@@ -1,4 +1,4 @@
-/* PRIORITY over time: who passes whom, and for how long. */
+/* Who passes whom, and for how long: PRIORITY over time, and a slow Redisson. */
 #include "sim/scenario.h"
 
 #include "support/runner.h"
@@ -69,5 +69,50 @@ START_TEST(each_hand_over_is_one_script_whatever_the_priorities)
     }
     sim_run(s, 2);
     ck_assert_uint_le((s->redis.scripts - scripts) * 10, (uint64_t)CROWD * 11);
+    scenario_end(s);
+}
+
+/* How long a Redisson takes to react, beside how many daemons. */
+static const struct {
+    size_t daemons;
+    unsigned react_ms;
+} SLOW[] = { { 1, 4 }, { 1, 9 }, { 1, 40 }, { 2, 4 }, { 2, 9 }, { 2, 40 }, { 2, 100 } };
+
+/* The daemons' clients always want the lock. Time runs on until Redisson has it. */
+START_TEST(a_redisson_that_is_slow_to_react_gets_in_after_a_few_yields,
+           sizeof(SLOW) / sizeof(SLOW[0]))
+{
+    enum { CLIENTS = 12, YIELDS_MAX = 30, LATEST_MS = 2000 };
+    size_t count = SLOW[_i].daemons * CLIENTS;
+    struct sim *s = scenario_new(SLOW[_i].daemons);
+    size_t conns[2 * CLIENTS];
+    uint64_t latest, yields = 0;
+
+    s->profile.foreign_ms = SLOW[_i].react_ms;
+    for (size_t i = 0; i < count; i++) {
+        conns[i] = sim_connect(s, i % SLOW[_i].daemons);
+        sim_say(s, conns[i], "LOCK job");
+    }
+    sim_run(s, 50);
+    scenario_foreign_waits(s);
+    latest = s->now + LATEST_MS;
+    while (!scenario_foreign_holds(s) && s->now < latest) {
+        (void)scenario_unlocks(s, conns, count);
+        sim_run(s, 1);
+        for (size_t i = 0; i < count; i++) {
+            if (sim_heard(s, conns[i])[0] == '0') {
+                sim_say(s, conns[i], "LOCK job");
+            }
+        }
+    }
+    for (size_t i = 0; i < SLOW[_i].daemons; i++) {
+        struct engine_stats stats;
+
+        engine_stats(s->daemons[i].engine, &stats);
+        yields += stats.yields;
+    }
+    ck_assert_msg(scenario_foreign_holds(s), "not after %" PRIu64 " yields", yields);
+    ck_assert_uint_le(yields, YIELDS_MAX);
+    scenario_foreign_releases(s, true);
     scenario_end(s);
 }

@@ -46,6 +46,8 @@ static const struct {
     { "*4\r\n$2\r\nOK\r\n$1\r\n7\r\n:1\r\n:0\r\n", OP_ACQUIRE },
     { "*1\r\n$4\r\nBUSY\r\n", OP_ACQUIRE },
     { "*2\r\n$5\r\nENDED\r\n:1\r\n", OP_RELEASE },
+    { "*1\r\n$5\r\nFREED\r\n", OP_RELEASE },
+    { "*2\r\n$5\r\nFREED\r\n:1\r\n", OP_RENEW },
     { "*3\r\n$5\r\nENDED\r\n:1\r\n:-1\r\n", OP_RELEASE },
     { "*6\r\n$2\r\nOK\r\n:0\r\n:0\r\n:1\r\n:0\r\n:0\r\n", OP_RELEASE },
     { "*2\r\n$2\r\nOK\r\n:0\r\n", OP_RENEW },
@@ -183,6 +185,20 @@ START_TEST(other_data_is_told_by_its_end_and_its_value)
         reply_status("*4\r\n$4\r\nBUSY\r\n:9\r\n:0\r\n:1\r\n", OP_ACQUIRE, 0, &r),
         OP_BUSY);
     ck_assert(r.result.foreign && !r.result.fair && r.result.ttl_ms == 9);
+    ck_assert(!r.result.by_latchd);
+    ck_assert_int_eq(
+        reply_status("*5\r\n$4\r\nBUSY\r\n:9\r\n:0\r\n:0\r\n:1\r\n", OP_ACQUIRE, 0, &r),
+        OP_BUSY);
+    ck_assert(r.result.by_latchd && !r.result.foreign);
+}
+
+START_TEST(a_yield_is_a_release_that_tells_who_listens)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(reply_status("*2\r\n$5\r\nFREED\r\n:3\r\n", OP_RELEASE, 0, &r),
+                     OP_OK);
+    ck_assert(r.result.release.freed && r.result.release.listeners == 3);
 }
 
 START_TEST(some_of_many_names_may_be_lent)

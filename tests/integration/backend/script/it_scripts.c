@@ -118,6 +118,25 @@ START_TEST(busy_tells_the_time_that_is_left)
     ck_assert(r->ttl_ms > LEASE - 5000 && r->ttl_ms <= LEASE);
 }
 
+START_TEST(busy_tells_whether_a_latchd_granted_the_hold)
+{
+    struct op op = op_acquire("n", claim_anonymous("q:9"));
+    const struct claim claims[] = { claim_anonymous("q:1"), claim_id(ID_1),
+                                    claim_named("o", "id:1") };
+
+    for (size_t i = 0; i < 3; i++) {
+        (void)take("n", claims[i]);
+        ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_BUSY);
+        ck_assert(run_as(INSTANCE_B, &op)->by_latchd);
+        ck_assert(!run_as(INSTANCE_B, &op)->foreign);
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
+        ck_assert_int_eq(redisson_acquire("n", REDISSON_A, LEASE), -1);
+        ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_BUSY);
+        ck_assert(!run_as(INSTANCE_B, &op)->by_latchd);
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
+    }
+}
+
 START_TEST(reenter_only_leaves_a_free_lock)
 {
     struct op op = op_acquire("n", claim_named("o", "id:1"));

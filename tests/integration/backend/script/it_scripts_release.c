@@ -165,6 +165,30 @@ START_TEST(the_lock_is_freed_for_others_when_told_to, YIELD_CASES)
     expect_yield(_i, &op, listener);
 }
 
+/* Patterns and this daemon do not count. */
+START_TEST(a_yield_tells_how_many_others_listen)
+{
+    struct op op = release_of(OWNER_ANONYMOUS);
+    redisContext *listeners[] = { listener(), listener(), listener() };
+    redisContext *all = redisConnectUnix(redis_path(peer_redis()));
+
+    freeReplyObject(redisCommand(all, "PSUBSCRIBE *"));
+    (void)take("n", claim_of(OWNER_ANONYMOUS, 0));
+    op.release.next = claim_of(OWNER_ANONYMOUS, 1);
+    op.release.has_next = true;
+    op.release.yield = YIELD_IF_OTHERS;
+    op.release.subscribed = true;
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->release.listeners, 2);
+    (void)take("n", claim_of(OWNER_ANONYMOUS, 0));
+    op.release.yield = YIELD_ALWAYS;
+    ck_assert(run_as(INSTANCE_A, &op)->release.freed);
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->release.listeners, 0);
+    for (size_t i = 0; i < 3; i++) {
+        redisFree(listeners[i]);
+    }
+    redisFree(all);
+}
+
 START_TEST(the_lock_does_not_move_to_a_request_that_is_over)
 {
     struct op op = release_of(OWNER_ANONYMOUS);

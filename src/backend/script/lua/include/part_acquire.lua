@@ -44,7 +44,10 @@ if not own then
         return 'OVER'
     end
     if kind ~= 'n' or call('HEXISTS', lock, claim) == 0 then
-        return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
+        -- The last hold that a latchd granted has the token of the fence key.
+        local granted = string.sub(who, 1, 1) == 'f' and string.sub(who, 18)
+            or 'latchd:' .. string.format('%.0f', last)
+        return { 'BUSY', call('PTTL', lock), call('EXISTS', queue), 0, call('HEXISTS', lock, granted) }
     end
     own = call('HINCRBY', lock, claim, 1)
     call('HSET', entries_key, claim_entry, instance .. taken .. claim)

@@ -235,4 +235,7 @@ if untold and string.sub(before, 1, 3) == ' 0 ' then
 elseif untold then
     call('SET', fence_key, string.sub(before, 2), 'PX', math.max(call('PTTL', fence_key), 1))
 end
+if listeners > 0 then
+    return { 'FREED', listeners }
+end
 return 'FREED'

@@ -15,7 +15,7 @@
 --@arg 6 claim_entry|block         named: entry ID; anonymous: see part_grant.lua
 --
 -- Returns LATE | the token of a new hold | LENT first last | OK token count attached
---       | BUSY pttl fair [foreign] | OVER | ELSEWHERE | OTHERDATA
+--       | BUSY pttl fair [foreign] [latchd] | OVER | ELSEWHERE | OTHERDATA
 --       | WRONGTYPE-RW
 
 --@include include/part_stamp.lua

@@ -24,7 +24,7 @@
 --@arg 13 helper_ttl   TTL of helper keys, ms
 --@arg 14 member       its member of the queue
 --
--- Returns LATE | FREED | the token of next | LENT first last | OK count token moved freed attached shared fair
+-- Returns LATE | FREED [listeners] | the token of next | LENT first last | OK count token moved freed attached shared fair
 --       | RESTS ms token | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --       | WRONGTYPE-SEMAPHORE
 --
