@@ -1,6 +1,7 @@
-/* redis_names: LOCKS REDIS, the names that are held in Redis, whoever took them. Each
- * call is one step over the keys of one Redis server; the answer comes later. Redis is
- * asked by the daemon (cmd_env.scan_redis), as no lock of the engine has to do with it.
+/* redis_names: LOCKS REDIS, the names that are held in Redis, through latchd or not.
+ * Each call is one step over the keys of one Redis server; the answer comes later.
+ * Redis is asked by the daemon (cmd_env.scan_redis), as no lock of the engine has to do
+ * with it.
  */
 #ifndef LATCHD_CMD_LOCK_REDIS_NAMES_H
 #define LATCHD_CMD_LOCK_REDIS_NAMES_H
