@@ -15,6 +15,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Of what is known of Redis's clock; half a round trip is. */
+enum { CLOCK_ERROR_US = 100000 };
+
 /* Every call */
 
 static void put_deadline(struct script_source *from)
@@ -46,9 +49,13 @@ static void put_instance(struct script_source *from)
     command_word(from->out, span_str(from->instance));
 }
 
+/* The clock of Redis counts as seen, too, less what may be wrong about it: it may have
+ * been set back since it was last asked for. */
 static uint64_t highest_seen(const struct script_source *from)
 {
-    uint64_t seen = 0;
+    uint64_t seen = from->times.asked_us > CLOCK_ERROR_US
+                        ? from->times.asked_us - CLOCK_ERROR_US
+                        : 0;
 
     for (size_t i = 0; i < from->op_count; i++) {
         seen = from->op[i].seen_token > seen ? from->op[i].seen_token : seen;

@@ -42,6 +42,9 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     f->sent_ms = s->now;
     f->sent = ++s->happened;
     f->times.asked_us = sim_redis_us(&s->redis, sim_redis_now(s)->now_ms);
+    if (d->redis_ahead_ms > s->redis_ahead_ms) { /* it was set back, and nobody knows */
+        f->times.asked_us += (uint64_t)(d->redis_ahead_ms - s->redis_ahead_ms) * 1000;
+    }
     f->times.deadline_us = f->times.asked_us + d->config.redis_timeout_ms * 1000;
     f->event.daemon = d->index;
     f->event.flight = f;
