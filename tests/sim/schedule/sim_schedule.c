@@ -20,7 +20,8 @@ static struct engine_config some_config(struct sim *s)
     static const uint64_t LIMIT[] = { 2, 8, 64 };
     static const uint64_t FAIR_WAIT[] = { 1000, 5000, 30000 };
     static const uint64_t WINDOW[] = { 1, 4, 1024 };
-    static const uint64_t FENCE_TTL[] = { 4000, 60000, 3600000 };
+    static const uint64_t FENCE_TTL[] = { 60000, 300000,
+                                          3600000 }; /* from the least on */
     struct engine_config c = { 0 };
 
     c.watchdog_ms = one_of(s, WATCHDOG, 3);
@@ -28,13 +29,7 @@ static struct engine_config some_config(struct sim *s)
     c.recheck_ms = one_of(s, RECHECK, 2);
     c.fair_wait_ms = one_of(s, FAIR_WAIT, 3);
     c.fair_window = one_of(s, WINDOW, 3);
-    /* The first is less than the configuration allows, so that it is over within a
-     * schedule. Then no clock jumps for a moment: a daemon that is to notice looks once
-     * a second, and a minute outlives that. */
     c.fence_ttl_ms = FENCE_TTL[s->seed / 5 % 3];
-    if ((s->profile.faults & FAULT_CLOCK) != 0 && c.fence_ttl_ms < FENCE_TTL[1]) {
-        c.fence_ttl_ms = FENCE_TTL[1];
-    }
     c.handover_limit = one_of(s, LIMIT, 3);
     c.handover_pause_ms = dice_between(&s->dice, 1, 5);
     c.grace_ms = dice_chance(&s->dice, 600) ? -1 : (int64_t)dice_below(&s->dice, 500);
