@@ -3,7 +3,6 @@
 enum {
     JUMP_US = 500000,
     GOOD_TRIP_US = 20000, /* the middle of such a trip is good enough */
-    BEHIND_US = 20000,    /* no error of ours; a fence key tells of less */
     SMOOTH = 8,
 };
 
@@ -32,7 +31,7 @@ bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t receiv
 uint64_t redis_clock_if_behind(const struct redis_clock *c, uint64_t sent_us,
                                uint64_t received_us, uint64_t redis_us)
 {
-    if (!c->known || redis_clock_at(c, sent_us) <= redis_us + BEHIND_US) {
+    if (!c->known || redis_clock_at(c, sent_us) <= redis_us + JUMP_US) {
         return 0;
     }
     return redis_clock_at(c, received_us);

@@ -18,7 +18,8 @@ struct redis_clock {
 bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t received_us,
                         uint64_t redis_us);
 /* Before the sample is taken: where the clock should be by what is known of it, if it
- * is behind that, which may be that of another server; else 0. */
+ * is behind that by more than half a second, which may be that of another server; else
+ * 0. Less may be an error of ours, and a fence key outlives it. */
 uint64_t redis_clock_if_behind(const struct redis_clock *c, uint64_t sent_us,
                                uint64_t received_us, uint64_t redis_us);
 uint64_t redis_clock_at(const struct redis_clock *c, uint64_t now_us);
