@@ -1,5 +1,5 @@
 """A master, replicas and Sentinels."""
-import select
+from multiprocessing.connection import wait
 
 from children import until
 from servers import PORTS, READY_S, Redis
@@ -97,7 +97,7 @@ class Sentinels:
 
     def switched(self, within_s=20):
         """Waits for +switch-master; from then on, `master` is the new one."""
-        ready, _, _ = select.select([w.socket for w in self.news], [], [], within_s)
+        ready = wait([w.socket for w in self.news], within_s)
         if not ready:
             raise TimeoutError(f"no +switch-master within {within_s} s")
         said = next(w for w in self.news if w.socket is ready[0]).receive()[2]

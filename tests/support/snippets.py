@@ -2,11 +2,11 @@
 to renew in the background, through what may happen to latchd."""
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
 import time
+from multiprocessing.connection import wait
 
 from stand import DEADLINE_S, Stand  # and the way to what is shared
 from resp import Wire
@@ -109,7 +109,7 @@ class Worker:
     def hear(self):
         """All that it has said."""
         out = self.program.stdout.fileno()
-        while select.select([out], [], [], 0)[0]:
+        while wait([out], 0):
             more = os.read(out, 65536).decode()
             if not more:
                 assert self.program.wait(DEADLINE_S) != 0 and "lost" in self.said, self.said
