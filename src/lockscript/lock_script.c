@@ -40,7 +40,8 @@ static const struct known_script BY_HAND[] = {
                       .replies[LOCK_KEY_MINE_ENDLESS] = { LOCK_REPLY_INTEGER,
                                                           .integer = 0 },
                       .replies[LOCK_KEY_OTHERS] = { LOCK_REPLY_INTEGER, .integer = 1 },
-                      .replies[LOCK_KEY_NOT_A_STRING] = { LOCK_REPLY_WRONG_TYPE } } } },
+                      .replies[LOCK_KEY_NOT_A_STRING] = { LOCK_REPLY_WRONG_TYPE,
+                                                          .integer = 0 } } } },
 };
 
 static bool lock_reply_of(const struct script_analysis *a, const struct script_run *run,

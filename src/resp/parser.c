@@ -29,7 +29,8 @@ struct line {
     char *out;
 };
 
-static enum resp_status resp_broken(struct resp_parser *p, const char *fmt, ...);
+static enum resp_status resp_broken(struct resp_parser *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 static size_t resp_args_max(const struct resp_limits *limits);
 
 static bool is_blank(char c)

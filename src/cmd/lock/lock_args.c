@@ -54,7 +54,8 @@ static bool lock_name_is_of_readers(struct span name)
 }
 
 /* Writes the error. False, so that the caller can return the call. */
-static bool lock_parse_reject(struct lock_parse *p, const char *fmt, ...)
+static __attribute__((format(printf, 2, 3))) bool
+lock_parse_reject(struct lock_parse *p, const char *fmt, ...)
 {
     va_list ap;
 
