@@ -156,7 +156,8 @@ static void link_probe(struct redis_link *l)
     uint64_t now_us = clock_boot_us();
 
     if (l->stage == LINK_READY && !l->is_probed && !l->probe_refused && !l->is_second &&
-        l->wanted == PUBLISH_PLAIN && now_us - l->probed_us >= PROBE_MS * 1000) {
+        l->wanted == PUBLISH_PLAIN &&
+        now_us - l->probed_us >= PROBE_MS * UINT64_C(1000)) {
         l->is_probed = true;
         l->probed_us = now_us;
         (void)link_send(l, CALL_PROBE, 2,
