@@ -108,9 +108,12 @@ const struct op_result *run_times(const char *instance, const struct op *op,
 const struct op_result *run_until(const char *instance, const struct op *op,
                                   uint64_t deadline_us)
 {
+    uint64_t now_us = redis_time_us();
+
     return run_times(
         instance, op,
-        (struct op_times){ .asked_us = deadline_us, .deadline_us = deadline_us });
+        (struct op_times){ .asked_us = now_us < deadline_us ? now_us : deadline_us,
+                           .deadline_us = deadline_us });
 }
 
 const struct op_result *run_as(const char *instance, const struct op *op)
