@@ -87,7 +87,7 @@ START_TEST(what_all_patterns_cost_is_limited)
 {
     enum { MANY = PUBSUB_ALL_WORK_MAX / PUBSUB_WORK_MAX + 1 };
     struct subscriber all[MANY];
-    char text[66];
+    char text[66] = { 0 };
     struct span pattern = span_of(text, sizeof text);
     int added = 0;
 
