@@ -239,7 +239,7 @@ def answers_are_late_after_the_wait_or_the_timeout():
     for wait, answered, late in ((0, 1610, 0), (0, 1700, 90), (3000, 3610, 0),
                                  (3000, 3700, 90), (None, 90_000, 0)):
         story = Story().lock("c", 0, answered, None, wait_ms=wait)
-        same([ms for _, ms in late_answers(story, 1000)], [late] if late else [])
+        same([ms for _, ms, _ in late_answers(story, 1000)], [late] if late else [])
 
 
 def a_machine_that_stood_still_is_nobodys_fault():
@@ -247,7 +247,11 @@ def a_machine_that_stood_still_is_nobodys_fault():
     story.stalls = [(1500 * MS, 40 * MS)]
     same(late_answers(story, 1000), [])
     story.stalls = [(1500 * MS, 20 * MS), (1 * MS, 500 * MS), (1800 * MS, 500 * MS)]
-    same([ms for _, ms in late_answers(story, 1000)], [30])
+    same([ms for _, ms, _ in late_answers(story, 1000)], [30])
+    story.stalls, story.pauses = [], [(100 * MS, 130 * MS), (1500 * MS, 1550 * MS)]
+    same([(ms, why) for _, ms, why in late_answers(story, 1000)], [(10, None)])
+    story.pauses += [(1690 * MS, 1750 * MS)]
+    same([why for _, _, why in late_answers(story, 1000)], ["the machine stood still"])
 
 
 def no_answer_is_late_too():

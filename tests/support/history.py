@@ -31,6 +31,7 @@ ANSWER_LATE_MS, STALLED = 600, 3
 # The same, between a daemon's word that a lease may be over and another's grant: the
 # margin above is spent before.
 TOLD_LATE_MS = 150
+STILL = "the machine stood still"
 
 
 @dataclasses.dataclass(slots=True)
@@ -151,7 +152,17 @@ class Book:
         self.asks, self.told, self.closed = [], [], []
         self.marks = {}  # what the case did, or saw, and when
         self.stalls = []  # (when, for how many ns) the load itself was late
+        self.pauses = []  # (start, end): the whole machine stood still, see pulse.py
         self.ended = None
+
+    def stood_still(self, start, end):
+        """For how many ns the machine did."""
+        return sum(max(0, min(end, last) - max(start, first)) for first, last in self.pauses)
+
+    def lateness(self, start, end):
+        """How late, in ns, the load and the machine made what happened then."""
+        late = sum(late for at, late in self.stalls if start <= at <= end)
+        return max(STALLED * late, self.stood_still(start, end))
 
     def grants(self, name=None):
         """Answered LOCKs that gave a token, in order of the answers."""
@@ -371,7 +382,8 @@ def tokens_given_twice(holds):
 
 
 def late_answers(book, redis_timeout_ms):
-    """LOCKs that were answered too late, or not at all, with how many ms too late."""
+    """LOCKs that were answered too late, or not at all, as (LOCK, how many ms too late,
+    excuse). A machine that stood still excuses as much as it stood still."""
     wrong = []
     for ask in book.asks:
         if ask.verb != "LOCK" or ask.wait_ms is None:
@@ -382,8 +394,9 @@ def late_answers(book, redis_timeout_ms):
             continue
         stalled = sum(late for at, late in book.stalls if due - 1000 * MS <= at <= end)
         late = end - due - ANSWER_LATE_MS * MS - STALLED * stalled
+        still = end - due - ANSWER_LATE_MS * MS - book.stood_still(ask.sent, end)
         if late > 0:
-            wrong.append((ask, late / MS))
+            wrong.append((ask, min(late, still) / MS, STILL if still <= 0 else None))
     return wrong
 
 
@@ -433,14 +446,16 @@ def verdict(book, rules):
     wrong = [f"two holders of {o}" for o in every if o.excuse is None]
     wrong += [f"{new.name}: {new} came after {old}"
               for old, new in tokens_that_do_not_grow(holds, rules.excuses)]
-    for ask, ms in late_answers(book, rules.redis_timeout_ms):
+    late = late_answers(book, rules.redis_timeout_ms)
+    for ask, ms, _ in (a for a in late if a[2] is None):
         wrong.append(f"{ask.name}: {ask.who} at {ask.daemon} waited {ms:.0f} ms too long, "
                      f"with WAIT {ask.wait_ms}, and was answered {ask.value}")
         wrong += book.story(ask.name, ask.sent - 20 * MS, ask.sent + 3000 * MS)[:60]
     excused = sum(1 for o in every if o.excuse is not None)
     said = [f"{len(book.asks)} requests, {len(holds)} holds, "
             f"{sum(s.resumed for h in holds for s in h.spans)} doubts that ended well, "
-            f"{len(every)} overlaps, {excused} of them allowed"]
+            f"{len(every)} overlaps, {excused} of them allowed, "
+            f"{sum(why is not None for *_, why in late)} late answers as {STILL}"]
     if rules.no_errors:
         wrong += [f"{a.name}: {a.verb} of {a.who} at {a.daemon} was answered {a.value}"
                   for a in book.asks if isinstance(a.value, Exception)]
@@ -466,9 +481,7 @@ def check_gaps(book, mark, gaps, limit_ms, found):
     longest = gaps.get(slowest) or 0
     said.append(f"{longest:.0f} ms after '{mark}' until the last of {len(gaps)} names "
                 f"went on, {slowest}")
-    stalled = sum(late for at, late in book.stalls
-                  if since <= at <= since + longest * MS) / MS
-    if longest > limit_ms + STALLED * stalled:
+    if longest > limit_ms + book.lateness(since, since + int(longest * MS)) / MS:
         wrong.append(f"service after '{mark}': {longest:.0f} of {limit_ms} ms, {slowest}")
         wrong += book.story(slowest, since - 500 * MS, since + int(longest + 500) * MS)
     wrong += [f"{name}: never granted again after '{mark}'"

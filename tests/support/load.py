@@ -15,6 +15,7 @@ import uuid
 
 from history import MS, Ask, Closed, Told
 from children import until
+from pulse import Pulse
 from resp import NOTHING, Error, Parser, Push, encode
 
 PATIENCE_MS = 15_000  # with a request that has no deadline of its own
@@ -200,14 +201,16 @@ class Crowd(threading.Thread):
         heapq.heappush(self.timers, (when, next(self.order), client, client.serial))
 
     def run(self):
-        try:
-            for client in self.clients:
-                client.resume(None)
-            while self.turn():
-                pass
-        except Exception as why:  # pylint: disable=broad-except
-            self.failure = why
-        self.book.ended = time.monotonic_ns()
+        with Pulse() as pulse:
+            try:
+                for client in self.clients:
+                    client.resume(None)
+                while self.turn():
+                    pass
+            except Exception as why:  # pylint: disable=broad-except
+                self.failure = why
+            self.book.ended = time.monotonic_ns()
+        self.book.pauses = pulse.pauses
 
     def turn(self):
         """False: all are done."""

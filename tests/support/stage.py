@@ -72,7 +72,9 @@ class Stage(Rack):
         rules.setdefault("redis_timeout_ms", REDIS_TIMEOUT_MS)
         wrong, said = verdict(self.book, Rules(**rules))
         stall = max((late for _, late in self.book.stalls), default=0) / MS
-        for line in [*said, f"the load was {stall:.0f} ms late at worst"]:
+        still = max((end - start for start, end in self.book.pauses), default=0) / MS
+        for line in [*said, f"the load was {stall:.0f} ms late at worst, "
+                     f"and the machine stood still for {still:.0f} ms"]:
             self.say(line)
         if wrong:
             raise Failed("\n".join([*wrong[:200], f"{len(wrong)} findings"]))

@@ -268,6 +268,17 @@ def a_slow_machine_may_upset_the_order():
              .lock("d", 500, 4000, 1, kind="fair").unlock("d", 4001))
     story.stalls = [(100 * MS, 60 * MS)]
     same(found(story), [])
+    story.stalls, story.pauses = [], [(500 * MS, 600 * MS)]
+    same(found(story), [])
+
+
+def an_answer_is_late_by_as_much_as_the_machine_stood_still():
+    story = Story().lock("c", 0, 2410, None, wait_ms=0)
+    same(found(story), ["deadline"])
+    story.pauses = [(1500 * MS, 2200 * MS)]
+    same(found(story), ["deadline"])
+    story.pauses = [(1500 * MS, 2310 * MS)]
+    same((found(story), allowed(story)), ([], ["deadline: the machine stood still"]))
 
 
 def a_request_granted_twice_is_found():
@@ -513,11 +524,12 @@ def a_record_survives_its_file():
     story = two_in_turn().tell("c", 7).close("d", 8).fault("cut", 1, 2).leave(1, 2)
     story.renew("c", 100, GONE).write("d", 59, 2, 0, 1, 1)
     story.stalls, story.marks = [(1, 2)], {"kill": 3}
+    story.pauses = [(4, 5)]
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         story.save(file.name)
         again = Record.load(file.name)
     for field in ("settings", "told", "closed", "faults", "left", "writes", "stalls",
-                  "marks", "ended"):
+                  "pauses", "marks", "ended"):
         same(getattr(again, field), getattr(story, field))
     same([str(a) for a in again.asks], [str(a) for a in story.asks])
     same(found(again), found(story))

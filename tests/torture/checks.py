@@ -18,7 +18,7 @@ import collections
 import dataclasses
 import itertools
 
-from history import (MS, STALLED, TOLD_LATE_MS, crushes, late_answers, overlaps,
+from history import (MS, TOLD_LATE_MS, crushes, late_answers, overlaps,
                      tokens_that_do_not_grow)
 from leader_rules import Leaders, leads
 from local_rules import Young
@@ -323,8 +323,7 @@ class Checker:
 
     def lateness(self, start, end):
         """How long joining takes then, in ns."""
-        late = sum(late for at, late in self.record.stalls if start <= at <= end)
-        return JOIN_MS * MS + STALLED * late
+        return JOIN_MS * MS + self.record.lateness(start, end)
 
     def requests(self):
         """One token for an ID, and one entry."""
@@ -352,7 +351,7 @@ class Checker:
         for fault in self.record.faults:
             if fault.kind == "stop latchd":
                 stopped[fault.target].append(fault)
-        for ask, ms in late_answers(self.record, self.settings.redis_timeout_ms):
+        for ask, ms, excuse in late_answers(self.record, self.settings.redis_timeout_ms):
             end = ask.answered or ask.closed or self.record.ended
             if any(f.start <= end and ask.sent <= (f.end or end)
                    for f in stopped[ask.daemon]):
@@ -360,7 +359,7 @@ class Checker:
                 continue
             self.judge("deadline", f"{ask.name}: {ask.who} at {ask.daemon} waited {ms:.0f} "
                        f"ms too long, with WAIT {ask.wait_ms}, and was answered {ask.value}",
-                       None, (ask.name, end))
+                       excuse, (ask.name, end))
 
     def slept(self):
         """Who waits for a name that nobody has is granted it."""
@@ -389,8 +388,8 @@ class Checker:
         return found
 
     def overslept(self, ask, start, end):
-        late = sum(late for at, late in self.record.stalls if start <= at <= end)
-        if end - start > SLEEP_MS * MS + STALLED * late and not any(
+        late = self.record.lateness(start, end)
+        if end - start > SLEEP_MS * MS + late and not any(
                 first <= end and start <= last for first, last in self.withheld):
             self.judge("slept", f"{ask.name}: {ask.who} at {ask.daemon} waited for "
                        f"{(end - start) / MS:.0f} ms, and nobody had it", None,

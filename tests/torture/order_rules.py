@@ -78,15 +78,18 @@ def waits_of(record, is_quiet):
     return found
 
 
-def join_ns(stalls, start, end):
+def join_ns(record, start, end):
     """How long joining may have taken at the start, and an answer at the end: where the load was
-    late just then, the others may have been as late."""
-    late = 0
+    late just then, the others may have been as late; or the machine stood still."""
+    late, stalls = 0, record.stalls
     first, last = bisect.bisect_left(stalls, (start, 0)), bisect.bisect_right(stalls, (end, 0))
     for at, ns in stalls[first:last]:
         if at - ns < start + NEAR_MS * MS or at > end - NEAR_MS * MS:
             late += ns
-    return JOIN_MS * MS + STALLED * late
+    near = start + NEAR_MS * MS
+    still = (record.stood_still(start, near)
+             + record.stood_still(max(near, end - NEAR_MS * MS), end))
+    return JOIN_MS * MS + max(STALLED * late, still)
 
 
 def passed(record, is_quiet):
@@ -96,7 +99,7 @@ def passed(record, is_quiet):
         for got, other in compared(waits):
             ahead = got.rank(got.first) - other.rank(other.again)
             waited = got.ask.answered - other.again
-            if ahead > 0 and min(ahead, waited) > join_ns(record.stalls, other.again,
+            if ahead > 0 and min(ahead, waited) > join_ns(record, other.again,
                                                           got.ask.answered):
                 yield got, other, is_quiet(min(other.again, got.ask.sent), got.ask.answered)
 

@@ -87,6 +87,8 @@ class Record(Book):
                     line(kind, dataclasses.asdict(event))
             for stall in self.stalls:
                 line("stall", stall)
+            for pause in self.pauses:
+                line("pause", pause)
             for mark in self.marks.items():
                 line("mark", mark)
             line("ended", self.ended)
@@ -111,6 +113,8 @@ class Record(Book):
             events.append(make(**fields))
         elif kind == "stall":
             self.stalls.append(tuple(fields))
+        elif kind == "pause":
+            self.pauses.append(tuple(fields))
         elif kind == "mark":
             self.marks[fields[0]] = fields[1]
         elif kind == "ended":

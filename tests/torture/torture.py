@@ -110,9 +110,11 @@ class Torture:
             raise
         began = time.monotonic()
         verdict = Checker(record).run()
+        still = max((end - start for start, end in record.pauses), default=0) / 1_000_000
         self.stage.say(f"round {self.rounds}: {len(record.asks)} requests, "
                        f"{len(record.faults)} faults, {len(verdict.violations)} violations, "
-                       f"checked in {time.monotonic() - began:.1f} s")
+                       f"checked in {time.monotonic() - began:.1f} s; the machine stood still "
+                       f"{len(record.pauses)} times, for {still:.0f} ms at worst")
         if verdict.violations or self.options.keep:
             self.keep(record)
         self.total.add(verdict)
