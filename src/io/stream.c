@@ -1,6 +1,5 @@
-#include "io/stream_priv.h"
+#include "io/stream.h"
 
-#include "io/poller.h"
 #include "io/socket.h"
 #include "io/tls_session.h"
 #include "util/alloc.h"
@@ -18,6 +17,32 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Queued output; exists only while there is some. Once a part of `data` is written,
+ * new bytes go into `next`, so that the rest need not be moved. */
+struct outgoing {
+    struct buf data;
+    struct buf next;
+};
+
+/* A stream is freed when its owner has closed it and no name is being looked up, see
+ * poller_bury(). There may be very many: 72 bytes fill a block of malloc(). */
+struct stream {
+    struct io *io;
+    const struct stream_events *events;
+    void *ctx;
+    struct outgoing *out;
+    struct dial *dial;        /* while connecting */
+    struct stream_tls *tls;   /* NULL: not TLS */
+    struct stream *next_dead; /* io->dead */
+    int fd;                   /* -1: none */
+    int write_error;          /* the first error */
+    uint32_t armed;           /* the events that the kernel waits for */
+    bool is_unix : 1;
+    bool connected : 1;
+    bool reading : 1; /* what the owner wants */
+    bool ended : 1;   /* on_end was called */
+    bool closed : 1;  /* by the owner */
+};
 /* Dial: connecting a stream: the name is looked up on libuv's threads, then the
  * addresses are tried in turn. */
 
@@ -35,6 +60,10 @@ struct dial {
     bool resolving;
 };
 
+static int poller_add(struct stream *s, int fd);
+static void poller_update(struct stream *s);
+static void poller_remove(struct stream *s);
+static void poller_bury(struct stream *s);
 static void stream_tls_new(struct stream *s, struct tls *tls, const char *host);
 static void stream_tls_input(struct stream *s, const char *data, size_t len);
 static struct stream *stream_new(struct io *io, const struct stream_events *events,
@@ -332,7 +361,7 @@ static void stream_tls_start(struct stream *s)
     }
 }
 
-void stream_tls_free(struct stream_tls *t)
+static void stream_tls_free(struct stream_tls *t)
 {
     if (t != NULL) {
         leave_lists(t);
@@ -638,7 +667,7 @@ static void stream_drop_queued(struct stream *s)
     }
 }
 
-void stream_free(struct stream *s)
+static void stream_free(struct stream *s)
 {
     stream_drop_queued(s);
     dial_free(s->dial);
@@ -922,7 +951,8 @@ size_t stream_queued(const struct stream *s)
 
 /* The loop */
 
-unsigned stream_wants(const struct stream *s)
+/* The epoll events that the stream waits for. */
+static unsigned stream_wants(const struct stream *s)
 {
     if (!s->connected) {
         return EPOLLOUT;
@@ -930,7 +960,8 @@ unsigned stream_wants(const struct stream *s)
     return (wants_input(s) ? EPOLLIN : 0U) | (s->out != NULL ? EPOLLOUT : 0U);
 }
 
-void stream_ready(struct stream *s, unsigned events)
+/* Handles events. May close the stream. */
+static void stream_ready(struct stream *s, unsigned events)
 {
     if (!s->connected) {
         dial_ready(s->dial);
@@ -1010,4 +1041,244 @@ void stream_local_name(const struct stream *s, char *out, size_t room)
 void stream_peer_name(const struct stream *s, char *out, size_t room)
 {
     socket_peer_name(stream_fd(s), out, room);
+}
+
+/* The poller waits for the sockets of all streams of an io: one epoll set, so that a
+ * stream needs no handle of the loop.
+ *
+ * The daemon's io_run() has the loop's own epoll set in that one, and waits for both in
+ * one call. Elsewhere the set is a single handle of the loop, there while any stream
+ * has a socket, and keeps the loop running so long. All events of a turn come together.
+ * A stream that was closed is freed before the next events come, or with the poller:
+ * never while somebody works with it. */
+
+enum { EVENTS_MAX = 512 }; /* events per turn */
+
+struct poller {
+    uv_poll_t poll; /* unless io_run() waits for the events */
+    struct io *io;
+    size_t streams;
+    int fd;
+};
+
+static void free_dead(struct io *io)
+{
+    struct stream *s;
+
+    while ((s = io->dead) != NULL) {
+        io->dead = s->next_dead;
+        stream_free(s);
+    }
+}
+
+/* The poller */
+
+static void poller_free(struct poller *p)
+{
+    struct io *io = p->io;
+
+    (void)close(p->fd);
+    free(p);
+    io->pollers--;
+    free_dead(io);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    poller_free(container_of(handle, struct poller, poll));
+}
+
+/* Waits for events, and handles those of streams. True: the loop has to run, as it has
+ * events of its own or the time is over. */
+static bool handle_events(const struct poller *p, int timeout_ms)
+{
+    struct epoll_event ready[EVENTS_MAX];
+    bool loop_ready = false;
+    int count;
+
+    free_dead(p->io);
+    count = epoll_wait(p->fd, ready, EVENTS_MAX, timeout_ms);
+    for (int i = 0; i < count; i++) {
+        struct stream *s = ready[i].data.ptr;
+
+        /* The event of another stream may have closed this one; its memory is still
+         * valid. */
+        if (s == NULL) {
+            loop_ready = true;
+        } else if (s->fd >= 0) {
+            stream_ready(s, ready[i].events);
+        }
+    }
+    return loop_ready || count <= 0;
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    (void)handle_events(container_of(poll, struct poller, poll), 0);
+}
+
+/* Has the loop wait for the streams. */
+static int join_loop(struct poller *p)
+{
+    int r = uv_poll_init(p->io->loop, &p->poll, p->fd);
+
+    if (r == 0) {
+        (void)uv_poll_start(&p->poll, UV_READABLE, on_ready); /* cannot fail */
+    }
+    return r;
+}
+
+/* Waits for the loop's own events beside those of streams. */
+static int join_streams(struct poller *p)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+    int fd = uv_backend_fd(p->io->loop);
+
+    return epoll_ctl(p->fd, EPOLL_CTL_ADD, fd, &event) == 0
+               ? 0
+               : uv_translate_sys_error(errno);
+}
+
+static int poller_open(struct io *io)
+{
+    struct poller *p = xcalloc(1, sizeof(*p));
+    int r;
+
+    p->io = io;
+    p->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (p->fd < 0) {
+        r = uv_translate_sys_error(errno);
+        free(p);
+        return r;
+    }
+    r = io->runs ? join_streams(p) : join_loop(p);
+    if (r != 0) {
+        (void)close(p->fd);
+        free(p);
+        return r;
+    }
+    io->poller = p;
+    io->pollers++;
+    return 0;
+}
+
+static void poller_leave(struct poller *p)
+{
+    if (--p->streams > 0 || p->io->runs) {
+        return;
+    }
+    p->io->poller = NULL;
+    uv_close((uv_handle_t *)&p->poll, on_closed);
+}
+
+/* Running the loop */
+
+static bool has_work(const struct io *io)
+{
+    return uv_loop_alive(io->loop) || io->poller->streams > 0;
+}
+
+/* How long the loop's own handles leave time to wait. */
+static int time_to_wait(const struct io *io)
+{
+    uv_update_time(io->loop);
+    return uv_loop_alive(io->loop) ? uv_backend_timeout(io->loop) : -1;
+}
+
+int io_run(struct io *io, const struct io_turn *turn, void *ctx)
+{
+    int r = io->poller == NULL ? poller_open(io) : 0;
+
+    if (r != 0) {
+        return r;
+    }
+    for (turn->before_wait(ctx); has_work(io); turn->before_wait(ctx)) {
+        int timeout_ms = time_to_wait(io);
+
+        if (handle_events(io->poller, timeout_ms) || timeout_ms == 0) {
+            (void)uv_run(io->loop, UV_RUN_NOWAIT);
+        }
+        turn->after_events(ctx);
+    }
+    poller_free(io->poller);
+    io->poller = NULL;
+    return 0;
+}
+
+/* --- the streams of a poller ----------------------------------------------------- */
+
+static uint32_t mask_of(const struct stream *s)
+{
+    unsigned wants = stream_wants(s);
+
+    /* epoll always reports that the peer is gone; edge-triggered it does so only once.
+     */
+    return wants == 0 ? (uint32_t)EPOLLET : wants;
+}
+
+/* Takes a non-blocking socket for the stream, and waits for the events of
+ * stream_wants(). 0 or a UV_E* code; on failure the socket stays the caller's. */
+static int poller_add(struct stream *s, int fd)
+{
+    struct io *io = s->io;
+    struct epoll_event event = { .events = mask_of(s), .data.ptr = s };
+    int r = io->poller == NULL ? poller_open(io) : 0;
+
+    if (r != 0) {
+        return r;
+    }
+    io->poller->streams++;
+    if (epoll_ctl(io->poller->fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        r = uv_translate_sys_error(errno);
+        poller_leave(io->poller);
+        return r;
+    }
+    s->fd = fd;
+    s->armed = event.events;
+    return 0;
+}
+
+/* Updates the events that the kernel waits for. Needed when stream_wants() asks for
+ * more; when it asks for less, an unwanted event does no harm, as it ends in another
+ * call of this. */
+static void poller_update(struct stream *s)
+{
+    struct epoll_event event = { .events = mask_of(s), .data.ptr = s };
+
+    if (event.events == s->armed) {
+        return;
+    }
+    if (epoll_ctl(s->io->poller->fd, EPOLL_CTL_MOD, s->fd, &event) != 0) {
+        abort(); /* cannot fail: it is in the set */
+    }
+    s->armed = event.events;
+}
+
+/* Closes the stream's socket, if it has one. */
+static void poller_remove(struct stream *s)
+{
+    int fd = s->fd;
+
+    if (fd >= 0) {
+        s->fd = -1;
+        /* A child between fork and exec may still have the file open, so close() is
+         * not enough. */
+        (void)epoll_ctl(s->io->poller->fd, EPOLL_CTL_DEL, fd,
+                        &(struct epoll_event){ 0 });
+        (void)close(fd);
+        poller_leave(s->io->poller);
+    }
+}
+
+/* Frees the stream once no caller uses it. */
+static void poller_bury(struct stream *s)
+{
+    if (s->io->pollers == 0) {
+        stream_free(s); /* it has no socket, and no events are being handled */
+    } else {
+        s->next_dead = s->io->dead;
+        s->io->dead = s;
+    }
 }

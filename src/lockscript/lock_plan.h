@@ -72,7 +72,13 @@ struct lock_script {
     char *text; /* what the spans point into, owned; NULL: constants */
 };
 
-bool lock_operand_eq(const struct lock_operand *a, const struct lock_operand *b);
+static inline bool lock_operand_eq(const struct lock_operand *a,
+                                   const struct lock_operand *b)
+{
+    return a->source == b->source && a->index == b->index && a->number == b->number &&
+           span_eq(a->text, b->text);
+}
+
 bool lock_end_plan_eq(const struct lock_end_plan *a, const struct lock_end_plan *b);
 
 #endif

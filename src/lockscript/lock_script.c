@@ -76,12 +76,6 @@ struct base_runs {
     const struct script_run *of[LOCK_KEY_STATES];
 };
 
-bool lock_operand_eq(const struct lock_operand *a, const struct lock_operand *b)
-{
-    return a->source == b->source && a->index == b->index && a->number == b->number &&
-           span_eq(a->text, b->text);
-}
-
 bool lock_end_plan_eq(const struct lock_end_plan *a, const struct lock_end_plan *b)
 {
     return a->end == b->end && a->unit == b->unit &&

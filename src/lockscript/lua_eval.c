@@ -1,32 +1,11 @@
 #include "lockscript/lua_eval.h"
 
 #include "lockscript/lock_script.h"
+#include "lockscript/lua_parser.h"
 #include "util/alloc.h"
-
-#include <stdarg.h>
-#include <stdio.h>
 
 static unsigned script_choose(struct script_analysis *a, unsigned count);
 static bool script_use_value(struct script_analysis *a, unsigned line, unsigned arg);
-
-bool script_error_set(struct lock_script_error *e, unsigned line, const char *fmt, ...)
-{
-    va_list ap;
-
-    if (e->why[0] != '\0') {
-        return false;
-    }
-    e->line = line;
-    va_start(ap, fmt);
-    (void)vsnprintf(e->why, sizeof(e->why), fmt, ap);
-    va_end(ap);
-    for (char *c = e->why; *c != '\0'; c++) {
-        if (*c < ' ' || *c > '~') {
-            *c = '?';
-        }
-    }
-    return false;
-}
 
 /* Keys that are lost between two commands are tried with so many keys at most. */
 enum { LOSS_KEYS_MAX = 2 };

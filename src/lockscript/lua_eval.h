@@ -104,9 +104,4 @@ struct lua_args {
 /* Runs the script to its end: a->run has the reply, and what became of the keys. */
 void lua_eval(struct script_analysis *a);
 
-/* Sets the reason, unless there is one. Bytes that are not printable become '?'.
- * Returns false, for the caller to return. */
-bool script_error_set(struct lock_script_error *e, unsigned line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
 #endif

@@ -11,4 +11,9 @@
 bool lua_parse(char *text, size_t len, struct lua_ast *ret,
                struct lock_script_error *error);
 
+/* Sets the reason, unless there is one. Bytes that are not printable become '?'.
+ * Returns false, for the caller to return. */
+bool script_error_set(struct lock_script_error *e, unsigned line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif

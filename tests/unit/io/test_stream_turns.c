@@ -1,6 +1,6 @@
 /* Streams and the turns of the loop: several at once, closed by one another, and what
  * must not keep the loop busy. */
-#include "io/stream_priv.h"
+#include "io/stream.h"
 #include "support/loop.h"
 #include "support/runner.h"
 
