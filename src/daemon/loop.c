@@ -83,6 +83,15 @@ static void do_effects(struct server *s)
     effects_reset(list);
 }
 
+static void check_ready(struct server *s)
+{
+    if (s->phase == SERVER_STARTING && s->listening && engine_is_up(s->engine)) {
+        s->phase = SERVER_RUNNING;
+        log_notice("server", "ready");
+        notify_send(&s->notify, "READY=1\nSTATUS=Serving");
+    }
+}
+
 void loop_end(struct server *s)
 {
     if (s->phase < SERVER_CLOSING) {
@@ -94,7 +103,7 @@ void loop_end(struct server *s)
                  ++round < ROUNDS_MAX);
         store_end_turn(s->store);
         net_end_turn(s->net);
-        wiring_check_ready(s);
+        check_ready(s);
         if (s->ticked) {
             cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
         }
@@ -117,6 +126,15 @@ static void note_late(struct server *s)
                     1000);
 }
 
+void loop_tell_trouble(struct server *s)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    engine_set_trouble(s->engine,
+                       info.why_not == NULL ? SPAN_NONE : span_str(info.why_not));
+}
+
 static void each_second(struct server *s)
 {
     if (s->now_ms >= s->next_second_ms) {
@@ -125,7 +143,7 @@ static void each_second(struct server *s)
         net_tick(s->net, s->now_ms);
         tls_certs_tick(s);
         note_late(s);
-        wiring_tell_trouble(s);
+        loop_tell_trouble(s);
         cmd_second(s->cmd, s->now_ms);
         log_second();
         memory_trim_second(&s->trim, s->engine);
@@ -186,6 +204,78 @@ static void arm_timer(struct server *s)
     (void)uv_timer_start(&s->timer, on_timer, at > now ? at - now : 0, 0);
 }
 
+/* --- the end ---------------------------------------------------------- */
+
+/* The last step: only closing handles are left in the loop. */
+static void let_go(struct server *s)
+{
+    s->phase = SERVER_GONE;
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    for (int i = 0; i < s->signal_count; i++) {
+        uv_close((uv_handle_t *)&s->signals[i], NULL);
+    }
+}
+
+void shutdown_on_embedded(void *ctx)
+{
+    let_go(ctx);
+}
+
+/* Closes the links before the embedded Redis gets its signal. */
+void shutdown_close(struct server *s)
+{
+    s->phase = SERVER_CLOSING;
+    web_close(s);
+    if (s->net != NULL) {
+        net_close(s->net);
+    }
+    if (s->store != NULL) {
+        store_close(s->store);
+    }
+    if (s->embedded != NULL) {
+        embedded_stop(s->embedded);
+    } else {
+        let_go(s);
+    }
+}
+
+void shutdown_begin(struct server *s)
+{
+    switch (s->phase) {
+    case SERVER_STARTING:
+    case SERVER_RUNNING:
+        log_notice("server", "stopping");
+        notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");
+        loop_begin(s);
+        s->phase = SERVER_STOPPING;
+        s->stop_deadline_ms = s->now_ms + s->config.store.timeout_ms;
+        net_stop_listening(s->net);
+        engine_stop(s->engine);
+        cmd_stop(s->cmd);
+        break;
+    case SERVER_STOPPING:
+        log_notice("server", "told again to stop: not waiting for Redis");
+        s->stop_deadline_ms = 0;
+        break;
+    case SERVER_CLOSING:
+        embedded_stop(s->embedded);
+        break;
+    case SERVER_GONE:
+        break;
+    }
+}
+
+/* Called after a turn: the effects of engine_stop() were sent, and replies written. */
+static void shutdown_check(struct server *s)
+{
+    if (s->phase == SERVER_STOPPING &&
+        (engine_stopped(s->engine) || clock_boot_ms() >= s->stop_deadline_ms)) {
+        shutdown_close(s);
+    }
+}
+
+/* --- turns of the loop ------------------------------------------------ */
+
 static void before_wait(void *ctx)
 {
     struct server *s = ctx;
@@ -214,9 +304,4 @@ int loop_run(struct server *s)
     static const struct io_turn TURN = { before_wait, after_events };
 
     return io_run(&s->io, &TURN, s);
-}
-
-void loop_fini(struct server *s)
-{
-    uv_close((uv_handle_t *)&s->timer, NULL);
 }

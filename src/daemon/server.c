@@ -108,7 +108,7 @@ bool server_main(const struct options *options, const struct config *config)
     struct server *s = xcalloc(1, sizeof(*s));
     bool ok;
 
-    log_setup((enum log_level)config->log_level, (enum log_format)config->log_format);
+    log_setup(config->log_level, config->log_format);
     (void)signal(SIGPIPE, SIG_IGN);
     process_hide();
     seed_hash();

@@ -2,13 +2,11 @@
  *
  *   server.c  the process: signals, the loop, its end
  *   wiring.c   makes the parts and wires them
- *   loop.c    time, the one timer, and the lock engine's effects
+ *   loop.c    time, the one timer, the lock engine's effects, and the way out
  *   tls_certs.c  TLS: see tls_certs.h
  *   listeners.c  sockets, and how many clients there may be
- *   shutdown.c    the way out
- *   config_live.c    CONFIG and reload
+ *   config_live.c    reads the configuration, CONFIG, reload, the file of users
  *   redis_places.c   which Redis, and the passwords there
- *   config.c  the file of users
  *   server_info.c    what INFO says of the process
  *   web.c     HTTP: see web.h; metrics.c and the *_json.c are what it tells
  *
@@ -92,13 +90,18 @@ struct server {
 
 void loop_init(struct server *s);
 int loop_run(struct server *s);
-void loop_fini(struct server *s);
 /* Begins a turn of the loop, once: reads the clock, and does what fell due before
  * anything else. */
 void loop_begin(void *ctx);
 /* Ends a turn of the loop: carries out the engine's effects, and sends what they
  * produced. */
 void loop_end(struct server *s);
+/* Once a second: tells the engine why Redis cannot be used. */
+void loop_tell_trouble(struct server *s);
+
+void shutdown_begin(struct server *s); /* called again: stops waiting */
+void shutdown_close(struct server *s); /* closes everything at once */
+void shutdown_on_embedded(void *ctx);
 
 /* --- listeners.c ------------------------------------------------------ */
 
@@ -107,13 +110,6 @@ bool listen_all(struct server *s);
 /* Raises the limit of open files for `wanted` clients; returns for how many it
  * suffices. */
 uint64_t listen_raise_limit(uint64_t wanted);
-
-/* --- shutdown.c ------------------------------------------------------- */
-
-void shutdown_begin(struct server *s); /* called again: stops waiting */
-void shutdown_check(struct server *s); /* at the end of each turn */
-void shutdown_close(struct server *s); /* closes everything at once */
-void shutdown_on_embedded(void *ctx);
 
 /* --- config_live.c ---------------------------------------------------- */
 
@@ -124,10 +120,13 @@ bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *re
                      size_t room);
 bool config_live_rewrite(void *ctx, char *reterr, size_t room);
 const char *config_live_password(void *ctx);
-struct engine_config config_live_locks_config(const struct config *c);
-struct cmd_limits config_live_cmd_limits(const struct config *c);
-struct store_options config_live_store_options(const struct config *c);
-struct net_limits config_live_net_limits(const struct server *s);
+
+const char *acl_file(void *ctx); /* empty: none */
+bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
+bool acl_file_write(void *ctx, struct span text);
+/* Loads the users of aclfile. False: the log says why. */
+bool acl_file_load(struct server *s);
+bool acl_file_check(const char *path, char *reterr, size_t room);
 
 /* --- redis_places.c --------------------------------------------------- */
 
@@ -140,15 +139,6 @@ bool redis_places_same(const char *a, const char *b);
 /* Reads them again and gives the store users and passwords. A mistake is logged. */
 void redis_places_log_in(struct server *s);
 
-/* --- config.c -------------------------------------------------------- */
-
-const char *acl_file(void *ctx); /* empty: none */
-bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
-bool acl_file_write(void *ctx, struct span text);
-/* Loads the users of aclfile. False: the log says why. */
-bool acl_file_load(struct server *s);
-bool acl_file_check(const char *path, char *reterr, size_t room);
-
 /* --- server_info.c ---------------------------------------------------- */
 
 void info_section(void *ctx, const char *section, struct buf *out);
@@ -159,11 +149,6 @@ void info_section(void *ctx, const char *section, struct buf *out);
  * shutdown_close().
  */
 bool wiring_start(struct server *s);
-/* At the end of each turn until the server runs: tells systemd, and the log, once
- * clients are accepted and the engine can ask Redis. */
-void wiring_check_ready(struct server *s);
-/* Once a second: tells the engine why Redis cannot be used. */
-void wiring_tell_trouble(struct server *s);
 /* Frees everything, after the loop has ended. */
 void wiring_free(struct server *s);
 

@@ -22,7 +22,7 @@ static bool read_clients(const struct config *c, struct tls **ret, char *reterr,
         .key_file = c->tls_key_file,
         .ca_cert_file = c->tls_ca_cert_file,
         .ca_cert_dir = c->tls_ca_cert_dir,
-        .auth_clients = (enum tls_auth)c->tls_auth_clients,
+        .auth_clients = c->tls_auth_clients,
     };
 
     if (c->tls_port == 0 && c->tls_cert_file[0] == '\0') {

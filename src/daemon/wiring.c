@@ -53,24 +53,6 @@ static void on_result(void *ctx, const struct op_result *result)
     }
 }
 
-void wiring_check_ready(struct server *s)
-{
-    if (s->phase == SERVER_STARTING && s->listening && engine_is_up(s->engine)) {
-        s->phase = SERVER_RUNNING;
-        log_notice("server", "ready");
-        notify_send(&s->notify, "READY=1\nSTATUS=Serving");
-    }
-}
-
-void wiring_tell_trouble(struct server *s)
-{
-    struct store_info info;
-
-    store_info(s->store, &info);
-    engine_set_trouble(s->engine,
-                       info.why_not == NULL ? SPAN_NONE : span_str(info.why_not));
-}
-
 /* Tells the engine if Redis has just started. The embedded Redis is left out, as
  * nobody else uses it. */
 static void look_at_age(struct server *s)
@@ -124,7 +106,7 @@ static void on_down(void *ctx)
 {
     struct server *s = ctx;
 
-    wiring_tell_trouble(s);
+    loop_tell_trouble(s);
     engine_on_store_down(s->engine);
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "STATUS=Redis is out of reach");
@@ -286,14 +268,14 @@ static void env_shutdown(void *ctx)
 
 static void lower_maxclients(struct server *s)
 {
-    uint64_t possible = listen_raise_limit(s->config.maxclients);
+    uint64_t possible = listen_raise_limit(s->config.net.max_clients);
 
-    if (possible < s->config.maxclients) {
+    if (possible < s->config.net.max_clients) {
         log_warning("server",
                     "maxclients is %" PRIu64 " instead of %" PRIu64
                     ": the limit of open files allows no more, raise it (LimitNOFILE=)",
-                    possible, s->config.maxclients);
-        s->config.maxclients = possible;
+                    possible, s->config.net.max_clients);
+        s->config.net.max_clients = possible;
     }
 }
 
@@ -306,7 +288,7 @@ static bool open_embedded(struct server *s)
         .dir = dir,
         .boot_id_path = getenv("LATCHD_BOOT_ID_FILE"),
         .fsync_always = s->config.embedded_fsync == FSYNC_ALWAYS,
-        .hold_off_ms = s->config.watchdog_timeout_ms,
+        .hold_off_ms = s->config.engine.watchdog_ms,
         .ctx = s,
         .on_up = on_embedded_up,
         .on_stopped = shutdown_on_embedded,
@@ -335,7 +317,7 @@ static bool may_tell(void *ctx, uint32_t user, struct span name)
 static void make_locks(struct server *s)
 {
     struct engine_setup setup = {
-        .config = config_live_locks_config(&s->config),
+        .config = s->config.engine,
         .now_ms = s->now_ms,
         .seed = s->seed,
         .read_clock = clock_boot_ms,
@@ -344,7 +326,7 @@ static void make_locks(struct server *s)
     };
 
     if (s->embedded != NULL && embedded_lost_power(s->embedded)) {
-        s->no_grants_until_ms = s->now_ms + s->config.watchdog_timeout_ms;
+        s->no_grants_until_ms = s->now_ms + s->config.engine.watchdog_ms;
         setup.no_grants_until_ms = s->no_grants_until_ms;
     }
     if (config_is_cluster(&s->config)) {
@@ -361,7 +343,7 @@ static bool make_store(struct server *s, struct tls *tls)
     char err[CONFIG_ERROR_MAX];
     struct store_setup setup = {
         .io = &s->io,
-        .options = config_live_store_options(&s->config),
+        .options = s->config.store,
         .seed = s->seed,
         .events = {
             .ctx = s,
@@ -402,8 +384,6 @@ static bool make_store(struct server *s, struct tls *tls)
 
 static void make_clients_side(struct server *s)
 {
-    struct net_limits net_limits = config_live_net_limits(s);
-    struct cmd_limits cmd_limits = config_live_cmd_limits(&s->config);
     struct cmd_env env = {
         .engine = s->engine,
         .ctx = s,
@@ -425,8 +405,8 @@ static void make_clients_side(struct server *s)
         .run_id = s->run_id,
     };
 
-    s->net = env.net = net_new(&s->io, &net_limits);
-    s->cmd = cmd_new(&env, &cmd_limits);
+    s->net = env.net = net_new(&s->io, &s->config.net);
+    s->cmd = cmd_new(&env, &s->config.cmd);
     net_set_handler(s->net, &(struct conn_handler){
                                 .ctx = s->cmd,
                                 .on_event = cmd_on_event,
@@ -467,6 +447,7 @@ bool wiring_start(struct server *s)
         return false;
     }
     lower_maxclients(s);
+    config_derive(&s->config);
     make_locks(s);
     if (!make_ends(s) || !acl_file_load(s) || !listen_all(s) || !web_open(s)) {
         return false;

@@ -41,10 +41,7 @@ struct engine_config {
     uint64_t handover_limit;    /* hand-overs in a row before others get a chance */
     uint64_t handover_pause_ms; /* how long this daemon's head stands back then */
     int64_t grace_ms;           /* -1: the rest of the lease */
-    uint64_t max_keep_ms;
-    uint64_t max_lease_ms;
-    uint64_t endless_lease_ms; /* lease of an endless hold */
-    uint64_t max_wait_ms;      /* 0: no limit */
+    uint64_t endless_lease_ms;  /* lease of an endless hold */
     /* a wait at least this long is reported by EFFECT_WAITED; 0: none is */
     uint64_t long_wait_ms;
     uint64_t max_waiters;

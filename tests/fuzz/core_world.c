@@ -110,8 +110,6 @@ void world_begin(unsigned kind)
                     .local_window_ms = 100,
                     .priority_aging_ms = 500,
                     .grace_ms = -1,
-                    .max_keep_ms = 30000,
-                    .max_lease_ms = WORLD_LEASE_MAX,
                     .long_wait_ms = 1000,
                     .max_waiters = 100,
                     .max_holds = 100,

@@ -98,7 +98,7 @@ LIMITS = {
     "LATCHD_TOKEN_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
 }
 TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-KEY = re.compile(r'\{ "(max[a-z-]+|(?:query|output)-buffer-limit|(?:auth-)?timeout)",')
+KEY = re.compile(r'^KEY\(\w+, "(max[a-z-]+|(?:query|output)-buffer-limit|(?:auth-)?timeout)",', re.M)
 CONSTANT = re.compile(r"^#define (LATCHD_\w+_(?:MAX|MIN)(?:_MS)?) ", re.M)
 MEMBER = re.compile(r"\b([A-Z]\w*_MAX) =")
 LIBRARY = "src/lockscript", "src/cmd/library"
@@ -119,7 +119,7 @@ def told(root):
 def main():
     root = pathlib.Path(sys.argv[1])
     texts = told(root)
-    limits = KEY.findall((root / "src/daemon/config/config.c").read_text())
+    limits = KEY.findall((root / "src/daemon/config/config.def").read_text())
     bad = [f"{key}: no error of latchd names this key" for key in limits
            if not re.search(rf"(?<![\w-]){key}(?![\w-])", texts)]
     limits += CONSTANT.findall((root / "include/latchd/protocol.h").read_text())

@@ -23,8 +23,6 @@ struct engine_config scenario_config(void)
         .local_window_ms = 20,
         .priority_aging_ms = 10000,
         .grace_ms = -1,
-        .max_keep_ms = 30000,
-        .max_lease_ms = 86400000,
         .endless_lease_ms = 100000,
         .max_waiters = 100000,
         .max_holds = 100000,

@@ -13,8 +13,6 @@ static void start(struct engine_fixture *e, struct engine_setup setup)
                                            .handover_limit = 64,
                                            .handover_pause_ms = 2,
                                            .grace_ms = -1,
-                                           .max_keep_ms = 30000,
-                                           .max_lease_ms = 86400000,
                                            .endless_lease_ms = 86400000,
                                            .max_waiters = 1000,
                                            .long_wait_ms = ENGINE_LONG_WAIT_MS,

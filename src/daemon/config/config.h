@@ -1,5 +1,5 @@
-/* config: what the operator chose. One table has every key; it drives the file, the
- * command line, CONFIG GET/SET/REWRITE, --print-config, and conf/latchd.conf.
+/* config: the settings of the operator. config.def has every key; it drives the file,
+ * the command line, CONFIG GET/SET/REWRITE, --print-config, and conf/latchd.conf.
  *
  * A struct config owns its texts: config_init(), config_fini(). Times are milliseconds,
  * sizes bytes. Functions that can fail put one line for people into reterr; those that
@@ -7,7 +7,13 @@
 #ifndef LATCHD_DAEMON_CONFIG_CONFIG_H
 #define LATCHD_DAEMON_CONFIG_CONFIG_H
 
+#include "backend/store.h"
+#include "cmd/cmd.h"
+#include "engine/engine.h"
+#include "io/tls.h"
+#include "net/conn.h"
 #include "util/buf.h"
+#include "util/log.h"
 #include "util/span.h"
 
 #include <stdbool.h>
@@ -25,68 +31,39 @@ enum {
 
 enum config_fsync { FSYNC_EVERYSEC, FSYNC_ALWAYS };
 
+/* The structs of the parts are handed to them as they are. */
 struct config {
+    struct engine_config engine;
+    struct cmd_limits cmd; /* its texts are the configuration's, too */
+    struct net_limits net;
+    struct store_options store;
     char *bind; /* addresses separated by spaces */
     uint64_t port;
     char *unixsocket; /* empty: none */
     uint64_t unixsocketperm;
+    uint64_t tcp_backlog;
+    uint64_t tcp_keepalive_ms;
     uint64_t tls_port; /* 0: off */
     char *tls_cert_file;
     char *tls_key_file;
     char *tls_ca_cert_file;
     char *tls_ca_cert_dir;
-    uint64_t tls_auth_clients;      /* enum tls_auth */
-    uint64_t tls_auth_clients_user; /* 0: off, 1: cn */
-    uint64_t tcp_backlog;
-    uint64_t tcp_keepalive_ms;
-    uint64_t timeout_ms;
-    uint64_t maxclients;
-    uint64_t query_buffer_limit;
-    uint64_t output_buffer_limit;
-    uint64_t maxmemory_clients; /* 0: no limit */
+    enum tls_auth tls_auth_clients;
     char *redis;
     char *redis_password_file; /* empty: none */
     char *redis_tls_ca_cert_file;
     char *redis_tls_cert_file;
     char *redis_tls_key_file;
-    uint64_t redis_timeout_ms;
-    uint64_t min_replicas;
-    uint64_t replica_timeout_ms;
     char *state_dir; /* empty: see config_state_dir() */
-    uint64_t embedded_fsync;
-    uint64_t watchdog_timeout_ms;
-    int64_t grace_ms;
-    int64_t failover_quarantine_ms;
-    uint64_t recheck_ms;
-    uint64_t fair_wait_ms;
-    uint64_t fair_window;
-    uint64_t fence_ttl_ms;
-    uint64_t handover_limit;
-    uint64_t handover_pause_ms;
-    char *local_names;
-    uint64_t local_window_ms;
-    uint64_t priority_aging_ms;
-    uint64_t max_keep_ms;
-    uint64_t lock_libraries;
-    uint64_t endless_lease_ms;
-    uint64_t library_park_ms;
-    uint64_t max_lease_ms;
-    uint64_t max_wait_ms;
-    uint64_t max_waiters;
-    uint64_t max_holds;
-    uint64_t max_name_length;
-    uint64_t protected_mode; /* 0: no, 1: yes */
-    char *requirepass;       /* empty: none */
-    uint64_t auth_timeout_ms;
-    char *aclfile;      /* empty: none */
-    int64_t slowlog_us; /* -1: nothing */
-    uint64_t slowlog_len;
-    int64_t long_wait_ms; /* -1: none */
-    uint64_t latency_ms;  /* 0: off */
+    enum config_fsync embedded_fsync;
+    int64_t quarantine_ms; /* -1: as long as the watchdog's lease */
+    char *requirepass;     /* empty: none */
+    char *aclfile;         /* empty: none */
+    int64_t long_wait_ms;  /* -1: none */
     char *http_bind;
     uint64_t http_port; /* 0: off */
-    uint64_t log_level;
-    uint64_t log_format;
+    enum log_level log_level;
+    enum log_format log_format;
 };
 
 enum config_type {
@@ -97,7 +74,7 @@ enum config_type {
     KEY_GRACE,  /* int64_t: a duration, or -1 */
     KEY_USEC,   /* int64_t: microseconds without a unit, as in Redis, or -1 */
     KEY_SIZE,   /* uint64_t */
-    KEY_CHOICE, /* uint64_t: an index into `choices` */
+    KEY_CHOICE, /* an index into `choices` */
     KEY_TEXT,   /* char * */
     KEY_WORDS,  /* char *: words separated by spaces */
 };
@@ -112,6 +89,7 @@ struct config_key {
     const char *name;
     enum config_type type;
     size_t field;    /* offset in struct config */
+    size_t size;     /* of that field */
     const char *def; /* the default, as a user writes it */
     uint64_t min;
     uint64_t max;
@@ -135,6 +113,10 @@ void config_fini(struct config *c);
 void config_copy(struct config *to,
                  const struct config *from); /* `to` is not initialised */
 
+/* Sets the fields of the parts that follow from other keys than their own. Called
+ * before the parts get their structs. */
+void config_derive(struct config *c);
+
 /* Sets one key, after checking the bounds. */
 bool config_set(struct config *c, const struct config_key *key, struct span value,
                 char *reterr, size_t room) __attribute__((warn_unused_result));
@@ -153,16 +135,12 @@ char *config_state_dir(const struct config *c);
 /* Whether `redis` is a Redis Cluster. */
 bool config_is_cluster(const struct config *c);
 
-/* --- config.c ---------------------------------------------------- */
-
 /* Applies the lines of a file to `c`, except for wrong ones. `name` is for messages.
  * False: there are mistakes. */
 bool config_parse(struct config *c, const char *name, struct span text,
                   struct buf *mistakes) __attribute__((warn_unused_result));
 bool config_load(struct config *c, const char *path, struct buf *mistakes)
     __attribute__((warn_unused_result));
-
-/* --- config.c --------------------------------------------------- */
 
 /* Writes the commented configuration file; keys with their default are commented out.
  */

@@ -1,7 +1,9 @@
 #include "daemon/server_state.h"
 
+#include "acl/acl.h"
 #include "backend/config/backend_config.h"
 #include "daemon/config/config.h"
+#include "daemon/files.h"
 #include "daemon/server.h"
 #include "daemon/tls_certs.h"
 #include "util/glob.h"
@@ -11,101 +13,209 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
-struct engine_config config_live_locks_config(const struct config *c)
+/* --- aclfile ---------------------------------------------------------- */
+
+enum { ACL_FILE_MODE = 0600 };
+
+const char *acl_file(void *ctx)
 {
-    return (struct engine_config){
-        .watchdog_ms = c->watchdog_timeout_ms,
-        /* The answer that extends a lease waits for replicas, too. */
-        .redis_timeout_ms =
-            c->redis_timeout_ms + (c->min_replicas > 0 ? c->replica_timeout_ms : 0),
-        .recheck_ms = c->recheck_ms,
-        .fair_wait_ms = c->fair_wait_ms,
-        .fair_window = c->fair_window,
-        .fence_ttl_ms = c->fence_ttl_ms,
-        .handover_limit = c->handover_limit,
-        .handover_pause_ms = c->handover_pause_ms,
-        .local_window_ms = c->local_window_ms,
-        .priority_aging_ms = c->priority_aging_ms,
-        .grace_ms = c->grace_ms,
-        .max_keep_ms = c->max_keep_ms,
-        .max_lease_ms = c->max_lease_ms,
-        .endless_lease_ms = c->endless_lease_ms,
-        .max_wait_ms = c->max_wait_ms,
-        .long_wait_ms = c->long_wait_ms < 0 ? 0 : (uint64_t)c->long_wait_ms,
-        .max_waiters = c->max_waiters,
-        .max_holds = c->max_holds,
-        .quarantine_ms = c->failover_quarantine_ms < 0
-                             ? c->watchdog_timeout_ms
-                             : (uint64_t)c->failover_quarantine_ms,
-    };
+    const struct server *s = ctx;
+
+    return s->config.aclfile;
 }
 
-struct cmd_limits config_live_cmd_limits(const struct config *c)
+static bool read_file(const char *path, struct buf *out, struct buf *reterr)
 {
-    return (struct cmd_limits){
-        .local_names = c->local_names == NULL ? "" : c->local_names,
-        .max_name = c->max_name_length,
-        .one_tag = config_is_cluster(c),
-        .database = backend_config_database(c->redis),
-        .max_lease_ms = c->max_lease_ms,
-        .max_keep_ms = c->max_keep_ms,
-        .watchdog_ms = c->watchdog_timeout_ms,
-        .max_wait_ms = c->max_wait_ms,
-        .slowlog_us = c->slowlog_us,
-        .slowlog_len = c->slowlog_len,
-        .protected_mode = c->protected_mode != 0,
-        .cert_users = c->tls_auth_clients_user != 0,
-        .latency_ms = c->latency_ms,
-        .lock_libraries = c->lock_libraries != 0,
-        .endless_lease_ms = c->endless_lease_ms,
-        .library_park_ms = c->library_park_ms,
-    };
+    int err = file_read(path, ACL_FILE_MAX, out, NULL);
+
+    if (err != 0) {
+        buf_printf(reterr, "Error loading ACLs, opening file '%s': %s", path,
+                   strerror(err));
+    }
+    return err == 0;
 }
 
-struct net_limits config_live_net_limits(const struct server *s)
+bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr)
 {
-    const struct config *c = &s->config;
-    uint64_t keepalive_s = (c->tcp_keepalive_ms + 999) / 1000;
-
-    return (struct net_limits){
-        .max_clients = c->maxclients,
-        .query_buffer = c->query_buffer_limit,
-        .output_buffer = c->output_buffer_limit,
-        .memory = c->maxmemory_clients,
-        .idle_ms = c->timeout_ms,
-        .login_ms = c->auth_timeout_ms,
-        .stream = {
-            .keepalive_s = keepalive_s,
-            /* As long as the probes take, so that unacknowledged data ends the
-             * connection at the same time. */
-            .user_timeout_ms = keepalive_s == 0 ? 0 : (keepalive_s + 9) * 1000,
-        },
-    };
+    return read_file(acl_file(ctx), out, reterr);
 }
 
-struct store_options config_live_store_options(const struct config *c)
+bool acl_file_write(void *ctx, struct span text)
 {
-    return (struct store_options){
-        .timeout_ms = c->redis_timeout_ms,
-        .quarantine_ms = config_live_locks_config(c).quarantine_ms,
-        .min_replicas = (unsigned)c->min_replicas,
-        .replica_timeout_ms = c->replica_timeout_ms,
-    };
+    const char *path = acl_file(ctx);
+    int err = file_replace(path, text, ACL_FILE_MODE);
+
+    if (err != 0) {
+        log_error("acl", "cannot write %s: %s", path, strerror(err));
+    }
+    return err == 0;
+}
+
+bool acl_file_load(struct server *s)
+{
+    struct buf text = { 0 }, reason = { 0 };
+    const char *path = acl_file(s);
+    bool ok = path[0] == '\0' ||
+              (read_file(path, &text, &reason) &&
+               cmd_load_users(s->cmd, path, buf_span(&text), NULL, &reason));
+
+    if (!ok) {
+        log_error("acl", "%.*s", (int)buf_len(&reason), buf_ptr(&reason));
+    }
+    buf_reset(&text);
+    buf_reset(&reason);
+    return ok;
+}
+
+bool acl_file_check(const char *path, char *reterr, size_t room)
+{
+    struct buf text = { 0 }, reason = { 0 };
+    bool ok = path[0] == '\0' || (read_file(path, &text, &reason) &&
+                                  cmd_check_users(path, buf_span(&text), &reason));
+
+    if (!ok) {
+        (void)snprintf(reterr, room, "aclfile: %.*s", (int)buf_len(&reason),
+                       buf_ptr(&reason));
+    }
+    buf_reset(&text);
+    buf_reset(&reason);
+    return ok;
+}
+
+/* --- reading ---------------------------------------------------------- */
+
+/* The checks of a start, a reload and --check-config besides those of config_set().
+ * CONFIG SET does not come here: the keys that have checks of their own need a restart,
+ * and it looks for conflicts itself. */
+
+/* Calls `fn` with each word, until it returns false. */
+static bool each_word(const char *text, bool (*fn)(const char *word))
+{
+    char word[CONFIG_VALUE_MAX + 1];
+
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+
+        (void)snprintf(word, sizeof(word), "%.*s", (int)len, text);
+        if (len > 0 && !fn(word)) {
+            return false;
+        }
+        text += len + (text[len] == ' ' ? 1 : 0);
+    }
+    return true;
+}
+
+static bool is_address(const char *word)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+
+    return uv_ip4_addr(word, 0, &v4) == 0 || uv_ip6_addr(word, 0, &v6) == 0;
+}
+
+static bool starts_with(const char *text, const char *head)
+{
+    return strncmp(text, head, strlen(head)) == 0;
+}
+
+static const char *redis_mistake(const char *redis)
+{
+    const char *mistake = NULL;
+    struct backend_config place;
+
+    if (strcmp(redis, "embedded") == 0) {
+        return NULL;
+    }
+    if (!starts_with(redis, "redis://") && !starts_with(redis, "rediss://") &&
+        !starts_with(redis, "unix://") && !starts_with(redis, "sentinel://") &&
+        !starts_with(redis, "sentinels://") && !backend_config_is_cluster(redis) &&
+        !backend_config_is_quorum(redis)) {
+        return "must be embedded, redis://host, rediss://host, unix:///path, "
+               "sentinel://host,host/master, cluster://host,host or quorum and 3 or 5 "
+               "servers";
+    }
+    if (strchr(redis, ' ') != NULL && !backend_config_is_quorum(redis)) {
+        return "only one server is wanted";
+    }
+    if (!backend_config_parse(redis, &place, &mistake)) {
+        return mistake;
+    }
+    backend_config_fini(&place);
+    return NULL;
+}
+
+static void check_values(const struct config *c, struct buf *mistakes)
+{
+    const char *mistake = redis_mistake(c->redis);
+
+    if (!each_word(c->bind, is_address)) {
+        buf_add_str(mistakes, "bind: must be IPv4 or IPv6 addresses\n");
+    }
+    if (mistake != NULL) {
+        buf_printf(mistakes, "redis: %s\n", mistake);
+    }
+}
+
+/* Checks values against each other, only if each is valid by itself: otherwise the
+ * wrong one would be blamed. */
+static void check_together(const struct config *c, struct buf *mistakes)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct tls_certs sec;
+    struct backend_config places;
+
+    for (size_t i = 0; i < CONFIG_CONFLICT_COUNT; i++) {
+        const struct config_conflict *conflict = &CONFIG_CONFLICTS[i];
+
+        if (conflict->is_in(c)) {
+            buf_printf(mistakes, "%s: %s\n", conflict->key, conflict->why);
+        }
+    }
+    if (strcmp(c->redis, "embedded") != 0) {
+        if (redis_places_read(c, &places, err, sizeof(err))) {
+            backend_config_fini(&places);
+        } else {
+            buf_printf(mistakes, "%s\n", err);
+        }
+    }
+    if (tls_certs_read(c, &sec, err, sizeof(err))) {
+        tls_certs_fini(&sec);
+    } else {
+        buf_printf(mistakes, "%s\n", err);
+    }
+    if (!acl_file_check(c->aclfile, err, sizeof(err))) {
+        buf_printf(mistakes, "%s\n", err);
+    }
+}
+
+bool server_read_config(const struct options *options, struct config *ret,
+                        struct buf *mistakes)
+{
+    bool ok = options_config(options, ret, mistakes);
+
+    check_values(ret, mistakes);
+    if (ok && buf_len(mistakes) == 0) {
+        check_together(ret, mistakes);
+    }
+    if (buf_len(mistakes) == 0) {
+        return true;
+    }
+    config_fini(ret);
+    return false;
 }
 
 void config_live_apply(struct server *s)
 {
-    struct engine_config locks = config_live_locks_config(&s->config);
-    struct cmd_limits cmd = config_live_cmd_limits(&s->config);
-    struct net_limits net = config_live_net_limits(s);
-    struct store_options store = config_live_store_options(&s->config);
+    struct config *c = &s->config;
 
-    log_set_level((enum log_level)s->config.log_level);
-    engine_configure(s->engine, &locks);
-    cmd_set_limits(s->cmd, &cmd);
-    net_set_limits(s->net, &net);
-    store_configure(s->store, &store);
+    config_derive(c);
+    log_set_level(c->log_level);
+    engine_configure(s->engine, &c->engine);
+    cmd_set_limits(s->cmd, &c->cmd);
+    net_set_limits(s->net, &c->net);
+    store_configure(s->store, &c->store);
 }
 
 static void replace_config(struct server *s, struct config *with)
@@ -186,10 +296,10 @@ static bool fit_together(const struct config *c, char *reterr, size_t room)
 
 static bool enough_files(struct server *s, struct config *c, char *reterr, size_t room)
 {
-    uint64_t possible = listen_raise_limit(c->maxclients);
+    uint64_t possible = listen_raise_limit(c->net.max_clients);
     char why[160];
 
-    if (possible >= c->maxclients) {
+    if (possible >= c->net.max_clients) {
         return true;
     }
     (void)snprintf(why, sizeof(why),
@@ -257,7 +367,7 @@ bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *re
         ok = set_pair(&next, pairs[2 * i], pairs[2 * i + 1], seen, reterr, room);
     }
     ok = ok && fit_together(&next, reterr, room);
-    if (ok && next.maxclients != s->config.maxclients) {
+    if (ok && next.net.max_clients != s->config.net.max_clients) {
         ok = enough_files(s, &next, reterr, room);
     }
     ok = ok && (!names_password_file(seen) || read_places(&next, reterr, room));
@@ -332,7 +442,7 @@ static void take_over_all(struct server *s, struct config *wanted,
     struct config next;
     unsigned changed = 0;
 
-    wanted->maxclients = listen_raise_limit(wanted->maxclients);
+    wanted->net.max_clients = listen_raise_limit(wanted->net.max_clients);
     config_copy(&next, &s->config);
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         changed += take_over(&next, wanted, &CONFIG_KEYS[i]) ? 1 : 0;

@@ -55,7 +55,7 @@ static void warn_of_open_access(const struct config *c)
 {
     bool others = others_can_reach(c);
 
-    if (!has_password(c) && others && c->protected_mode == 0) {
+    if (!has_password(c) && others && !c->cmd.protected_mode) {
         log_warning("server",
                     "nobody is asked for a password, and protected-mode is no: whoever "
                     "can reach %s can take and free every lock: set requirepass or "

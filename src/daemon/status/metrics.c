@@ -192,9 +192,9 @@ static void add_clients(const struct server *s, struct buf *out)
                  n.silent);
     prom_counter(out, "latchd_received_bytes_total", "Bytes from clients.", n.bytes_in);
     prom_counter(out, "latchd_sent_bytes_total", "Bytes to clients.", n.bytes_out);
-    prom_gauge(out, "latchd_connections_max", "maxclients.", s->config.maxclients);
-    prom_gauge(out, "latchd_waiters_max", "max-waiters.", s->config.max_waiters);
-    prom_gauge(out, "latchd_holds_max", "max-holds.", s->config.max_holds);
+    prom_gauge(out, "latchd_connections_max", "maxclients.", s->config.net.max_clients);
+    prom_gauge(out, "latchd_waiters_max", "max-waiters.", s->config.engine.max_waiters);
+    prom_gauge(out, "latchd_holds_max", "max-holds.", s->config.engine.max_holds);
 }
 
 /* --- commands --------------------------------------------------------- */

@@ -13,7 +13,7 @@ static void server_section(struct server *s, struct buf *out)
 
 static void clients_section(struct server *s, struct buf *out)
 {
-    buf_printf(out, "maxclients:%" PRIu64 "\r\n", s->config.maxclients);
+    buf_printf(out, "maxclients:%" PRIu64 "\r\n", s->config.net.max_clients);
     buf_printf(out, "tls_clients:%" PRIu64 "\r\n", s->io.stats.tls_open);
 }
 
@@ -28,7 +28,7 @@ static void stats_section(struct server *s, struct buf *out)
 static void watchdog_section(struct server *s, struct buf *out)
 {
     buf_printf(out, "watchdog_timeout_ms:%" PRIu64 "\r\n",
-               s->config.watchdog_timeout_ms);
+               s->config.engine.watchdog_ms);
 }
 
 static void latency_section(struct server *s, struct buf *out)

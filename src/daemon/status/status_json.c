@@ -91,9 +91,9 @@ static void add_now(struct server *s, struct json *j)
     json_uint(j, "renewals", n.renewals);
     json_close(j, '}');
     json_open(j, "max", '{');
-    json_uint(j, "waiting", s->config.max_waiters);
-    json_uint(j, "held", s->config.max_holds);
-    json_uint(j, "connections", s->config.maxclients);
+    json_uint(j, "waiting", s->config.engine.max_waiters);
+    json_uint(j, "held", s->config.engine.max_holds);
+    json_uint(j, "connections", s->config.net.max_clients);
     json_close(j, '}');
 }
 

@@ -124,8 +124,6 @@ static struct engine_config config_of(const struct quorum *q)
         .handover_pause_ms = 2,
         .priority_aging_ms = 100,
         .grace_ms = -1,
-        .max_keep_ms = 30000,
-        .max_lease_ms = 86400000,
         .max_waiters = 1000,
         .max_holds = 1000,
     };

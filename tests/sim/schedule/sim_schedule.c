@@ -34,8 +34,6 @@ static struct engine_config some_config(struct sim *s)
     c.handover_pause_ms = dice_between(&s->dice, 1, 5);
     c.grace_ms = dice_chance(&s->dice, 600) ? -1 : (int64_t)dice_below(&s->dice, 500);
     c.quarantine_ms = dice_chance(&s->dice, 800) ? c.watchdog_ms : 0;
-    c.max_keep_ms = 30000;
-    c.max_lease_ms = 86400000;
     c.endless_lease_ms = dice_between(&s->dice, 1000, 60000);
     c.max_waiters = 1000;
     c.max_holds = 1000;

@@ -198,8 +198,8 @@ START_TEST(a_rewrite_keeps_comments_and_replaces_in_place)
     scratch_path("conf", ".conf", path, sizeof(path));
     write_file(path, "# mine\nport 7 # web\ntimeout 60000\nlog-level debug\n");
     ck_assert(load(path));
-    config.log_level = 2;
-    config.maxclients = 9;
+    config.log_level = LOG_NOTICE;
+    config.net.max_clients = 9;
     ck_assert_msg(config_rewrite(&config, path, err, sizeof(err)), "%s", err);
     ck_assert_int_eq(file_read(path, CONFIG_FILE_MAX, &text, &mode), 0);
     buf_add(&text, "", 1);
@@ -275,9 +275,9 @@ START_TEST(the_command_line_wins_over_the_file)
     write_file(path, "port 7\ngrace 1s\ntimeout 5s\n");
     ck_assert_msg(read_words(argv, &c), "%s", mistakes);
     ck_assert_uint_eq(c.port, 8);
-    ck_assert_int_eq(c.grace_ms, -1);
+    ck_assert_int_eq(c.engine.grace_ms, -1);
     ck_assert_str_eq(c.bind, ":: 0.0.0.0");
-    ck_assert_uint_eq(c.timeout_ms, 5000);
+    ck_assert_uint_eq(c.net.idle_ms, 5000);
     config_fini(&c);
     (void)unlink(path);
 }

@@ -27,8 +27,6 @@ static void remake(uint32_t (*group_of)(struct span name), uint32_t count)
                     .redis_timeout_ms = 3000,
                     .recheck_ms = 5000,
                     .grace_ms = -1,
-                    .max_keep_ms = 30000,
-                    .max_lease_ms = 86400000,
                     .max_waiters = LOTS,
                     .max_holds = LOTS },
         .instance = "00000000000000aa",

@@ -255,8 +255,6 @@ static struct engine_config with_window(uint64_t window)
                                  .handover_limit = 64,
                                  .handover_pause_ms = 2,
                                  .grace_ms = -1,
-                                 .max_keep_ms = 30000,
-                                 .max_lease_ms = 86400000,
                                  .max_waiters = 100000,
                                  .max_holds = 1000 };
 

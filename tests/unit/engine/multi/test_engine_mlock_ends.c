@@ -65,11 +65,9 @@ START_TEST(an_id_of_another_kind_of_lock_is_refused)
 /* No wait and no hold more than there may be, in all. */
 START_TEST(beyond_a_limit_nothing_is_begun)
 {
-    struct engine_config tight = { .watchdog_ms = 30000,
-                                   .redis_timeout_ms = 3000,
-                                   .max_lease_ms = 86400000,
-                                   .max_waiters = 2,
-                                   .max_holds = 2 };
+    struct engine_config tight = {
+        .watchdog_ms = 30000, .redis_timeout_ms = 3000, .max_waiters = 2, .max_holds = 2
+    };
 
     engine_configure(e.engine, &tight);
     fixture_mlock(&e, 1, "a b c", FOREVER);
@@ -85,7 +83,6 @@ START_TEST(beyond_max_waiters_what_tries_once_is_tried)
 {
     struct engine_config tight = { .watchdog_ms = 30000,
                                    .redis_timeout_ms = 3000,
-                                   .max_lease_ms = 86400000,
                                    .max_waiters = 1,
                                    .max_holds = 10 };
     const struct lock_req once = { .has = LOCK_HAS_WAIT };

@@ -17,8 +17,6 @@ static const struct engine_config CONFIG = { .watchdog_ms = 30000,
                                              .handover_limit = 64,
                                              .handover_pause_ms = 2,
                                              .grace_ms = -1,
-                                             .max_keep_ms = 30000,
-                                             .max_lease_ms = 86400000,
                                              .max_waiters = 100,
                                              .max_holds = 100,
                                              .quarantine_ms = QUARANTINE };
