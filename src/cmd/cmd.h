@@ -80,7 +80,6 @@ struct cmd_env {
 };
 
 struct cmd;
-struct losses;
 
 struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits);
 void cmd_free(struct cmd *c);
@@ -172,20 +171,8 @@ uint32_t cmd_heartbeat(void *ctx, struct conn *conn);
 bool cmd_is_unauthenticated(void *ctx, struct conn *conn);
 size_t cmd_keeps(void *ctx, struct conn *conn);
 
-/* Effects of the engine for clients. Notices for connections that track are collected;
- * cmd_push() writes them, and must follow in the same turn. */
+/* The engine's answer to a command that waits. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
-void cmd_leader_changed(struct cmd *c, const struct effect_leader *change);
-void cmd_notice(struct cmd *c, const struct effect_notice *notice);
-/* Redis has sent a message of a lock library: to the subscribers of the pattern that it
- * came for, or of its channel (SPAN_NONE). */
-void cmd_published(struct cmd *c, struct span pattern, struct span channel,
-                   struct span text);
-/* The holds that were lost last (cmd/observe/losses.h), and those that expired last. */
-const struct losses *cmd_losses(const struct cmd *c);
-const struct losses *cmd_expired(const struct cmd *c);
-/* Whether any client is subscribed to anything. */
-bool cmd_has_subscribers(const struct cmd *c);
 void cmd_waited(struct cmd *c, const struct effect_waited *waited);
 void cmd_push(struct cmd *c);
 

@@ -99,13 +99,8 @@ bool protect_lets_in(struct cmd *c, struct conn *conn);
 /* Writes an error reply, and records its word as the outcome. */
 void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Publishes at Redis, and tells those subscribers who will not hear of it by that. */
-void cmd_publish(struct cmd *c, struct span channel, struct span text);
-
 /* Writes null. */
 void ctx_null(struct command_ctx *ctx);
-/* Refuses a command that only Redis has; the advice says what to do instead. */
-void ctx_only_redis(struct command_ctx *ctx, const char *advice);
 void ctx_syntax_error(struct command_ctx *ctx);
 void ctx_arity_error(struct command_ctx *ctx);
 /* The arity error of subcommands whose arity depends on their arguments. */
@@ -130,9 +125,6 @@ bool ctx_arg_is(const struct command_ctx *ctx, size_t at, const char *word);
 /* Parses a signed integer argument; on failure writes Redis's error reply. */
 bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret);
 
-/* Whether the client must log in before other commands. */
-bool client_needs_auth(const struct cmd *c, const struct client *client);
-
 /* The engine's answers (cmd.c): the first word of an error, the bytes of a reply,
  * and the outcome that is counted. `library`: of a lock library's command, or NULL. */
 const char *lock_error_word(enum lock_error error);
@@ -141,24 +133,10 @@ void reply_write(const struct cmd *c, struct buf *out, const struct client *clie
 enum outcome reply_outcome(const struct library_call *library,
                            const struct effect_reply *reply);
 
-/* cmd_lockinfo.c: the field `kind` with its word; a number, or null for 0. */
-void write_kind(struct buf *out, enum lock_kind kind);
-void write_id(struct buf *out, int proto, uint64_t id);
 /* Writes LOCKINFO's reply (cmd_lockinfo.c). The tokens of lock libraries' holds are for
  * who names their values, and for a client that overrides owners. */
 void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
                     const struct lock_info *info);
-
-/* The name whose leader that channel tells of; empty: none. */
-static inline struct span leader_channel_name(struct span channel)
-{
-    const struct span prefix = SPAN(LATCHD_CHANNEL_LEADER);
-
-    return span_starts(channel, prefix) && channel.len > prefix.len &&
-                   channel.len <= prefix.len + LATCHD_NAME_MAX
-               ? span_after(channel, prefix.len)
-               : SPAN_NONE;
-}
 
 /* tracking.c: collects a notice for the connections that it concerns. */
 void tracking_notice(struct cmd *c, const struct effect_notice *notice);

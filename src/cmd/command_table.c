@@ -241,7 +241,7 @@ const struct command COMMANDS[] = {
       "key unix-time-milliseconds", "Sets when a lock that was taken from here by SET ends.", NULL },
     { "ping", cmd_ping, -1, KEYS_NONE, CMD_FAST | CMD_PUBSUB, ACL_CONN, "connection", "0.1.0",
       "[message]", "Shows that the daemon answers.", NULL },
-    { "psubscribe", cmd_psubscribe, -2, KEYS_NONE, CMD_PUBSUB | CMD_NO_MULTI, ACL_LISTEN, "pubsub", "0.1.0",
+    { "psubscribe", cmd_psubscribe, -2, KEYS_NONE, CMD_PUBSUB | CMD_NO_MULTI | CMD_PATTERNS, ACL_LISTEN, "pubsub", "0.1.0",
       "pattern...", "Listens to all channels that match.", NULL },
     { "pttl", cmd_library, 2, KEYS_ONE, CMD_READONLY | CMD_FAST, ACL_LOOK | ACL_FAST, "library", "0.1.0",
       "key", "Returns what is left of the lease of a lock, in milliseconds.", NULL },
@@ -310,7 +310,7 @@ const struct command COMMANDS[] = {
       "", "Forgets them, and the long waits.", NULL },
     { "slowlog|waits", cmd_slowlog_waits, -2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
       "[count]", "Returns the last long waits for locks, and how they ended.", "O(N) where N is the number of entries" },
-    { "subscribe", cmd_subscribe, -2, KEYS_NONE, CMD_PUBSUB | CMD_NO_MULTI, ACL_LISTEN, "pubsub", "0.1.0",
+    { "subscribe", cmd_subscribe, -2, KEYS_NONE, CMD_PUBSUB | CMD_NO_MULTI | CMD_CHANNELS, ACL_LISTEN, "pubsub", "0.1.0",
       "channel...", "Listens to granted:, released:, uncertain:, lost: and expired: of a name.", NULL },
     { "time", cmd_time, 1, KEYS_NONE, CMD_FAST, ACL_FAST, "server", "0.1.0",
       "", "Returns the daemon's wall clock.", NULL },
@@ -432,8 +432,7 @@ bool command_is_lock(const struct command *c)
 
 bool command_may_wait(const struct command *c)
 {
-    return command_is_lock(c) ||
-           (c != NULL && (c->run == cmd_leader || c->run == cmd_latch_await));
+    return c != NULL && (c->flags & CMD_BLOCKING) != 0 && (c->acl & ACL_BLOCKING) != 0;
 }
 
 bool command_is_sub(const struct command *c)

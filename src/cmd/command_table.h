@@ -27,6 +27,8 @@ enum command_flag {
     CMD_NEEDS_REPLY = 1 << 8, /* not run when CLIENT REPLY drops its answer */
     CMD_NO_MULTI = 1 << 9,    /* not in a transaction */
     CMD_AT_ONCE = 1 << 10,    /* run, not queued, in a transaction */
+    CMD_CHANNELS = 1 << 11,   /* its arguments are channels, */
+    CMD_PATTERNS = 1 << 12,   /* or patterns of channels */
 };
 
 /* Bits of the ACL categories, `@write` and so on. */

@@ -40,8 +40,6 @@ command_fn cmd_latch_await, cmd_latch_count, cmd_latch_delete, cmd_latch_info,
 command_fn cmd_leader;
 /* cmd_semaphore.c */
 command_fn cmd_semaphore_delete, cmd_semaphore_info, cmd_semaphore_limit;
-/* LOCKS TOP (cmd_locks_top.c) */
-void cmd_locks_top(struct command_ctx *ctx, size_t most);
 /* cmd_acl.c, cmd_acl_users.c */
 command_fn cmd_acl_cat, cmd_acl_deluser, cmd_acl_dryrun, cmd_acl_genpass,
     cmd_acl_getuser, cmd_acl_list, cmd_acl_load, cmd_acl_log, cmd_acl_save,

@@ -133,8 +133,7 @@ bool multi_queue(struct command_ctx *ctx)
     struct deferred_command *k;
 
     /* While a LOCK waited, others would see a half done transaction. */
-    if ((ctx->command->flags & CMD_BLOCKING) != 0 && command_may_wait(ctx->command) &&
-        !ctx_tries_once(ctx)) {
+    if (command_may_wait(ctx->command) && !ctx_tries_once(ctx)) {
         return false;
     }
     k = deferred_command_new(ctx);

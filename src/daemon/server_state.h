@@ -18,6 +18,7 @@
 
 #include "backend/store.h"
 #include "cmd/cmd.h"
+#include "cmd/pubsub/events.h"
 #include "daemon/config/command_line.h"
 #include "daemon/config/config.h"
 #include "daemon/embedded/embedded.h"

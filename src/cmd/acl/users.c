@@ -1,8 +1,8 @@
 #include "cmd/acl/users.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/handlers.h"
 #include "cmd/pipeline.h"
+#include "cmd/pubsub/events.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -69,6 +69,11 @@ void client_set_user(struct client *client, struct acl_user *user)
 
     client->user = user == NULL ? NULL : acl_ref(user);
     acl_unref(old);
+}
+
+bool client_needs_auth(const struct cmd *c, const struct client *client)
+{
+    return !client->authenticated && !acl_is_open(c->users.acl);
 }
 
 void users_meet(struct cmd *c, struct conn *conn, struct client *client)
@@ -241,9 +246,9 @@ static enum acl_verdict check_channels(const struct permissions *t,
                                        const struct span *argv, size_t argc,
                                        struct span *ret_object)
 {
-    bool patterns = command->run == cmd_psubscribe;
+    bool patterns = (command->flags & CMD_PATTERNS) != 0;
 
-    if (!patterns && command->run != cmd_subscribe) {
+    if (!patterns && (command->flags & CMD_CHANNELS) == 0) {
         return ACL_ALLOWED;
     }
     for (size_t i = 1; i < argc; i++) {

@@ -39,6 +39,9 @@ void users_fini(struct users *u);
 /* Makes `user` the client's user; NULL releases the old one. */
 void client_set_user(struct client *client, struct acl_user *user);
 
+/* Whether the client must log in before other commands. */
+bool client_needs_auth(const struct cmd *c, const struct client *client);
+
 /* Logs a client in by its TLS certificate, before its first request. */
 void users_meet(struct cmd *c, struct conn *conn, struct client *client);
 

@@ -2,9 +2,9 @@
 
 #include "cmd/cmd_priv.h"
 #include "cmd/handlers.h"
-#include "cmd/library/library_publish.h"
 #include "cmd/library/pollers.h"
 #include "cmd/library/value_text.h"
+#include "cmd/pubsub/events.h"
 #include "engine/value_hold.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -379,6 +379,17 @@ static bool on_compared(struct cmd *c, struct library_call *lib,
                : ends_with(lib, LOCK_KEY_FREE);
 }
 
+/* The waiters of a lock library sleep until the message of its release comes. */
+static void publish_message(struct cmd *c, const struct library_call *lib)
+{
+    const struct lock_publish *message = &lib->call.publish;
+
+    if (message->channel.ptr == NULL || lib->may_not_publish) {
+        return;
+    }
+    cmd_publish(c, message->channel, message->message);
+}
+
 /* --- what was done -------------------------------------------------------- */
 
 static bool on_acted(struct cmd *c, struct library_call *lib,
@@ -392,7 +403,7 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
     }
     if (is_done(reply)) {
         if (lib->phase == LIBRARY_RELEASES) {
-            library_publish(c, lib);
+            publish_message(c, lib);
         }
         lib->done++;
         lib->ttl_ms = lib->phase != LIBRARY_EXTENDS ? -2
@@ -941,6 +952,20 @@ static bool check_lease(struct command_ctx *ctx, const struct library_call *lib)
     return true;
 }
 
+/* Looks whether the user may publish as the call would, if it does at all. As at a
+ * Redis, the release goes on without, and is answered with an error. */
+static void check_publish(struct command_ctx *ctx, struct library_call *lib)
+{
+    const struct acl_user *user = ctx->client->user;
+    struct span channel = lib->call.publish.channel;
+
+    if (channel.ptr == NULL || permissions_may_channel(&user->terms, channel)) {
+        return;
+    }
+    acl_check_denied(ctx, DENIAL_CHANNEL, channel, span_of(user->name, user->name_len));
+    lib->may_not_publish = true;
+}
+
 static void begin_call(struct command_ctx *ctx, struct library_call *lib)
 {
     ctx->library = lib;
@@ -976,7 +1001,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         return;
     }
     make_texts(lib, ctx);
-    library_check_publish(ctx, lib);
+    check_publish(ctx, lib);
     library_choose_park(ctx, lib);
     begin_call(ctx, lib);
 }

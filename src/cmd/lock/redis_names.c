@@ -27,22 +27,17 @@ static struct redis_names *names_of(struct list *it)
     return container_of(it, struct redis_names, in_all);
 }
 
-static void send_answer(struct cmd *c, struct redis_names *r,
-                        const struct effect_reply *reply)
+/* Ends the request; the answer is for its client. */
+static struct effect_reply take_answer(struct redis_names *r, enum reply_kind kind,
+                                       struct span text)
 {
-    struct effect_reply to = *reply;
+    struct effect_reply reply = {
+        .kind = kind, .to = r->to, .error = LOCK_BACKEND, .text = text
+    };
 
-    to.to = r->to;
     list_del(&r->in_all);
     free(r);
-    cmd_reply(c, &to);
-}
-
-static void answer_error(struct cmd *c, struct redis_names *r, struct span text)
-{
-    send_answer(c, r,
-                &(struct effect_reply){
-                    .kind = REPLY_ERROR, .error = LOCK_BACKEND, .text = text });
+    return reply;
 }
 
 void redis_names_ask(struct command_ctx *ctx, const struct lock_args *args,
@@ -78,10 +73,11 @@ static bool is_wanted(const struct cmd *c, const struct redis_names *r,
            sight_of(c, client, name, 0) != SIGHT_NOTHING;
 }
 
-static void answer_names(struct cmd *c, struct redis_names *r,
-                         const struct client *client, const struct scanned_names *names)
+static void write_names(const struct cmd *c, const struct redis_names *r,
+                        const struct client *client, const struct scanned_names *names,
+                        struct buf *out)
 {
-    struct buf items = { 0 }, out = { 0 };
+    struct buf items = { 0 };
     char next[24];
     size_t count = 0;
 
@@ -92,17 +88,16 @@ static void answer_names(struct cmd *c, struct redis_names *r,
         }
     }
     (void)snprintf(next, sizeof(next), "%" PRIu64, names->cursor);
-    resp_array(&out, 2);
-    resp_bulk_str(&out, next);
-    resp_array(&out, count);
-    buf_add_span(&out, buf_span(&items));
-    send_answer(
-        c, r, &(struct effect_reply){ .kind = REPLY_WRITTEN, .text = buf_span(&out) });
+    resp_array(out, 2);
+    resp_bulk_str(out, next);
+    resp_array(out, count);
+    buf_add_span(out, buf_span(&items));
     buf_reset(&items);
-    buf_reset(&out);
 }
 
-void cmd_on_scanned(struct cmd *c, uint64_t id, const struct scanned_names *names)
+bool redis_names_on_scanned(struct cmd *c, uint64_t id,
+                            const struct scanned_names *names, struct buf *out,
+                            struct effect_reply *ret)
 {
     struct list *it;
 
@@ -115,26 +110,28 @@ void cmd_on_scanned(struct cmd *c, uint64_t id, const struct scanned_names *name
             continue;
         }
         conn = net_find(c->env.net, r->to.conn);
-        if (conn == NULL) { /* the client is gone */
-            list_del(&r->in_all);
-            free(r);
-        } else if (names->error.len != 0) {
-            answer_error(c, r, names->error);
-        } else {
-            answer_names(c, r, conn_data(conn), names);
+        if (names->error.len != 0) {
+            *ret = take_answer(r, REPLY_ERROR, names->error);
+            return true;
         }
-        return;
+        if (conn != NULL) {
+            write_names(c, r, conn_data(conn), names, out);
+        }
+        *ret = take_answer(r, REPLY_WRITTEN, buf_span(out));
+        return true;
     }
+    return false;
 }
 
-void redis_names_tick(struct cmd *c, uint64_t now_ms)
+bool redis_names_on_time(struct cmd *c, uint64_t now_ms, struct effect_reply *ret)
 {
-    struct list *it;
+    struct list *it = list_first(&c->redis_names);
 
-    while ((it = list_first(&c->redis_names)) != NULL &&
-           now_ms >= names_of(it)->until_ms) {
-        answer_error(c, names_of(it), SPAN("Redis did not answer in time"));
+    if (it == NULL || now_ms < names_of(it)->until_ms) {
+        return false;
     }
+    *ret = take_answer(names_of(it), REPLY_ERROR, SPAN("Redis did not answer in time"));
+    return true;
 }
 
 uint64_t redis_names_next_deadline(const struct cmd *c)

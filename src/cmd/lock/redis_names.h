@@ -17,8 +17,15 @@ struct lock_args;
 /* Begins a LOCKS REDIS that looks at `count` keys. */
 void redis_names_ask(struct command_ctx *ctx, const struct lock_args *args,
                      size_t count);
-/* Redis has as long as this for its answer. */
-void redis_names_tick(struct cmd *c, uint64_t now_ms);
+/* The step `id` is over. True: *ret is the answer to its client, with its text in
+ * `out`.
+ */
+bool redis_names_on_scanned(struct cmd *c, uint64_t id,
+                            const struct scanned_names *names, struct buf *out,
+                            struct effect_reply *ret);
+/* True: *ret is the answer to a client for which Redis took too long; there may be more
+ * of them. */
+bool redis_names_on_time(struct cmd *c, uint64_t now_ms, struct effect_reply *ret);
 uint64_t redis_names_next_deadline(const struct cmd *c);
 /* Answers nobody any more. */
 void redis_names_free(struct cmd *c);

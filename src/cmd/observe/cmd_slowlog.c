@@ -49,11 +49,12 @@ static void add_args(struct buf *out, const struct command_ctx *ctx)
 void slowlog_note(const struct command_ctx *ctx, uint64_t us)
 {
     struct cmd *c = ctx->cmd;
+    int64_t slow_us = c->limits.slowlog_us;
     char peer[REDACTED_PEER_ROOM];
     struct buf *out;
     uint64_t id;
 
-    if (c->limits.slowlog_len == 0) {
+    if (c->limits.slowlog_len == 0 || slow_us < 0 || us < (uint64_t)slow_us) {
         return;
     }
     out = slowlog_add(&c->slow, c->limits.slowlog_len, &id);

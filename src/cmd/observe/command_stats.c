@@ -74,10 +74,9 @@ static uint64_t answered_us(struct cmd *c)
     return c->answered_us;
 }
 
-void stats_ran(const struct command_ctx *ctx)
+uint64_t stats_ran(const struct command_ctx *ctx)
 {
     struct command_stat *stat = stat_of(ctx->cmd, ctx->command);
-    int64_t slow_us = ctx->cmd->limits.slowlog_us;
     uint64_t us = elapsed_us(ctx->started_us, clock_boot_us());
 
     if (!ctx->counted) {
@@ -85,14 +84,12 @@ void stats_ran(const struct command_ctx *ctx)
         ctx->cmd->calls++;
     }
     histogram_add(&stat->work, us);
-    if (slow_us >= 0 && us >= (uint64_t)slow_us) {
-        slowlog_note(ctx, us);
-    }
     cmd_latency(ctx->cmd, LATENCY_COMMAND, us / 1000);
     if (!ctx->waits) {
         stat->failed += outcome_is_error(ctx->outcome);
         stat->outcomes[ctx->outcome]++;
     }
+    return us;
 }
 
 void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,

@@ -57,8 +57,8 @@ static inline bool outcome_is_error(enum outcome outcome)
 
 /* Counts a command that was refused before it ran; its row may be unknown. */
 void stats_rejected(const struct command_ctx *ctx);
-/* Counts a command whose handler has returned. */
-void stats_ran(const struct command_ctx *ctx);
+/* Counts a command whose handler has returned; tells how many microseconds it took. */
+uint64_t stats_ran(const struct command_ctx *ctx);
 /* Counts the end of a wait that began at `began_us`. OUTCOME_GONE: the client went
  * before the answer. */
 void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,

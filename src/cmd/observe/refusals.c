@@ -90,3 +90,12 @@ void ctx_refuse(struct command_ctx *ctx, const char *word, const char *fmt, ...)
     log_refusal(ctx, buf_span(&text));
     buf_reset(&text);
 }
+
+void ctx_only_redis(struct command_ctx *ctx, const char *advice)
+{
+    struct span name = ctx->argv[0];
+
+    ctx_refuse(ctx, LATCHD_ERR,
+               "latchd keeps locks, not data: '%.*s' is not served; %s",
+               span_quoted_len(name), name.ptr, advice);
+}

@@ -24,5 +24,7 @@ void refusals_free(struct refusals *r);
 /* Writes an error reply about something that only a Redis does, and logs it. */
 void ctx_refuse(struct command_ctx *ctx, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Refuses a command that only Redis has; the advice says what to do instead. */
+void ctx_only_redis(struct command_ctx *ctx, const char *advice);
 
 #endif

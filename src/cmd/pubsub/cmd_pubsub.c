@@ -1,7 +1,7 @@
 /* SUBSCRIBE and its relatives: events of locks. protocol.h has the channels. */
 #include "cmd/handlers.h"
-#include "cmd/library/library_publish.h"
 #include "cmd/observe/refusals.h"
+#include "cmd/pubsub/events.h"
 
 #include "util/glob.h"
 
@@ -175,7 +175,7 @@ void cmd_pubsub_channels(struct command_ctx *ctx)
 void cmd_pubsub_numsub(struct command_ctx *ctx)
 {
     for (size_t i = 2; i < ctx->argc; i++) {
-        if (library_has_channels(PUBSUB_CHANNEL, ctx->argv[i])) {
+        if (channel_is_of_library(PUBSUB_CHANNEL, ctx->argv[i])) {
             ctx_refuse(
                 ctx, LATCHD_ERR,
                 "PUBSUB NUMSUB '%.*s' is not served: latchd counts subscribers of "

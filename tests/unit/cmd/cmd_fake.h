@@ -4,6 +4,7 @@
 #define LATCHD_TESTS_CMD_FAKE_H
 
 #include "cmd/cmd.h"
+#include "cmd/pubsub/events.h"
 #include "support/buffer_conn.h"
 
 #include <string.h>
