@@ -34,8 +34,8 @@
 /* The op ran: whoever waits may be served now. */
 static void take_limit(struct engine *eng, struct lock *lock, uint32_t limit)
 {
-    lock_open_sharing(eng, lock)->limit = limit;
-    last_answer_over(eng, lock);
+    lock->limit = limit;
+    last_answer_over(lock);
     if (lock_head(lock) != NULL) {
         lock_ask(eng, lock);
     }
@@ -128,9 +128,9 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     bool found;
 
     eng->stats.unacked_grants++;
-    last_answer_unacked(eng, lock);
+    last_answer_unacked(lock);
     last_answer_ungiven(eng, lock);
-    lock_open_activity(eng, lock)->ask_after = eng->now + ERROR_PAUSE_MS;
+    lock->ask_after = eng->now + ERROR_PAUSE_MS;
     if (waiter == NULL) {
         undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
         return;
@@ -170,7 +170,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
                     (kind == KIND_READ && spec->kind == OWNER_ID);
     hold_confirm(eng, h, asked);
     e = hold_add_entry(eng, h, spec);
-    if (!list_empty(&lock->activity->releases)) {
+    if (!list_empty(&lock->releases)) {
         /* A connection that came to the hold by RENEW may have left meanwhile. */
         (void)pending_release_withdraw(eng, lock, hold_field(h), spec_entry(spec));
     }
@@ -178,7 +178,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
     e->asked = asked.at - asked.ago_ms;
     e->taken_over = e->taken_over || r->attached;
     if (r->loan_token != 0) {
-        h->loan_distance = (uint32_t)(r->loan_token - r->token);
+        h->loan_token = r->loan_token;
     }
     return e;
 }
@@ -188,7 +188,7 @@ static void retain_grant(struct engine *eng, struct entry *e,
                          const struct acquire_spec *spec)
 {
     if (!entry_is_attached(e)) { /* otherwise its client came by RENEW */
-        entry_open_extra(eng, e)->until = e->hold->until;
+        e->until = e->hold->until;
         e->spec->keep_ms = spec->keep_ms;
         entry_retain(eng, e);
     }
@@ -299,7 +299,7 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
         return true;
     }
     if (is_of_doubtful_hold(eng, w, r)) {
-        lock_open_activity(eng, w->lock)->ask_after = eng->now + ERROR_PAUSE_MS;
+        w->lock->ask_after = eng->now + ERROR_PAUSE_MS;
         return_grant(eng, w, r, false, SPAN("Redis has lost its last writes"));
         return true;
     }
@@ -373,7 +373,7 @@ static void deliver_grant(struct engine *eng, struct entry *e,
 static void hold_from_loan(struct engine *eng, struct hold *h,
                            const struct op_result *r, struct asked asked)
 {
-    struct loan *loan = h->lock->activity->loan;
+    struct loan *loan = h->lock->loan;
 
     if (loan == NULL || loan->token != r->loan_token) {
         loan_begin(eng, h, r->loan_token, asked);
@@ -409,8 +409,7 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
     struct granted_waiter was = take_off_queue(eng, waiter, r);
     struct entry *e;
 
-    if (was.member != NULL &&
-        lock->activity->last_answer.held_at >= was.member->mlock->since) {
+    if (was.member != NULL && lock->last_answer.held_at >= was.member->mlock->since) {
         was.member->mlock->hindered = true;
     }
     last_answer_served(eng, lock);
@@ -420,7 +419,7 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
         hold_from_loan(eng, e->hold, r, asked);
     }
     if (was.request != NULL) {
-        entry_open_extra(eng, e)->request = was.request;
+        e->request = was.request;
         was.request->entry = e;
     }
     if (was.member != NULL) {
@@ -462,7 +461,7 @@ void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec 
 static void acquire_grant_from_loan(struct engine *eng, struct lock *lock,
                                     struct waiter *w)
 {
-    const struct loan *loan = lock->activity->loan;
+    const struct loan *loan = lock->loan;
     struct op_result r = {
         .id = loan->asked.op, .token = loan->next, .loan_token = loan->token, .count = 1
     };
@@ -495,14 +494,14 @@ static bool is_local(const struct waiter *w)
 uint32_t local_grant_block(const struct engine *eng, const struct waiter *w)
 {
     const struct list *behind = w->in_queue.next;
-    const struct lock_activity *a = w->lock->activity;
+    const struct lock *lock = w->lock;
     bool wanted = w->often;
 
-    if (!is_local(w) || a->fair != NULL || eng->cfg.local_window_ms == 0 ||
+    if (!is_local(w) || lock->fair != NULL || eng->cfg.local_window_ms == 0 ||
         eng->now < eng->lends_after || followed_name_is(eng, lock_name(w->lock))) {
         return 0;
     }
-    if (!wanted && waiter_is_head(w) && behind != &a->queue) {
+    if (!wanted && waiter_is_head(w) && behind != &lock->queue) {
         wanted = is_local(container_of(behind, struct waiter, in_queue));
     }
     return wanted ? (uint32_t)eng->cfg.local_window_ms * US_PER_MS : 0;
@@ -521,18 +520,16 @@ static uint64_t read_time(const struct engine *eng)
 static bool loan_is_certain(const struct engine *eng, const struct lock *lock,
                             const struct loan *loan)
 {
-    const struct lock_activity *a = lock->activity;
-
     return eng->up && !asked_before(eng, lock, loan->asked.op) &&
-           list_empty(&a->releases) && list_empty(&a->waiting_for_restore) &&
-           a->fair == NULL && list_empty(&lock->holds) &&
-           eng->now >= a->stand_back_until && eng->now >= a->ask_after &&
+           list_empty(&lock->releases) && list_empty(&lock->waiting_for_restore) &&
+           lock->fair == NULL && list_empty(&lock->holds) &&
+           eng->now >= lock->stand_back_until && eng->now >= lock->ask_after &&
            quarantine_until(eng, lock, KIND_PLAIN) == 0;
 }
 
 bool local_grant_try(struct engine *eng, struct lock *lock)
 {
-    struct loan *loan = lock->activity->loan;
+    struct loan *loan = lock->loan;
     struct waiter *head = lock_head(lock);
 
     if (!is_local(head) || head->in_flight != NULL || head->maybe_granted ||
@@ -560,13 +557,13 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     op->lock_class = lock->lock_class;
     op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);
     op->acquire.claim.asked_ago_ms = in_flight->asked_ago_ms;
-    op->acquire.claim.limit = lock->sharing->limit;
+    op->acquire.claim.limit = lock->limit;
     fair_fill_claim(eng, op, w);
     if (kind == INFLIGHT_ASK && !reenter_only && !op->acquire.fair) {
         op->acquire.claim.block_us = local_grant_block(eng, w);
     }
     if (kind == INFLIGHT_ASK) {
-        lock_open_activity(eng, lock)->asking = in_flight;
+        lock->asking = in_flight;
     }
 }
 
@@ -595,11 +592,11 @@ void acquire_join(struct engine *eng, struct waiter *w)
 
 bool acquire_may_ask(struct engine *eng, struct lock *lock)
 {
-    uint64_t at = lock->activity->stand_back_until;
+    uint64_t at = lock->stand_back_until;
 
-    at = at < lock->activity->ask_after ? lock->activity->ask_after : at;
+    at = at < lock->ask_after ? lock->ask_after : at;
     if (eng->now < at) {
-        timer_set(eng, &lock->activity->wake, TIMER_LOCK, at);
+        timer_set(eng, &lock->wake, TIMER_LOCK, at);
     }
     return eng->now >= at;
 }
@@ -625,7 +622,7 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
         part->spec = spec_ref(w->spec);
         part->lease_ms = waiter_lease(eng, w);
         w->in_flight = part;
-        lock_open_activity(eng, w->lock)->asking = part;
+        w->lock->asking = part;
         w->lock->ask = false;
         all->parts[i] = part;
     }
@@ -735,11 +732,9 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
 static bool may_be_a_waiters(const struct lock *lock, const struct waiter *w,
                              uint64_t op)
 {
-    const struct lock_activity *a = lock->activity;
-
-    return op <= a->last_answer.ungiven_op ||
+    return op <= lock->last_answer.ungiven_op ||
            ((w == NULL || !waiter_is_head(w)) &&
-            (a->asking != NULL || !list_empty(&a->releases)));
+            (lock->asking != NULL || !list_empty(&lock->releases)));
 }
 
 /* Redis, or this daemon, may have stood still since the op was sent. Its answer counts
@@ -749,7 +744,7 @@ static void end_outdated_answer(struct engine *eng, struct lock *lock,
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->queue)
+    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -757,7 +752,7 @@ static void end_outdated_answer(struct engine *eng, struct lock *lock,
             waiter_decide(eng, w);
         }
     }
-    last_answer_over(eng, lock);
+    last_answer_over(lock);
 }
 
 static int64_t foreign_look_in(struct engine *eng, struct lock *lock, int64_t ttl_ms)
@@ -766,7 +761,7 @@ static int64_t foreign_look_in(struct engine *eng, struct lock *lock, int64_t tt
     uint64_t in;
 
     lock_note_foreign(eng, lock, true);
-    in = (eng->now - lock->activity->foreign_since) / FOREIGN_LOOK_PART;
+    in = (eng->now - lock->foreign_since) / FOREIGN_LOOK_PART;
     in = in < FOREIGN_LOOK_MS ? FOREIGN_LOOK_MS : in;
     in = in > FOREIGN_LOOK_MAX_MS ? FOREIGN_LOOK_MAX_MS : in;
     in = in < least ? least : in;
@@ -784,16 +779,16 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     uint64_t quarantine = quarantine_until(eng, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
-    if (list_empty(&lock->holds) && lock->activity->loan == NULL) {
+    if (list_empty(&lock->holds) && lock->loan == NULL) {
         recent_asks_others(eng, lock);
     }
     if (ttl_ms == -2 && quarantine != 0) {
         ttl_ms = (int64_t)(quarantine - eng->now);
-        last_answer_withheld(eng, lock, quarantine);
+        last_answer_withheld(lock, quarantine);
     } else if (ttl_ms == -2) {
-        last_answer_over(eng, lock);
+        last_answer_over(lock);
     } else if (r->withheld) {
-        last_answer_withheld(eng, lock, eng->now + lock_recheck_in(eng, ttl_ms));
+        last_answer_withheld(lock, eng->now + lock_recheck_in(eng, ttl_ms));
     } else if (!may_be_a_waiters(lock, w, asked.op)) {
         last_answer_held(eng, lock, ttl_ms);
     }
@@ -829,7 +824,7 @@ static void on_acquire_failed(struct engine *eng, struct lock *lock, struct wait
     }
     w->maybe_granted = true;
     if (waiter_is_head(w)) {
-        last_answer_refused(eng, lock, r->text);
+        last_answer_refused(lock, r->text);
     }
     if (waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, r->text, true);
@@ -968,8 +963,8 @@ static bool needs_probe(const struct engine *eng, const struct lock *lock,
 static bool known_held(const struct engine *eng, const struct lock *lock,
                        const struct waiter *w)
 {
-    return !w->once && lock->activity->asking == NULL &&
-           lock_blocks(eng, lock, w->spec) && !needs_probe(eng, lock, w->spec);
+    return !w->once && lock->asking == NULL && lock_blocks(eng, lock, w->spec) &&
+           !needs_probe(eng, lock, w->spec);
 }
 
 /* Whether all waiters ahead want to read as well, so that this reader need not wait
@@ -977,7 +972,7 @@ static bool known_held(const struct engine *eng, const struct lock *lock,
 static bool may_join(const struct engine *eng, const struct lock *lock,
                      const struct acquire_spec *spec)
 {
-    return spec->lock_kind == KIND_READ && lock->activity->writers == 0 &&
+    return spec->lock_kind == KIND_READ && lock->writers == 0 &&
            !lock_blocks(eng, lock, spec);
 }
 
@@ -1020,7 +1015,7 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
     struct waiter *w;
 
     if (lock->lock_class != lock_class_of(req->kind) &&
-        (lock_in_use(lock) || lock->activity->latch_watch != NULL)) {
+        (lock_in_use(lock) || lock->latch_watch != NULL)) {
         emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return NULL;
     }
@@ -1029,8 +1024,8 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
         return NULL;
     }
     lock_set_class(eng, lock, lock_class_of(req->kind));
-    if (req->limit != 0 && lock->sharing->limit == 0) {
-        lock_open_sharing(eng, lock)->limit = req->limit;
+    if (req->limit != 0 && lock->limit == 0) {
+        lock->limit = req->limit;
     }
     spec = spec_new(eng, req);
     w = waiter_new(eng, lock, session_get(eng, req->from.conn), req, spec);
@@ -1158,12 +1153,10 @@ bool lock_untouched(const struct engine *eng, struct span name, struct span id)
 
     return quarantine_of_name(eng, name) == 0 && request_find(eng, name, id) == NULL &&
            (lock == NULL ||
-            (list_empty(&lock->holds) && list_empty(&lock->activity->queue) &&
-             list_empty(&lock->activity->releases) && lock->activity->asking == NULL &&
-             lock->refs == 0 && lock->activity->fair == NULL &&
-             lock->activity->loan == NULL &&
-             lock->activity->stand_back_until <= eng->now &&
-             lock->activity->ask_after <= eng->now));
+            (list_empty(&lock->holds) && list_empty(&lock->queue) &&
+             list_empty(&lock->releases) && lock->asking == NULL && lock->refs == 0 &&
+             lock->fair == NULL && lock->loan == NULL &&
+             lock->stand_back_until <= eng->now && lock->ask_after <= eng->now));
 }
 
 struct waiter *request_lock_enqueue(struct engine *eng, const struct lock_req *req)

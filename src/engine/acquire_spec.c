@@ -139,31 +139,15 @@ static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
     return w;
 }
 
-struct span put_serial(const struct engine *eng, uint64_t number, char *out,
-                       size_t room)
+struct span make_serial(struct engine *eng, char *out, size_t room)
 {
-    char *digits = digits_before(out + room, number);
+    char *digits = digits_before(out + room, ++eng->next_request);
     size_t len = (size_t)(out + room - digits);
 
     memcpy(out, eng->instance, OP_INSTANCE_LEN);
     out[OP_INSTANCE_LEN] = ':';
     memmove(out + OP_INSTANCE_LEN + 1, digits, len);
     return span_of(out, OP_INSTANCE_LEN + 1 + len);
-}
-
-struct span make_serial(struct engine *eng, char *out, size_t room)
-{
-    return put_serial(eng, ++eng->next_request, out, room);
-}
-
-uint64_t serial_number(struct span serial)
-{
-    uint64_t number = 0;
-
-    for (size_t i = OP_INSTANCE_LEN + 1; i < serial.len; i++) {
-        number = number * 10 + (uint64_t)(serial.ptr[i] - '0');
-    }
-    return number;
 }
 
 /* Whether the hash field of an anonymous owner is chosen here: the script makes it from

@@ -1,6 +1,6 @@
 /* acquire_spec: the terms of an acquire: who is to hold, and how. Shared, with a
  * reference count, by a waiter, its ops in flight, and the entry that the grant
- * becomes, unless that has one of the shared_specs. Private to engine/. */
+ * becomes. Private to engine/. */
 #ifndef LATCHD_ENGINE_ACQUIRE_SPEC_H
 #define LATCHD_ENGINE_ACQUIRE_SPEC_H
 
@@ -42,7 +42,7 @@ struct acquire_spec {
     unsigned serial_len : SERIAL_BITS;
     uint16_t field_len, entry_len, data_len;
     uint16_t heartbeat_ms; /* 0: none */
-    /* its serial (see make_serial(); none if it was found, or is shared), field, entry,
+    /* its serial (see make_serial(); none if it was found), field, entry,
      * data, `atleast_ms`: see spec_field() and the like */
     char texts[];
 };
@@ -60,17 +60,13 @@ enum {
 struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes);
 /* Writes `<instance>:<n>`, never made twice, into `out`. */
 struct span make_serial(struct engine *eng, char *out, size_t room);
-/* The same for an `n` that was made before, and back from there. */
-struct span put_serial(const struct engine *eng, uint64_t number, char *out,
-                       size_t room);
-uint64_t serial_number(struct span serial);
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req);
 /* A spec for a hold that RENEW found in Redis. `entry`: of a named owner. */
 struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
                                 struct span field, struct span entry, struct span data,
                                 uint64_t atleast_ms);
 struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
-/* of an owner that gave it no ID: the request. Of an entry see entry_id(). */
+/* of an owner that gave it no ID: the request */
 struct span spec_entry(const struct acquire_spec *w);
 struct span spec_id(const struct acquire_spec *w); /* empty: none */
 /* The ID that a hash field or an entry tells; empty: none. */

@@ -65,10 +65,10 @@ static bool behind_a_writer(struct search *s, const struct waiter *w)
 {
     struct list *it = w->in_queue.prev;
 
-    if (w->spec->lock_kind != KIND_READ || w->lock->activity->writers == 0) {
+    if (w->spec->lock_kind != KIND_READ || w->lock->writers == 0) {
         return false;
     }
-    for (; it != &w->lock->activity->queue && s->left > 0; it = it->prev, s->left--) {
+    for (; it != &w->lock->queue && s->left > 0; it = it->prev, s->left--) {
         if (container_of(it, struct waiter, in_queue)->spec->lock_kind == KIND_WRITE) {
             return true;
         }

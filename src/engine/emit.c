@@ -151,7 +151,7 @@ void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a,
         return;
     }
     r = add_reply(eng, to, REPLY_TOKEN);
-    r->value = (int64_t)attach_entry(a)->hold->token;
+    r->value = (int64_t)a->entry->hold->token;
     r->grant = a->grant;
 }
 
@@ -160,7 +160,7 @@ void emit_heartbeat(struct engine *eng, const struct attach *a)
     struct effect *f = effects_add(&eng->fx, EFFECT_HEARTBEAT);
 
     f->heartbeat.conn = a->session->conn.key;
-    f->heartbeat.every_ms = attach_entry(a)->spec->heartbeat_ms;
+    f->heartbeat.every_ms = a->entry->spec->heartbeat_ms;
 }
 
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,

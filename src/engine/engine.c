@@ -89,8 +89,8 @@ static void free_pending_releases(struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    list_splice(&lock->activity->releases, &lock->activity->parallel_releases);
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    list_splice(&lock->releases, &lock->parallel_releases);
+    LIST_FOREACH_SAFE(it, tmp, &lock->releases)
     {
         pending_release_free(eng, lock,
                              container_of(it, struct pending_release, in_lock));
@@ -180,7 +180,6 @@ void engine_free(struct engine *eng)
     buf_reset(&eng->trouble);
     table_fini(&eng->inflight_ops);
     table_fini(&eng->sessions);
-    shared_specs_fini(eng);
     pool_fini(&eng->pool);
     free(eng);
 }
@@ -218,7 +217,7 @@ static void fire_timer(struct engine *eng, struct timer *t)
 {
     switch ((enum timer_kind)t->node.tag) {
     case TIMER_LOCK:
-        lock_on_timer(eng, container_of(t, struct lock_activity, wake)->lock);
+        lock_on_timer(eng, container_of(t, struct lock, wake));
         break;
     case TIMER_WAITER:
         waiter_on_timer(eng, container_of(t, struct waiter, timer));
@@ -227,7 +226,7 @@ static void fire_timer(struct engine *eng, struct timer *t)
         hold_on_timer(eng, container_of(t, struct hold, timer));
         break;
     case TIMER_ENTRY:
-        entry_on_timer(eng, container_of(t, struct entry_extra, timer)->entry);
+        entry_on_timer(eng, container_of(t, struct entry, timer));
         break;
     case TIMER_PENDING_REQUEST:
         pending_request_on_timer(eng, container_of(t, struct pending_request, timer));
@@ -373,8 +372,8 @@ void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
         struct attach *a = container_of(it, struct attach, in_session);
 
         if (a->grant == grant) {
-            if (attach_entry(a)->extra->member != NULL) {
-                attach_entry(a)->extra->member->token_sent = false;
+            if (a->entry->member != NULL) {
+                a->entry->member->token_sent = false;
             }
             entry_untold(eng, a, true);
         }
@@ -399,7 +398,7 @@ enum grant_state engine_grant_state(const struct engine *eng, uint64_t conn,
         const struct attach *a = container_of(it, struct attach, in_session);
 
         if (a->grant == grant) { /* an MLOCK's is in several places */
-            if (!entry_is_fresh(eng, attach_entry(a))) {
+            if (!entry_is_fresh(eng, a->entry)) {
                 return GRANT_STALE;
             }
             state = GRANT_FRESH;
@@ -427,8 +426,7 @@ uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn)
     }
     LIST_FOREACH(it, &s->attaches)
     {
-        const struct entry *e =
-            attach_entry(container_of(it, struct attach, in_session));
+        const struct entry *e = container_of(it, struct attach, in_session)->entry;
         uint32_t every_ms = entry_heartbeat(e);
 
         if (every_ms != 0 && (least == 0 || every_ms < least)) {
@@ -602,7 +600,7 @@ static struct own find_own(const struct lock *lock, const struct session *s,
     if (lock->lock_class != CLASS_PLAIN && s != NULL) {
         LIST_FOREACH(it, &s->attaches) /* they are fewer than the holds may be */
         {
-            struct entry *e = attach_entry(container_of(it, struct attach, in_session));
+            struct entry *e = container_of(it, struct attach, in_session)->entry;
 
             if (e->hold->lock != lock || entry_is_ending(e)) {
                 continue;
@@ -927,7 +925,7 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
         }
         return count;
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->queue)
+    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
     {
         w = container_of(it, struct waiter, in_queue);
         if (wait_graph_as(w, req) && may_cancel(req, w->spec->user, ret_others)) {
@@ -1057,8 +1055,7 @@ static bool is_lent(const struct engine *eng, const struct lock_req *req,
     const struct lock *lock =
         (req->has & LOCK_IS_LOCAL) != 0 ? lock_find(eng, req->name) : NULL;
 
-    return lock != NULL && lock->activity->loan != NULL &&
-           lock->activity->loan->state == state;
+    return lock != NULL && lock->loan != NULL && lock->loan->state == state;
 }
 
 /* The first of them whose names are lent are granted one after the other, up to one
@@ -1154,8 +1151,8 @@ static void resume_lock(struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    last_answer_over(eng, lock);
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->queue)
+    last_answer_over(lock);
+    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -1297,7 +1294,7 @@ void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concern
 
         if ((concerns == NULL || concerns(ctx, lock->group)) &&
             lock_head(lock) != NULL) {
-            last_answer_over(eng, lock);
+            last_answer_over(lock);
             lock_ask(eng, lock);
         }
     }
@@ -1313,7 +1310,7 @@ void engine_on_subscribed(struct engine *eng, struct span name,
         return; /* a confirmation of a subscription that is over */
     }
     lock_set_sub(lock, SUB_ON);
-    lock_open_activity(eng, lock)->sub_op = eng->next_op;
+    lock->sub_op = eng->next_op;
     leader_watch_note(eng, lock);
     latch_watch_note(eng, lock);
     if (lock_head(lock) != NULL) {
@@ -1348,7 +1345,7 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
         return;
     }
     /* Results of ops that were sent before this count no more. */
-    lock_open_activity(eng, lock)->sub_op = eng->next_op;
+    lock->sub_op = eng->next_op;
     /* Of a semaphore, that some permits came back says nothing of the others. */
     LIST_FOREACH(it, &lock->holds)
     {
@@ -1356,7 +1353,7 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
             hold_freed(eng, container_of(it, struct hold, in_lock));
         }
     }
-    last_answer_over(eng, lock);
+    last_answer_over(lock);
     leader_watch_note(eng, lock);
     latch_watch_on_message(eng, lock, payload);
     loan_doubt(lock);

@@ -1,6 +1,6 @@
 /* engine_state: what the lock engine remembers. Private to engine/.
  *
- *   engine ── names ──> lock ── activity ── queue ──> waiter ── spec (acquire_spec)
+ *   engine ── names ──> lock ── queue ──> waiter ── spec (acquire_spec)
  *     │                  │        ├── releases: pending releases, in order
  *     │                  │        └── asking: the one op in flight that may change
  *     │                  │            who holds
@@ -26,7 +26,6 @@
 #include "engine/op.h"
 #include "engine/peers.h"
 #include "engine/renew_queue.h"
-#include "engine/shared_specs.h"
 #include "engine/timer.h"
 #include "util/buf.h"
 #include "util/heap.h"
@@ -95,7 +94,6 @@ struct engine {
     struct list restores; /* holds that have to be put back */
     struct list holds;
     struct list waiters;
-    struct shared_specs shared_specs;
     struct list to_send;             /* pending requests, which the scheduler sends */
     struct list unsent;              /* ops in flight, the same */
     struct list waiting_for_store;   /* pending requests, sent when Redis is up */

@@ -16,7 +16,7 @@
 
 static void set_timer(struct engine *eng, struct entry *e, uint64_t at)
 {
-    timer_set(eng, &entry_open_extra(eng, e)->timer, TIMER_ENTRY, at);
+    timer_set(eng, &e->timer, TIMER_ENTRY, at);
 }
 
 struct attach *entry_attach_of(const struct entry *e, const struct session *s)
@@ -33,7 +33,7 @@ bool entry_is_fresh(const struct engine *eng, const struct entry *e)
 {
     bool fixed = e->spec->lease == LEASE_FIXED;
     uint64_t lease_ms = spec_lease(eng, e->spec);
-    uint64_t until = fixed ? e->extra->until : e->hold->until;
+    uint64_t until = fixed ? e->until : e->hold->until;
     uint64_t whole = lease_valid_until(eng->now, lease_ms); /* given now */
     uint64_t gone_ms = whole > until ? whole - until : 0;
 
@@ -50,46 +50,16 @@ uint32_t entry_heartbeat(const struct entry *e)
     return entry_is_ending(e) || e->lease != LEASE_WATCHDOG ? 0 : e->spec->heartbeat_ms;
 }
 
-/* Room for the newest attachment. */
-static struct attach *add_attach(struct engine *eng, struct entry *e)
-{
-    struct far_attach **at = &entry_open_extra(eng, e)->attaches;
-
-    while (*at != NULL) {
-        at = &(*at)->next;
-    }
-    *at = pool_alloc(&eng->pool, sizeof(**at));
-    (*at)->entry = e;
-    return &(*at)->attach;
-}
-
-static void remove_attach(struct engine *eng, struct attach *a)
-{
-    struct far_attach **at, *far;
-
-    if (a->is_own) {
-        *a = (struct attach){ 0 };
-        return;
-    }
-    far = attach_far(a);
-    at = &far->entry->extra->attaches;
-    while (*at != far) {
-        at = &(*at)->next;
-    }
-    *at = far->next;
-    pool_free_sized(&eng->pool, far, sizeof(*far));
-}
-
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s)
 {
     struct attach *a = entry_attach_of(e, s);
 
     if (a == NULL) {
-        bool is_own = !entry_is_attached(e);
-
-        a = is_own ? &e->own_attach : add_attach(eng, e);
-        a->is_own = is_own;
+        a = e->own_attach.session == NULL ? &e->own_attach
+                                          : pool_alloc(&eng->pool, sizeof(*a));
+        a->entry = e;
         a->session = s;
+        list_append(&e->attaches, &a->in_entry);
         list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
         e->hold->attached++;
     }
@@ -98,13 +68,11 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     entry_set_state(e, ENTRY_HELD);
     e->missing = false;
     entry_set_retained(eng, e, false);
-    if (e->hold->upkeep->exact_ms != 0) { /* else it may be the constant */
-        e->hold->upkeep->exact_ms = 0;
-    }
+    e->hold->exact_ms = 0;
     if (e->lease == LEASE_FIXED && e->hold->kind == OWNER_NAMED) {
-        set_timer(eng, e, e->extra->until);
+        set_timer(eng, e, e->until);
     } else {
-        timer_stop(eng, &e->extra->timer);
+        timer_stop(eng, &e->timer);
     }
     /* Connections that keep the entry already were let off if it had a fixed lease. */
     for (const struct attach *each = entry_first_attach(e);
@@ -118,8 +86,12 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
 static void attach_drop(struct engine *eng, struct attach *a)
 {
     list_del(&a->in_session);
-    attach_entry(a)->hold->attached--;
-    remove_attach(eng, a);
+    list_del(&a->in_entry);
+    a->entry->hold->attached--;
+    a->session = NULL;
+    if (a != &a->entry->own_attach) {
+        pool_free_sized(&eng->pool, a, sizeof(*a));
+    }
 }
 
 void attach_free(struct engine *eng, struct attach *a)
@@ -170,7 +142,7 @@ static void begin_grace(struct engine *eng, struct entry *e)
     } else if (e->spec->grace_ms > 0) {
         set_timer(eng, e, eng->now + grace);
         if (h->attached == 0 && hold_has_one_entry(h)) {
-            hold_open_upkeep(eng, h)->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
+            h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
             renew_request(eng, h);
         }
     } else {
@@ -189,8 +161,7 @@ void entry_left(struct engine *eng, struct entry *e)
         entry_on_timer(eng, e);
         return;
     }
-    if (entry_is_attached(e) || entry_is_ending(e) ||
-        heap_armed(&e->extra->timer.node)) {
+    if (entry_is_attached(e) || entry_is_ending(e) || heap_armed(&e->timer.node)) {
         return;
     }
     if (e->retained) {
@@ -202,13 +173,12 @@ void entry_left(struct engine *eng, struct entry *e)
 
 bool entry_has_run_out(const struct engine *eng, const struct entry *e)
 {
-    return e->lease == LEASE_FIXED && eng->now >= e->extra->until &&
-           entry_is_attached(e);
+    return e->lease == LEASE_FIXED && eng->now >= e->until && entry_is_attached(e);
 }
 
 void entry_detach(struct engine *eng, struct attach *a)
 {
-    struct entry *e = attach_entry(a);
+    struct entry *e = a->entry;
 
     attach_drop(eng, a);
     e->was_told = true;
@@ -217,7 +187,7 @@ void entry_detach(struct engine *eng, struct attach *a)
 
 void entry_untold(struct engine *eng, struct attach *a, bool keep)
 {
-    struct entry *e = attach_entry(a);
+    struct entry *e = a->entry;
 
     attach_free(eng, a);
     if (entry_is_attached(e) || entry_is_ending(e)) {
@@ -235,10 +205,10 @@ void entry_untold(struct engine *eng, struct attach *a, bool keep)
 
 void entry_over(struct engine *eng, struct entry *e, int64_t answer)
 {
-    struct request *r = e->extra->request;
+    struct request *r = e->request;
 
     if (r != NULL) {
-        e->extra->request = NULL;
+        e->request = NULL;
         r->entry = NULL;
         request_over(eng, r, answer);
     }
@@ -246,10 +216,10 @@ void entry_over(struct engine *eng, struct entry *e, int64_t answer)
 
 void entry_disown(struct engine *eng, struct entry *e)
 {
-    struct request *r = e->extra->request;
+    struct request *r = e->request;
 
     if (r != NULL) {
-        e->extra->request = NULL;
+        e->request = NULL;
         r->entry = NULL;
         request_idle(eng, r);
     }
@@ -287,20 +257,20 @@ void entry_free(struct engine *eng, struct entry *e)
     while ((a = entry_first_attach(e)) != NULL) {
         attach_free(eng, a);
     }
-    if (e->extra->member != NULL) {
+    if (e->member != NULL) {
         mlock_on_entry_gone(eng, e);
     }
     entry_disown(eng, e);
-    if (e->extra->release != NULL) {
-        e->extra->release->local = NULL;
+    if (e->release != NULL) {
+        e->release->local = NULL;
     }
-    entry_extra_free(eng, e);
+    timer_stop(eng, &e->timer);
     renew_entry_gone(e);
     entry_set_retained(eng, e, false);
     entry_set_lease(eng, e, LEASE_WATCHDOG);
     eng->stats.entries--;
     if (e->spec->permits != 0) {
-        e->hold->lock->sharing->permits_here -= e->spec->permits;
+        e->hold->lock->permits_here -= e->spec->permits;
         eng->stats.permits -= e->spec->permits;
     }
     while (*at != e) {

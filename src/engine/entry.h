@@ -5,7 +5,7 @@
 
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
-#include "engine/entry_extra.h"
+#include "engine/timer.h"
 #include "util/list.h"
 #include "util/transition.h"
 
@@ -14,20 +14,17 @@
 
 struct engine;
 struct hold;
+struct mlock_member;
+struct pending_release;
+struct request;
 struct session;
 
 struct attach {
     struct list in_session;
     struct session *session;
-    uint64_t grant : 63; /* the grant's number, for engine_on_undelivered() */
-    bool is_own : 1;     /* the own_attach of its entry; else it is a far_attach */
-};
-
-/* One that came while the entry had another. */
-struct far_attach {
-    struct attach attach;
+    struct list in_entry;
     struct entry *entry;
-    struct far_attach *next; /* of the same entry; the newest is the last */
+    uint64_t grant; /* the grant's number, for engine_on_undelivered() */
 };
 
 /* An entry's life, from its grant on; it ends by being freed.
@@ -63,59 +60,50 @@ extern const struct transitions ENTRY_TRANSITIONS, ENTRY_RESTORE_TRANSITIONS;
 struct entry {
     struct entry *next; /* of the same hold; the newest entry is the first */
     struct hold *hold;
-    struct acquire_spec *spec; /* of its own, or one of the shared_specs */
-    uint64_t serial;           /* the number of its serial, if the spec is shared */
-    struct entry_extra *extra;
+    struct acquire_spec *spec;
+    /* when the entry ends by itself: grace, KEEP, or its own fixed lease */
+    struct timer timer;
+    uint64_t until;                  /* end of the entry's own fixed lease */
+    struct request *request;         /* the request whose ID the entry has, or NULL */
+    struct pending_release *release; /* the release in progress, or NULL */
+    /* the member of an MLOCK that the entry was granted to, or NULL */
+    struct mlock_member *member;
     uint64_t asked; /* when its client asked this daemon for it: see struct claim */
-    uint64_t since : 48; /* since when this daemon keeps the entry */
-    enum entry_state state : 2;
-    enum entry_restore restore : 2;
-    enum lease_kind lease : 2;
+    uint64_t since; /* since when this daemon keeps the entry */
+    enum entry_state state;
+    enum entry_restore restore;
+    enum lease_kind lease;
     /* Redis lacks the entry and does not say why; a renewal of another entry asks */
-    bool missing : 1;
-    bool retained : 1; /* granted for a client that is not connected */
-    bool was_told : 1; /* a connection that was sent the token is gone */
+    bool missing;
+    bool retained; /* granted for a client that is not connected */
+    bool was_told; /* a connection that was sent the token is gone */
     /* perhaps taken over from another daemon, which may still believe in it */
-    bool taken_over : 1;
-    enum rest_origin origin : 2; /* of a rest */
-    /* room for the first attachment, which is all that most entries have; unused: no
-     * session */
+    bool taken_over;
+    enum rest_origin origin; /* of a rest */
+    struct list attaches;    /* oldest first */
+    /* room for one of them, which is all that most entries have; unused: no session */
     struct attach own_attach;
 };
 
-static inline struct far_attach *attach_far(const struct attach *a)
-{
-    return container_of((struct attach *)(uintptr_t)a, struct far_attach, attach);
-}
-
-static inline struct entry *attach_entry(const struct attach *a)
-{
-    return a->is_own
-               ? container_of((struct attach *)(uintptr_t)a, struct entry, own_attach)
-               : attach_far(a)->entry;
-}
-
 static inline bool entry_is_attached(const struct entry *e)
 {
-    return e->own_attach.session != NULL || e->extra->attaches != NULL;
+    return !list_empty(&e->attaches);
 }
 
 /* The attachments of an entry, the oldest first; NULL: no more. */
 static inline struct attach *entry_first_attach(const struct entry *e)
 {
-    struct far_attach *far = e->extra->attaches;
+    struct list *first = list_first(&e->attaches);
 
-    return e->own_attach.session != NULL ? (struct attach *)(uintptr_t)&e->own_attach
-           : far != NULL                 ? &far->attach
-                                         : NULL;
+    return first == NULL ? NULL : container_of(first, struct attach, in_entry);
 }
 
 static inline struct attach *attach_next(const struct attach *a)
 {
-    struct far_attach *far =
-        a->is_own ? attach_entry(a)->extra->attaches : attach_far(a)->next;
+    struct list *next = a->in_entry.next;
 
-    return far == NULL ? NULL : &far->attach;
+    return next == &a->entry->attaches ? NULL
+                                       : container_of(next, struct attach, in_entry);
 }
 
 static inline bool entry_is_ending(const struct entry *e)
@@ -141,15 +129,12 @@ void entry_detach(struct engine *eng, struct attach *a);
 static inline uint64_t entry_lease_began(const struct entry *e)
 {
     uint64_t was_held = lease_valid_until(0, e->spec->lease_ms);
-    uint64_t until = e->extra->until;
+    uint64_t until = e->until;
 
     return until > was_held ? until - was_held : 0;
 }
 
-/* The entry ID, see spec_entry(); perhaps in `out`. */
-struct span entry_id(const struct engine *eng, const struct entry *e,
-                     char out[static SERIAL_MAX]);
-/* Whether that is the entry's ID; one that is a serial is this daemon's. */
+/* Whether that is the entry's ID, see spec_entry(). */
 bool entry_has_id(const struct entry *e, struct span id);
 /* Whether at least half of the entry's lease is left, as far as is known. */
 bool entry_is_fresh(const struct engine *eng, const struct entry *e);

@@ -134,7 +134,7 @@ static void fair_start(struct engine *eng, struct lock *lock)
 {
     struct fair *f;
 
-    if (lock->activity->fair != NULL) {
+    if (lock->fair != NULL) {
         return;
     }
     f = xcalloc(1, sizeof(*f));
@@ -142,7 +142,7 @@ static void fair_start(struct engine *eng, struct lock *lock)
     f->refreshed = eng->now;
     list_init(&f->leaves);
     list_init(&f->leaving);
-    lock_open_activity(eng, lock)->fair = f;
+    lock->fair = f;
     lock_touch(eng, lock);
 }
 
@@ -168,7 +168,7 @@ void fair_leaves_free(struct engine *eng, struct fair *f, struct list *leaves)
 
 bool fair_idle(const struct lock *lock)
 {
-    const struct fair *f = lock->activity->fair;
+    const struct fair *f = lock->fair;
 
     return f == NULL ||
            (f->leave_count == 0 && f->queue == NULL && f->leave == NULL && !f->sweep);
@@ -229,7 +229,7 @@ static void last_goes(struct fair *f, const struct waiter *w)
     struct list *before = w->in_queue.prev;
 
     if (f->last == w) {
-        f->last = before == &w->lock->activity->queue
+        f->last = before == &w->lock->queue
                       ? NULL
                       : container_of(before, struct waiter, in_queue);
     }
@@ -255,7 +255,7 @@ void fair_on_enqueue(struct engine *eng, struct waiter *w)
 
 void fair_on_dequeue(struct engine *eng, struct waiter *w)
 {
-    struct fair *f = w->lock->activity->fair;
+    struct fair *f = w->lock->fair;
 
     if (f == NULL) {
         return;
@@ -269,7 +269,7 @@ void fair_on_dequeue(struct engine *eng, struct waiter *w)
 
 void fair_granted(struct engine *eng, struct waiter *w, const struct op_result *r)
 {
-    struct fair *f = w->lock->activity->fair;
+    struct fair *f = w->lock->fair;
     /* A release has found that it holds already, through another daemon. */
     bool found = r->moved && r->attached;
 
@@ -288,9 +288,9 @@ void fair_granted(struct engine *eng, struct waiter *w, const struct op_result *
 
 void fair_leave_again(struct engine *eng, struct lock *lock, struct acquire_spec *spec)
 {
-    if (lock->activity->fair != NULL || spec->lock_kind == KIND_FAIR) {
+    if (lock->fair != NULL || spec->lock_kind == KIND_FAIR) {
         fair_start(eng, lock);
-        add_leave(eng, lock->activity->fair, spec);
+        add_leave(eng, lock->fair, spec);
     }
 }
 
@@ -303,7 +303,7 @@ static bool never_queued(const struct waiter *w, const struct op_result *r)
 
 void fair_put_back(struct engine *eng, struct waiter *w, const struct op_result *r)
 {
-    struct fair *f = w->lock->activity->fair;
+    struct fair *f = w->lock->fair;
 
     if (f == NULL || w->place == PLACE_NONE) {
         return;
@@ -320,7 +320,7 @@ void fair_put_back(struct engine *eng, struct waiter *w, const struct op_result 
 
 void fair_fill_claim(struct engine *eng, struct op *op, struct waiter *w)
 {
-    struct fair *f = w->lock->activity->fair;
+    struct fair *f = w->lock->fair;
 
     if (f == NULL || w->lock->lock_class != CLASS_PLAIN) {
         return;
@@ -348,10 +348,10 @@ void fair_on_result(struct engine *eng, struct lock *lock, struct waiter *w,
     if (r->status != OP_OK && r->status != OP_BUSY) {
         return;
     }
-    if (r->fair && lock->activity->waiting > 0) {
+    if (r->fair && lock->waiting > 0) {
         fair_start(eng, lock);
     }
-    f = lock->activity->fair;
+    f = lock->fair;
     if (f == NULL) {
         return;
     }
@@ -369,15 +369,15 @@ void fair_on_result(struct engine *eng, struct lock *lock, struct waiter *w,
 
 void fair_refresh_soon(struct engine *eng, struct lock *lock)
 {
-    if (lock->activity->fair != NULL) {
-        lock->activity->fair->refresh_at = eng->now;
+    if (lock->fair != NULL) {
+        lock->fair->refresh_at = eng->now;
         lock_touch(eng, lock);
     }
 }
 
 void fair_lost(struct engine *eng, struct lock *lock)
 {
-    struct fair *f = lock->activity->fair;
+    struct fair *f = lock->fair;
 
     fair_refresh_soon(eng, lock);
     if (f != NULL) {
@@ -390,7 +390,7 @@ void fair_lost(struct engine *eng, struct lock *lock)
 static void fair_sweep(struct engine *eng, struct lock *lock)
 {
     fair_start(eng, lock);
-    lock->activity->fair->sweep = true;
+    lock->fair->sweep = true;
     lock_touch(eng, lock);
 }
 
@@ -409,7 +409,7 @@ static size_t places_max(const struct engine *eng)
 /* The first of those behind the last place that is to get one now. */
 static struct waiter *next_new(const struct engine *eng, struct fair *f)
 {
-    const struct list *end = &f->lock->activity->queue;
+    const struct list *end = &f->lock->queue;
     struct list *it = f->last == NULL ? end->next : f->last->in_queue.next;
     size_t room = places_max(eng);
     struct waiter *w = NULL;
@@ -431,7 +431,7 @@ static struct waiter *next_new(const struct engine *eng, struct fair *f)
         return NULL;
     }
     if (f->joined >= room ||
-        (f->full && f->lock->activity->waiting > room && f->joined * 4 > room * 3)) {
+        (f->full && f->lock->waiting > room && f->joined * 4 > room * 3)) {
         f->full = true;
         return NULL;
     }
@@ -470,7 +470,7 @@ static void name_places(struct engine *eng, struct fair *f, enum fair_place plac
 {
     struct list *it;
 
-    LIST_FOREACH(it, &f->lock->activity->queue)
+    LIST_FOREACH(it, &f->lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -487,7 +487,7 @@ static void name_places(struct engine *eng, struct fair *f, enum fair_place plac
 static void send_queue(struct engine *eng, struct fair *f, bool whole)
 {
     size_t room = places_max(eng) > f->joined ? places_max(eng) - f->joined : 0;
-    size_t left = f->lock->activity->waiting - f->joined;
+    size_t left = f->lock->waiting - f->joined;
     struct inflight_op *in_flight = inflight_new(eng, INFLIGHT_QUEUE, f->lock);
     struct op *op = inflight_op(eng, in_flight, OP_QUEUE);
     struct naming n;
@@ -567,8 +567,7 @@ static void arm_timer(struct engine *eng, struct fair *f, uint64_t ready_at)
         at = ready_at;
     } else if (f->queue == NULL) {
         at = f->joined > 0 ? f->refresh_at : at;
-        if (f->joined < f->lock->activity->waiting && joins_later(eng, f) &&
-            f->join_at < at) {
+        if (f->joined < f->lock->waiting && joins_later(eng, f) && f->join_at < at) {
             at = f->join_at;
         }
     }
@@ -581,18 +580,17 @@ static void arm_timer(struct engine *eng, struct fair *f, uint64_t ready_at)
 
 void fair_step(struct engine *eng, struct lock *lock, bool head_asked)
 {
-    struct fair *f = lock->activity->fair;
+    struct fair *f = lock->fair;
     uint64_t ready_at;
 
     if (f == NULL) {
         return;
     }
-    if (lock->activity->waiting == 0 && !f->seen && fair_idle(lock)) {
+    if (lock->waiting == 0 && !f->seen && fair_idle(lock)) {
         fair_free(eng, lock);
         return;
     }
-    if (!eng->up ||
-        (lock->activity->waiting == 0 && f->leave_count == 0 && !f->sweep)) {
+    if (!eng->up || (lock->waiting == 0 && f->leave_count == 0 && !f->sweep)) {
         timer_stop(eng, &f->timer);
         return;
     }
@@ -600,9 +598,8 @@ void fair_step(struct engine *eng, struct lock *lock, bool head_asked)
         f->refresh_at =
             eng->now + fair_interval(eng); /* the configuration has changed */
     }
-    ready_at = f->not_before > lock->activity->stand_back_until
-                   ? f->not_before
-                   : lock->activity->stand_back_until;
+    ready_at =
+        f->not_before > lock->stand_back_until ? f->not_before : lock->stand_back_until;
     if (eng->now >= ready_at) {
         send_due(eng, f, head_asked || f->joined > 0);
     }
@@ -621,7 +618,7 @@ static void mark_told(struct fair *f, uint64_t op)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &f->lock->activity->queue)
+    LIST_FOREACH(it, &f->lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -651,12 +648,12 @@ static void on_queued(struct engine *eng, struct fair *f, uint64_t op,
     case OP_OK:
         mark_told(f, op);
         f->seen = r->fair;
-        if (r->ttl_ms == -2 && f->lock->activity->waiting > 0) {
+        if (r->ttl_ms == -2 && f->lock->waiting > 0) {
             lock_ask(eng, f->lock); /* it is free: perhaps our turn */
         }
         break;
     case OP_WRONGTYPE:
-        if (f->lock->activity->waiting > 0) {
+        if (f->lock->waiting > 0) {
             lock_ask(eng, f->lock); /* and hears so itself */
         }
         break;
@@ -686,7 +683,7 @@ static void on_left(struct engine *eng, struct fair *f, const struct op_result *
 
 void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_result *r)
 {
-    struct fair *f = w->lock->activity->fair;
+    struct fair *f = w->lock->fair;
     bool leave = w->kind == INFLIGHT_LEAVE;
 
     inflight_free(eng, w);
@@ -702,7 +699,7 @@ void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_re
 
 void fair_free(struct engine *eng, struct lock *lock)
 {
-    struct fair *f = lock->activity->fair;
+    struct fair *f = lock->fair;
 
     if (f != NULL) {
         fair_leaves_free(eng, f, &f->leaves);
@@ -711,7 +708,7 @@ void fair_free(struct engine *eng, struct lock *lock)
         if (f->stood) {
             fair_left_note(eng, lock);
         }
-        lock->activity->fair = NULL;
+        lock->fair = NULL;
         free(f);
     }
 }

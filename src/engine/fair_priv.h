@@ -1,6 +1,6 @@
 /* fair_priv: this instance's places in the fair queue of a name.
  *
- * The order among this daemon's waiters is that of activity->queue; the places in Redis
+ * The order among this daemon's waiters is that of lock->queue; the places in Redis
  * only keep the daemon's turn among others. So only the first waiters have places
  * there, as many as fair_window allows. A waiter gets a place at the tail, by the
  * head's OP_ACQUIRE or by an OP_QUEUE, and keeps the place until the waiter is granted

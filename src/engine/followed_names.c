@@ -89,7 +89,7 @@ void followed_name_step(struct engine *eng, struct lock *lock)
         return;
     }
     f = find_followed(eng, lock_name(lock));
-    if (f == NULL || f->told == token || lock->activity->loan != NULL) {
+    if (f == NULL || f->told == token || lock->loan != NULL) {
         return; /* holds from a loan come and go, and the loan stays */
     }
     f->told = token;
@@ -118,10 +118,10 @@ static void note_followed(struct engine *eng, struct span name)
         f->in_followed.key = hash_bytes(name.ptr, name.len);
         table_add(&eng->followed, &f->in_followed);
     }
-    if (lock != NULL && lock->activity->loan != NULL) {
+    if (lock != NULL && lock->loan != NULL) {
         loan_end(eng, lock);
-        if (lock->activity->loan->holder != NULL) {
-            hold_schedule_renewal(eng, lock->activity->loan->holder);
+        if (lock->loan->holder != NULL) {
+            hold_schedule_renewal(eng, lock->loan->holder);
         }
     }
     if (f != NULL) {

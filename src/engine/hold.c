@@ -28,7 +28,7 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     h->token = token;
     h->began = eng->now;
     list_prepend(&lock->holds, &h->in_lock);
-    hold_upkeep_none(h);
+    list_init(&h->in_queue);
     list_append(&eng->holds, &h->in_all);
     eng->hold_count++;
     eng->stats.resting += hold_is_rest(h);
@@ -49,25 +49,21 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     }
     e = pool_alloc(&eng->pool, sizeof(*e));
     e->hold = h;
-    entry_extra_none(e);
+    list_init(&e->attaches);
     e->since = e->asked = h->confirmed;
-    /* By its serial it has to leave the fair queue again, if Redis goes back. */
-    e->spec = h->lock->activity->fair == NULL ? spec_share(eng, spec, &e->serial)
-                                              : spec_ref(spec);
+    e->spec = spec_ref(spec);
     entry_set_lease(eng, e, spec->lease);
     eng->stats.entries++;
     e->next = h->entries;
     h->entries = e;
     if (spec->permits != 0) {
-        lock_open_sharing(eng, h->lock)->permits_here += spec->permits;
+        h->lock->permits_here += spec->permits;
         eng->stats.permits += spec->permits;
     }
     if (e->lease == LEASE_FIXED) {
-        struct entry_extra *extra = entry_open_extra(eng, e);
-
-        extra->until = lease_valid_until(h->confirmed, spec->lease_ms);
+        e->until = lease_valid_until(h->confirmed, spec->lease_ms);
         if (h->kind == OWNER_NAMED) {
-            timer_set(eng, &extra->timer, TIMER_ENTRY, extra->until);
+            timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
         }
     }
     return e;
@@ -118,7 +114,7 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
 
 void hold_freed(struct engine *eng, struct hold *h)
 {
-    if (h->upkeep->exact_ms == 0) { /* else it ends soon, and is not to be prolonged */
+    if (h->exact_ms == 0) { /* else it ends soon, and is not to be prolonged */
         h->freed = true;
         hold_schedule_renewal(eng, h);
     }
@@ -131,8 +127,8 @@ static void hold_free(struct engine *eng, struct hold *h)
     while (h->entries != NULL) {
         entry_free(eng, h->entries);
     }
-    if (h->upkeep->renewal != NULL) {
-        h->upkeep->renewal->renewing[h->upkeep->renewal_slot].hold = NULL;
+    if (h->renewal != NULL) {
+        h->renewal->renewing[h->renewal_slot].hold = NULL;
     }
     restore_forget(eng, h);
     if (hold_loan(h) != NULL) {
@@ -146,7 +142,7 @@ static void hold_free(struct engine *eng, struct hold *h)
     timer_stop(eng, &h->timer);
     index_remove(h);
     list_del(&h->in_lock);
-    hold_free_upkeep(eng, h);
+    list_del(&h->in_queue);
     list_del(&h->in_all);
     eng->hold_count--;
     last_answer_hold_gone(eng, lock);

@@ -8,7 +8,6 @@
 #include "engine/inflight_op.h"
 #include "engine/op.h"
 #include "engine/timer.h"
-#include "engine/upkeep.h"
 #include "util/list.h"
 #include "util/span.h"
 #include "util/transition.h"
@@ -43,30 +42,39 @@ struct hold {
     struct entry *entries;
     struct lock *lock;
     uint64_t token;
+    uint64_t loan_token; /* of the loan that it was granted from; 0: of none */
     /* since when this daemon knows the hold; eng->holds is in this order */
-    uint64_t began : 47;
-    /* from its token to that of the loan that it was granted from, less than
-     * OP_BLOCK_MAX; 0: of none */
-    uint64_t loan_distance : 17;
+    uint64_t began;
     uint64_t confirmed; /* when the last op that confirmed the hold was sent */
     uint64_t until;     /* the hold is known to be held before this */
     uint64_t due;       /* when the next renewal or check is due */
     struct timer timer;
-    struct upkeep *upkeep;
+
+    /* what is under way so that Redis keeps the hold */
+    struct list in_queue; /* in a renew_queue, or on eng->restores */
+    struct inflight_op *renewal;
+    struct inflight_op *restoring;
+    uint64_t not_before; /* no renewal before this, as Redis refused one */
+    uint64_t exact_ms;   /* grace: the TTL to set exactly; 0: the TTL is only raised */
+    uint8_t renewal_slot;
+    /* a rest that this daemon puts back though Redis has not gone back: other names are
+     * not concerned */
+    bool is_put_back;
+
     uint32_t attached;
     uint32_t user; /* the user of all its entries */
     uint16_t field_len;
     uint16_t checks;
     /* in which half of its TTL, counted from `began`, the fence key was last renewed */
     uint16_t fence_time;
-    enum hold_state state : 8;    /* gcc's analyzer loses parts of a byte */
-    enum lock_kind lock_kind : 3; /* PLAIN, READ, WRITE, PERMITS */
-    enum owner_kind kind : 2;
+    enum hold_state state;
+    enum lock_kind lock_kind; /* PLAIN, READ, WRITE, PERMITS */
+    enum owner_kind kind;
     /* Redis has a keeper key for this hold that names this instance */
-    bool keeper_key : 1;
-    bool looked : 1; /* checked for the last time before its lease ends */
+    bool keeper_key;
+    bool looked; /* checked for the last time before its lease ends */
     /* a message says that the name is free: the hold is to be checked */
-    bool freed : 1;
+    bool freed;
     char field[];
 };
 
@@ -82,7 +90,7 @@ void hold_set_put_back(struct engine *eng, struct hold *h, bool is_put_back);
 /* Whether it is to be put back as Redis has gone back. */
 static inline bool hold_may_be_lost(const struct hold *h)
 {
-    return h->state == HOLD_RESTORING && !h->upkeep->is_put_back;
+    return h->state == HOLD_RESTORING && !h->is_put_back;
 }
 /* Makes a hold without entries; `field`: the owner's field in the Redis hash. */
 struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,

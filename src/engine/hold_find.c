@@ -7,17 +7,9 @@
 #include "engine/pending_request.h"
 #include "engine/rest.h"
 
-struct span entry_id(const struct engine *eng, const struct entry *e,
-                     char out[static SERIAL_MAX])
-{
-    return e->serial == 0 ? spec_entry(e->spec)
-                          : put_serial(eng, e->serial, out, SERIAL_MAX);
-}
-
 bool entry_has_id(const struct entry *e, struct span id)
 {
-    return e->serial == 0 ? span_eq(spec_entry(e->spec), id)
-                          : e->serial == serial_number(id);
+    return span_eq(spec_entry(e->spec), id);
 }
 
 struct entry *hold_find_entry(const struct hold *h, struct span id)
@@ -117,8 +109,7 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
         maybe[0] = lock_hold_with(lock, t->token);
         break;
     case TARGET_REQUEST:
-        maybe[0] =
-            lock->lock_class == CLASS_RW ? lock->sharing->writer : lock_hold(lock);
+        maybe[0] = lock->lock_class == CLASS_RW ? lock->writer : lock_hold(lock);
         break;
     case TARGET_ENTRY:
         maybe[0] = lock_held_by(lock, owner, KIND_WRITE);
@@ -179,15 +170,15 @@ uint64_t hold_lease(const struct engine *eng, const struct hold *h)
     if (hold_is_ending(h)) {
         return 0;
     }
-    if (h->upkeep->exact_ms != 0) {
-        return h->upkeep->exact_ms;
+    if (h->exact_ms != 0) {
+        return h->exact_ms;
     }
     if (wanted != 0) {
         return wanted;
     }
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->lease == LEASE_FIXED && !entry_is_ending(e) && e->extra->until > until) {
-            until = e->extra->until;
+        if (e->lease == LEASE_FIXED && !entry_is_ending(e) && e->until > until) {
+            until = e->until;
         }
     }
     return until > eng->now ? until - eng->now : 0;
@@ -214,7 +205,7 @@ bool pending_request_renews(const struct entry *e)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &e->hold->lock->activity->renews)
+    LIST_FOREACH(it, &e->hold->lock->renews)
     {
         if (pending_request_entry(container_of(it, struct pending_request, in_lock)) ==
             e) {

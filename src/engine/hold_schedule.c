@@ -30,7 +30,7 @@ static uint64_t regular_due(const struct engine *eng, const struct hold *h,
     if (*ret_looks) {
         return hold_settle_at(eng, h);
     }
-    if (h->upkeep->exact_ms == 0 && hold_wanted_lease(eng, h, true) == 0) {
+    if (h->exact_ms == 0 && hold_wanted_lease(eng, h, true) == 0) {
         uint64_t look = look_at(h);
 
         *ret_looks = hold_lease(eng, h) == 0 || look < due;
@@ -53,8 +53,7 @@ static uint64_t next_due(const struct engine *eng, const struct hold *h,
     uint64_t soon = h->confirmed + FREED_LOOK_MS;
 
     soon = soon > eng->now ? soon : eng->now;
-    if (h->freed && h->upkeep->renewal == NULL && list_empty(&h->upkeep->in_queue) &&
-        soon < due) {
+    if (h->freed && h->renewal == NULL && list_empty(&h->in_queue) && soon < due) {
         *ret_looks = true;
         return soon;
     }
@@ -64,19 +63,18 @@ static uint64_t next_due(const struct engine *eng, const struct hold *h,
 /* Sets the hold's one timer to whatever comes next: a renewal, doubt, or the end. */
 void hold_schedule_renewal(struct engine *eng, struct hold *h)
 {
-    const struct upkeep *u = h->upkeep;
     uint64_t at = h->until;
     bool looks;
 
     if (h->state == HOLD_RESTORING) {
         h->due = UINT64_MAX;
-        at = restore_is_idle(h) && u->not_before < at ? u->not_before : at;
+        at = restore_is_idle(h) && h->not_before < at ? h->not_before : at;
     } else if (!hold_is_ending(h)) {
         h->due = next_due(eng, h, &looks);
-        if (u->renewal == NULL && !hold_is_being_shortened(h) &&
-            list_empty(&u->in_queue) && h->due < at) {
+        if (h->renewal == NULL && !hold_is_being_shortened(h) &&
+            list_empty(&h->in_queue) && h->due < at) {
             at = looks ? h->due : hold_renew_at(eng, h);
-            at = at < u->not_before ? u->not_before : at;
+            at = at < h->not_before ? h->not_before : at;
             at = at > h->until ? h->until : at; /* its end is told in time */
         }
         if (h->state == HOLD_HELD && hold_lease(eng, h) != 0 &&
@@ -87,5 +85,4 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
         h->due = UINT64_MAX;
     }
     timer_set(eng, &h->timer, TIMER_HOLD, at > eng->now ? at : eng->now + 1);
-    hold_close_upkeep(eng, h);
 }

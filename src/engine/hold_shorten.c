@@ -15,7 +15,7 @@ static void drop_stale(const struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->shortenings)
+    LIST_FOREACH_SAFE(it, tmp, &lock->shortenings)
     {
         struct lease_shortening *shortening =
             container_of(it, struct lease_shortening, in_lock);
@@ -39,8 +39,7 @@ static struct lease_shortening *lease_shortening_get(struct engine *eng,
         memcpy(shortening->field, hold_field(h).ptr, hold_field(h).len);
         shortening->field_len = hold_field(h).len;
         shortening->until = UINT64_MAX;
-        list_append(&lock_open_activity(eng, h->lock)->shortenings,
-                    &shortening->in_lock);
+        list_append(&h->lock->shortenings, &shortening->in_lock);
     }
     return shortening;
 }
@@ -51,7 +50,7 @@ void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
     struct lease_shortening *shortening = lease_shortening_get(eng, h);
     uint64_t until = lease_valid_until(asked.at, asked.lease_ms);
 
-    hold_leave_queue(h); /* a renewal must not overtake it */
+    list_del(&h->in_queue); /* a renewal must not overtake it */
     if (asked.op >= shortening->op) {
         shortening->op = asked.op;
         shortening->to_grace = to_grace;
@@ -98,7 +97,7 @@ void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_i
     struct hold *h = e->hold;
     struct list *it;
 
-    LIST_FOREACH(it, &h->lock->activity->renews)
+    LIST_FOREACH(it, &h->lock->renews)
     {
         const struct pending_request *c =
             container_of(it, struct pending_request, in_lock);
@@ -118,7 +117,7 @@ static bool calls_cut_since(const struct engine *eng, const struct lock *lock,
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->renews)
+    LIST_FOREACH(it, &lock->renews)
     {
         const struct inflight_op *w =
             call_cuts(container_of(it, struct pending_request, in_lock), op_id);

@@ -35,16 +35,16 @@ void hold_set_state(struct engine *eng, struct hold *h, enum hold_state state)
     eng->stats.uncertain += (uint64_t)in_doubt;
     eng->stats.restoring += (uint64_t)restoring;
     h->lock->needs_restore += (uint32_t)restoring;
-    eng->put_back_count += h->upkeep->is_put_back ? (size_t)restoring : 0;
+    eng->put_back_count += h->is_put_back ? (size_t)restoring : 0;
     h->state = state;
 }
 
 void hold_set_put_back(struct engine *eng, struct hold *h, bool is_put_back)
 {
     if (h->state == HOLD_RESTORING) {
-        eng->put_back_count += (size_t)is_put_back - (size_t)h->upkeep->is_put_back;
+        eng->put_back_count += (size_t)is_put_back - (size_t)h->is_put_back;
     }
-    hold_open_upkeep(eng, h)->is_put_back = is_put_back;
+    h->is_put_back = is_put_back;
 }
 
 static const char *const ENTRY_NAMES[] = {

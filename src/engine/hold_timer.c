@@ -22,7 +22,7 @@ static uint64_t later_of(uint64_t a, uint64_t b)
 static bool ran_out(const struct engine *eng, const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->extra->release != NULL && release_is_if_keeper(e->extra->release) &&
+        if (e->release != NULL && release_is_if_keeper(e->release) &&
             entry_has_run_out(eng, e)) {
             return true;
         }
@@ -37,7 +37,7 @@ static uint64_t renewed_until(const struct engine *eng, const struct hold *h)
     uint64_t until = 0;
     struct list *it;
 
-    LIST_FOREACH(it, &h->lock->activity->renews)
+    LIST_FOREACH(it, &h->lock->renews)
     {
         const struct inflight_op *w =
             container_of(it, struct pending_request, in_lock)->in_flight;
@@ -66,15 +66,14 @@ void hold_on_timer(struct engine *eng, struct hold *h)
         }
         return;
     }
-    if (h->state == HOLD_RESTORING && restore_is_idle(h) &&
-        eng->now >= h->upkeep->not_before) {
+    if (h->state == HOLD_RESTORING && restore_is_idle(h) && eng->now >= h->not_before) {
         restore_again(eng, h);
     }
     if (h->due != UINT64_MAX) {
-        if (eng->now >= h->upkeep->not_before) {
+        if (eng->now >= h->not_before) {
             renew_request(eng, h);
             h->looked = eng->now + LOOK_MS >= h->until;
-            h->freed = h->freed && list_empty(&h->upkeep->in_queue);
+            h->freed = h->freed && list_empty(&h->in_queue);
         }
         if (eng->now >= h->due + eng->cfg.redis_timeout_ms && hold_lease(eng, h) != 0) {
             hold_set_uncertain(eng, h);

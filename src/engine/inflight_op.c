@@ -49,8 +49,8 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
     }
     if (w->lock != NULL) {
         w->lock->refs--;
-        if (w->lock->activity->asking == w) {
-            w->lock->activity->asking = NULL;
+        if (w->lock->asking == w) {
+            w->lock->asking = NULL;
         }
         lock_touch(eng, w->lock);
     }
@@ -71,11 +71,11 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
         eng->restores_cost -= w->cost;
     }
     if (w->hold != NULL) {
-        w->hold->upkeep->restoring = NULL;
+        w->hold->restoring = NULL;
     }
     for (size_t i = 0; i < w->hold_count; i++) {
         if (w->renewing[i].hold != NULL) {
-            w->renewing[i].hold->upkeep->renewal = NULL;
+            w->renewing[i].hold->renewal = NULL;
         }
     }
     for (size_t i = 0; i < w->loan_count; i++) {

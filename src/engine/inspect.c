@@ -44,20 +44,19 @@ static size_t waiter_size(const struct waiter *w)
 
 static size_t entry_size(const struct entry *e)
 {
-    size_t size = size_of(e) + size_of(e->extra->request);
+    size_t size = size_of(e) + size_of(e->request);
 
-    size += e->serial != 0 ? 0 : size_of(e->spec); /* else others have it, too */
-    size += e->extra == &ENTRY_NO_EXTRA ? 0 : size_of(e->extra);
+    size += size_of(e->spec);
     for (const struct attach *a = entry_first_attach(e); a != NULL;
          a = attach_next(a)) {
-        size += a->is_own ? 0 : size_of(attach_far(a));
+        size += a == &e->own_attach ? 0 : size_of(a);
     }
     return size;
 }
 
 static size_t hold_size(const struct hold *h)
 {
-    size_t size = size_of(h) + (h->upkeep == &HOLD_NO_UPKEEP ? 0 : size_of(h->upkeep));
+    size_t size = size_of(h);
 
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         size += entry_size(e);
@@ -76,7 +75,7 @@ static size_t queue_size(const struct lock *lock, size_t samples)
     size_t size = 0, seen = 0;
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->queue)
     {
         if (seen == samples) {
             break;
@@ -84,7 +83,7 @@ static size_t queue_size(const struct lock *lock, size_t samples)
         size += waiter_size(container_of(it, struct waiter, in_queue));
         seen++;
     }
-    return scale_size(size, seen, lock->activity->waiting);
+    return scale_size(size, seen, lock->waiting);
 }
 
 static size_t holds_size(const struct lock *lock, size_t samples)
@@ -103,28 +102,16 @@ static size_t holds_size(const struct lock *lock, size_t samples)
     return scale_size(size, seen, lock->hold_count);
 }
 
-static size_t lock_activity_size(const struct lock *lock)
-{
-    return lock_is_inactive(lock)
-               ? 0
-               : size_of(lock->activity) + size_of(lock->activity->marks);
-}
-
-static size_t lock_sharing_size(const struct lock *lock)
-{
-    return lock->sharing == &LOCK_UNSHARED ? 0 : size_of(lock->sharing);
-}
-
 static size_t inflight_size(const struct lock *lock)
 {
-    size_t size = size_of(lock->activity->asking) + size_of(lock->activity->loan);
+    size_t size = size_of(lock->asking) + size_of(lock->loan);
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->releases)
+    LIST_FOREACH(it, &lock->releases)
     {
         size += size_of(container_of(it, struct pending_release, in_lock));
     }
-    LIST_FOREACH(it, &lock->activity->shortenings)
+    LIST_FOREACH(it, &lock->shortenings)
     {
         size += size_of(container_of(it, struct lease_shortening, in_lock));
     }
@@ -135,11 +122,10 @@ size_t engine_memory(const struct engine *eng, struct span name, size_t samples)
 {
     const struct lock *lock = lock_find(eng, name);
 
-    return lock == NULL
-               ? 0
-               : size_of(lock) + lock_activity_size(lock) + lock_sharing_size(lock) +
-                     size_of(lock->activity->fair) + inflight_size(lock) +
-                     queue_size(lock, samples) + holds_size(lock, samples);
+    return lock == NULL ? 0
+                        : size_of(lock) + size_of(lock->marks) + size_of(lock->fair) +
+                              inflight_size(lock) + queue_size(lock, samples) +
+                              holds_size(lock, samples);
 }
 
 /* LOCKINFO tells of at most as many as this. */
@@ -159,7 +145,7 @@ static const struct hold *hold_in_field(const struct lock *lock, struct span fie
     const struct hold *h = lock_hold_of(lock, field);
 
     if (h == NULL && lock_hold(lock) != NULL &&
-        is_field_of_loan(field, hold_loan_token(lock_hold(lock)))) {
+        is_field_of_loan(field, lock_hold(lock)->loan_token)) {
         h = lock_hold(lock);
     }
     return h;
@@ -168,7 +154,7 @@ static const struct hold *hold_in_field(const struct lock *lock, struct span fie
 /* The name is lent, and nobody holds it: a field that Redis named is the loan's. */
 static bool is_idle_loan(const struct lock *lock, struct span field)
 {
-    const struct loan *loan = lock->activity->loan;
+    const struct loan *loan = lock->loan;
 
     return loan != NULL && loan->holder == NULL && is_field_of_loan(field, loan->token);
 }
@@ -272,8 +258,7 @@ static const struct span *make_queue(struct engine *eng, const struct lock *lock
     char prefix[SERIAL_MAX + sizeof(LATCHD_RESERVED_OWNER_PREFIX)];
     int len = snprintf(prefix, sizeof(prefix),
                        LATCHD_RESERVED_OWNER_PREFIX "%s:", eng->instance);
-    struct search search = { &lock->activity->queue, &lock->activity->queue,
-                             INFO_SEARCH_MAX };
+    struct search search = { &lock->queue, &lock->queue, INFO_SEARCH_MAX };
 
     for (size_t i = 0; i < count; i++) {
         struct span who = r->inspect.queue[i];
@@ -322,8 +307,7 @@ static enum lock_state state_of_free(const struct engine *eng, const struct lock
                                      const struct op_result *r)
 {
     enum last_answer_kind told = last_answer_now(eng, lock);
-    bool refused =
-        lock->activity->waiting > 0 && told != ANSWER_NONE && told != ANSWER_HELD;
+    bool refused = lock->waiting > 0 && told != ANSWER_NONE && told != ANSWER_HELD;
     static const enum lock_kind KINDS[LOCK_CLASSES] = {
         [CLASS_PLAIN] = KIND_PLAIN,
         [CLASS_RW] = KIND_WRITE,
@@ -451,7 +435,7 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
         .free = r->permits.free,
         .limit = r->permits.limit,
         .scope = scope,
-        .waiting = lock->activity->waiting,
+        .waiting = lock->waiting,
         .holds = told.list,
         .hold_count = told.count,
         .queue = make_queue(eng, lock, r, queued),
@@ -518,9 +502,9 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
         .kind = lock_hold(lock)->lock_kind,
         .state = LOCK_STATE_UNCERTAIN,
         .ttl_ms = (int64_t)(until - eng->now),
-        .limit = lock->sharing->limit,
+        .limit = lock->limit,
         .scope = c->scope,
-        .waiting = lock->activity->waiting,
+        .waiting = lock->waiting,
         .holds = holds,
         .hold_count = count,
     };
@@ -650,7 +634,7 @@ struct waiter_info await_info_of(const struct engine *eng,
 static void tell_awaits(const struct engine *eng, const struct lock *lock, size_t count,
                         waiter_info_fn *fn, void *ctx)
 {
-    const struct latch_watch *watch = lock->activity->latch_watch;
+    const struct latch_watch *watch = lock->latch_watch;
     struct list *it;
 
     if (watch == NULL) {
@@ -677,7 +661,7 @@ void engine_waiters(struct engine *eng, struct span name, size_t count,
     if (lock == NULL) {
         return;
     }
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
         struct waiter_info info = waiter_info_of(eng, w);

@@ -305,7 +305,7 @@ static const struct watch_kind LATCH_WATCH = { finds_no_latch, take_latch, is_ol
 static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op_id,
                               const struct latch_told *told)
 {
-    struct latch_watch *w = lock->activity->latch_watch;
+    struct latch_watch *w = lock->latch_watch;
     const struct op_result r = { .status = OP_OK, .latch = *told };
 
     if (w != NULL && !asked_before(eng, lock, op_id)) {
@@ -319,13 +319,12 @@ static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op
 /* The watch of the lock, made if there is none. */
 static struct latch_watch *latch_watch_get(struct engine *eng, struct lock *lock)
 {
-    struct lock_activity *activity = lock_open_activity(eng, lock);
-    struct latch_watch *w = activity->latch_watch;
+    struct latch_watch *w = lock->latch_watch;
 
     if (w == NULL) {
         w = pool_alloc(&eng->pool, sizeof(*w));
         name_watch_init(eng, &w->watch, &LATCH_WATCH, &eng->latch_watches, lock);
-        activity->latch_watch = w;
+        lock->latch_watch = w;
     }
     lock_touch(eng, lock);
     return w;
@@ -333,19 +332,19 @@ static struct latch_watch *latch_watch_get(struct engine *eng, struct lock *lock
 
 void latch_watch_free(struct engine *eng, struct lock *lock)
 {
-    struct latch_watch *w = lock->activity->latch_watch;
+    struct latch_watch *w = lock->latch_watch;
 
     if (w == NULL) {
         return;
     }
     name_watch_fini(eng, &w->watch);
-    lock->activity->latch_watch = NULL;
+    lock->latch_watch = NULL;
     pool_free_sized(&eng->pool, w, sizeof(*w));
 }
 
 void latch_watch_on_message(struct engine *eng, struct lock *lock, struct span payload)
 {
-    struct latch_watch *w = lock->activity->latch_watch;
+    struct latch_watch *w = lock->latch_watch;
 
     if (w == NULL) {
         return;
@@ -361,8 +360,8 @@ void latch_watch_on_message(struct engine *eng, struct lock *lock, struct span p
 
 void latch_watch_note(struct engine *eng, struct lock *lock)
 {
-    if (lock->activity->latch_watch != NULL) {
-        name_watch_note(eng, &lock->activity->latch_watch->watch);
+    if (lock->latch_watch != NULL) {
+        name_watch_note(eng, &lock->latch_watch->watch);
     }
 }
 
@@ -385,14 +384,14 @@ void latch_watches_distrust(struct engine *eng)
 
 size_t latch_watch_waiting(const struct lock *lock)
 {
-    const struct latch_watch *w = lock->activity->latch_watch;
+    const struct latch_watch *w = lock->latch_watch;
 
     return w == NULL ? 0 : w->watch.follower_count;
 }
 
 void latch_watch_step(struct engine *eng, struct lock *lock)
 {
-    struct latch_watch *w = lock->activity->latch_watch;
+    struct latch_watch *w = lock->latch_watch;
     struct op *op;
 
     if (w == NULL) {

@@ -136,7 +136,7 @@ static uint64_t next_look_in(const struct leader_watch *w, const struct op_resul
 /* Another class has another channel to hear of releases. */
 static void listen_there(struct engine *eng, struct lock *lock, enum lock_kind kind)
 {
-    if (!lock_in_use(lock) && lock->activity->latch_watch == NULL) {
+    if (!lock_in_use(lock) && lock->latch_watch == NULL) {
         lock_set_class(eng, lock, lock_class_of(kind));
     }
 }
@@ -185,13 +185,12 @@ static const struct watch_kind LEADER_WATCH = { finds_no_lock, take_leader,
 
 struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
 {
-    struct lock_activity *activity = lock_open_activity(eng, lock);
-    struct leader_watch *w = activity->leader_watch;
+    struct leader_watch *w = lock->leader_watch;
 
     if (w == NULL) {
         w = pool_alloc(&eng->pool, sizeof(*w));
         name_watch_init(eng, &w->watch, &LEADER_WATCH, &eng->leader_watches, lock);
-        activity->leader_watch = w;
+        lock->leader_watch = w;
     }
     lock_touch(eng, lock);
     return w;
@@ -199,7 +198,7 @@ struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
 
 void leader_watch_free(struct engine *eng, struct lock *lock)
 {
-    struct leader_watch *w = lock->activity->leader_watch;
+    struct leader_watch *w = lock->leader_watch;
 
     if (w == NULL) {
         return;
@@ -207,14 +206,14 @@ void leader_watch_free(struct engine *eng, struct lock *lock)
     name_watch_fini(eng, &w->watch);
     forget_leader(eng, &w->leader);
     forget_leader(eng, &w->told);
-    lock->activity->leader_watch = NULL;
+    lock->leader_watch = NULL;
     pool_free_sized(&eng->pool, w, sizeof(*w));
 }
 
 void leader_watch_note(struct engine *eng, struct lock *lock)
 {
-    if (lock->activity->leader_watch != NULL) {
-        name_watch_note(eng, &lock->activity->leader_watch->watch);
+    if (lock->leader_watch != NULL) {
+        name_watch_note(eng, &lock->leader_watch->watch);
     }
 }
 
@@ -234,7 +233,7 @@ static void send_look(struct engine *eng, struct leader_watch *w)
 
 void leader_watch_step(struct engine *eng, struct lock *lock)
 {
-    struct leader_watch *w = lock->activity->leader_watch;
+    struct leader_watch *w = lock->leader_watch;
 
     if (w == NULL) {
         return;
@@ -255,8 +254,8 @@ void leader_follow(struct engine *eng, struct span name, bool heard)
 
     if (heard && !eng->quorum) {
         leader_watch_get(eng, lock)->is_heard = true;
-    } else if (lock != NULL && lock->activity->leader_watch != NULL) {
-        lock->activity->leader_watch->is_heard = false;
+    } else if (lock != NULL && lock->leader_watch != NULL) {
+        lock->leader_watch->is_heard = false;
         lock_touch(eng, lock);
     }
 }

@@ -8,7 +8,7 @@ struct lease_shortening *lease_shortening_of(const struct lock *lock, struct spa
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->shortenings)
+    LIST_FOREACH(it, &lock->shortenings)
     {
         struct lease_shortening *shortening =
             container_of(it, struct lease_shortening, in_lock);

@@ -55,14 +55,14 @@ void loan_begin(struct engine *eng, struct hold *holder, uint64_t token,
     loan->ends_at = asked.at + most_ms_of(eng->cfg.local_window_ms);
     list_init(&loan->in_due);
     list_append(&eng->loans, &loan->in_all);
-    lock_open_activity(eng, lock)->loan = loan;
+    lock->loan = loan;
     eng->stats.loans++;
     eng->stats.lent++;
 }
 
 void loan_drop(struct engine *eng, struct lock *lock)
 {
-    struct loan *loan = lock->activity->loan;
+    struct loan *loan = lock->loan;
 
     if (loan == NULL) {
         return;
@@ -74,7 +74,7 @@ void loan_drop(struct engine *eng, struct lock *lock)
     if (loan->renewal != NULL) {
         loan->renewal->loans[loan->renewal_slot] = NULL;
     }
-    lock->activity->loan = NULL;
+    lock->loan = NULL;
     eng->stats.lent--;
     pool_free_sized(&eng->pool, loan, sizeof(*loan));
     lock_touch(eng, lock);
@@ -82,14 +82,14 @@ void loan_drop(struct engine *eng, struct lock *lock)
 
 void loan_doubt(struct lock *lock)
 {
-    if (lock->activity->loan != NULL) {
-        lock->activity->loan->lends_until = 0;
+    if (lock->loan != NULL) {
+        lock->loan->lends_until = 0;
     }
 }
 
 void loan_end(struct engine *eng, struct lock *lock)
 {
-    struct loan *loan = lock->activity->loan;
+    struct loan *loan = lock->loan;
 
     if (loan != NULL) {
         loan->lends_until = loan->ends_at = 0;
@@ -189,7 +189,7 @@ static bool is_in_log(const struct engine *eng, struct span name, uint64_t token
 bool loan_log_has(const struct engine *eng, struct span name, uint64_t token)
 {
     const struct lock *lock = lock_find(eng, name);
-    const struct loan *loan = lock == NULL ? NULL : lock->activity->loan;
+    const struct loan *loan = lock == NULL ? NULL : lock->loan;
     uint64_t hash = hash_bytes(name.ptr, name.len);
 
     /* The first token of the token's loan is less than a block before. */

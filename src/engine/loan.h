@@ -17,7 +17,7 @@
  * nobody knows in which field the hold stands before an answer says so. Redis confirmed
  * the loan when the op that brought it was sent, or the last one that renewed it (see
  * loan_renewal.h); it lends for a window from then on, as long as nothing puts that in
- * doubt. Owned by the lock's activity. Private to engine/.
+ * doubt. Owned by the lock. Private to engine/.
  */
 #ifndef LATCHD_ENGINE_LOAN_H
 #define LATCHD_ENGINE_LOAN_H
@@ -68,22 +68,15 @@ struct loan {
  */
 static inline struct loan *hold_loan(const struct hold *h)
 {
-    struct loan *loan = h->lock->activity->loan;
+    struct loan *loan = h->lock->loan;
 
     return loan != NULL && loan->holder == h ? loan : NULL;
-}
-
-/* The token of the loan that the hold was granted from; 0: of none. */
-static inline uint64_t hold_loan_token(const struct hold *h)
-{
-    return h->loan_distance == 0 ? 0 : h->token + h->loan_distance;
 }
 
 /* When the hold, which is one of a loan, is settled. */
 static inline uint64_t hold_settle_at(const struct engine *eng, const struct hold *h)
 {
-    return h->lock->activity->loan->ends_at == 0 ? h->began
-                                                 : h->began + eng->cfg.local_window_ms;
+    return h->lock->loan->ends_at == 0 ? h->began : h->began + eng->cfg.local_window_ms;
 }
 
 void loan_set_state(struct loan *loan, enum loan_state state);

@@ -13,7 +13,7 @@ static struct loan *find_loan_to_idle(const struct hold *h)
 {
     struct loan *loan = hold_loan(h);
 
-    if (loan == NULL || loan->state != LOAN_HELD || h->upkeep->exact_ms != 0 ||
+    if (loan == NULL || loan->state != LOAN_HELD || h->exact_ms != 0 ||
         hold_is_ending(h)) {
         return NULL;
     }
@@ -35,7 +35,7 @@ static void end_in_memory(struct engine *eng, struct loan *loan)
 
 void loan_return(struct engine *eng, struct lock *lock)
 {
-    struct loan *loan = lock->activity->loan;
+    struct loan *loan = lock->loan;
     char field[TOKEN_FIELD_MAX];
     struct target target = { .kind = TARGET_FIELD,
                              .field = token_field(field, loan->token, false),
@@ -53,7 +53,7 @@ void loan_return(struct engine *eng, struct lock *lock)
 
 void loan_on_restore(struct engine *eng, struct lock *lock)
 {
-    const struct loan *loan = lock->activity->loan;
+    const struct loan *loan = lock->loan;
 
     if (loan == NULL) {
         return;

@@ -14,110 +14,14 @@
 #include "util/hash.h"
 #include "util/pool.h"
 
-const struct lock_sharing LOCK_UNSHARED = { 0 };
-
-static void lock_sharing_none(struct lock *lock)
-{
-    lock->sharing = (struct lock_sharing *)&LOCK_UNSHARED;
-}
-
-struct lock_sharing *lock_open_sharing(struct engine *eng, struct lock *lock)
-{
-    if (lock->sharing == &LOCK_UNSHARED) {
-        lock->sharing = pool_alloc(&eng->pool, sizeof(*lock->sharing));
-    }
-    return lock->sharing;
-}
-
-void lock_sharing_free(struct engine *eng, struct lock *lock)
-{
-    if (lock->sharing != &LOCK_UNSHARED) {
-        pool_free_sized(&eng->pool, lock->sharing, sizeof(*lock->sharing));
-        lock_sharing_none(lock);
-    }
-}
-
-/* The activity of a lock: it exists only while something is under way, as most of many
- * names are merely held. All inactive locks share one activity that is empty and read
- * only. */
-
-#define EMPTY(of)                                                                      \
-    {                                                                                  \
-        (struct list *)&LOCK_INACTIVE.of, (struct list *)&LOCK_INACTIVE.of             \
-    }
-
-const struct lock_activity LOCK_INACTIVE = {
-    .queue = EMPTY(queue),
-    .releases = EMPTY(releases),
-    .parallel_releases = EMPTY(parallel_releases),
-    .shortenings = EMPTY(shortenings),
-    .renews = EMPTY(renews),
-    .waiting_for_restore = EMPTY(waiting_for_restore),
-};
-
-static void lock_activity_none(struct lock *lock)
-{
-    lock->activity = (struct lock_activity *)&LOCK_INACTIVE;
-}
-
-struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock)
-{
-    struct lock_activity *d = pool_alloc(&eng->pool, sizeof(*d));
-
-    d->lock = lock;
-    list_init(&d->queue);
-    list_init(&d->releases);
-    list_init(&d->parallel_releases);
-    list_init(&d->shortenings);
-    list_init(&d->renews);
-    list_init(&d->waiting_for_restore);
-    lock->activity = d;
-    return d;
-}
-
-/* Whether nothing in the activity matters to what comes next, not even how often the
- * lock was handed over since it was free. */
-static bool is_clear(const struct engine *eng, const struct lock *lock)
-{
-    const struct lock_activity *d = lock->activity;
-
-    return list_empty(&d->queue) && list_empty(&d->releases) &&
-           list_empty(&d->parallel_releases) && list_empty(&d->shortenings) &&
-           list_empty(&d->renews) && list_empty(&d->waiting_for_restore) &&
-           d->asking == NULL && d->loan == NULL && d->fair == NULL &&
-           d->leader_watch == NULL && d->latch_watch == NULL &&
-           !heap_armed(&d->wake.node) && lock->sub == SUB_NONE &&
-           d->handovers_since == NEVER && d->handovers == 0 &&
-           d->stand_back_until <= eng->now && d->ask_after <= eng->now;
-}
-
 void lock_note_foreign(struct engine *eng, struct lock *lock, bool is_foreign)
 {
-    if (is_foreign && lock->activity->foreign_since == NEVER) {
-        lock_open_activity(eng, lock)->foreign_since = eng->now;
+    if (is_foreign && lock->foreign_since == NEVER) {
+        lock->foreign_since = eng->now;
         eng->foreign_names++;
-    } else if (!is_foreign && lock->activity->foreign_since != NEVER) {
-        lock->activity->foreign_since = NEVER;
+    } else if (!is_foreign && lock->foreign_since != NEVER) {
+        lock->foreign_since = NEVER;
         eng->foreign_names--;
-    }
-}
-
-void lock_activity_free(struct engine *eng, struct lock *lock)
-{
-    if (!lock_is_inactive(lock)) {
-        lock_note_foreign(eng, lock, false);
-        timer_stop(eng, &lock->activity->wake);
-        last_answer_fini(&lock->activity->last_answer);
-        pool_free(&eng->pool, lock->activity->marks);
-        pool_free_sized(&eng->pool, lock->activity, sizeof(*lock->activity));
-        lock_activity_none(lock);
-    }
-}
-
-void lock_activity_clear(struct engine *eng, struct lock *lock)
-{
-    if (is_clear(eng, lock)) {
-        lock_activity_free(eng, lock);
     }
 }
 
@@ -155,8 +59,8 @@ static void index_put(struct lock *lock, struct hold *h)
     k->hold = h;
     k->by_field.key = field_key(hold_field(h));
     k->by_token.key = token_key(h->token);
-    table_add(&lock->sharing->index->fields, &k->by_field);
-    table_add(&lock->sharing->index->tokens, &k->by_token);
+    table_add(&lock->index->fields, &k->by_field);
+    table_add(&lock->index->tokens, &k->by_token);
 }
 
 static struct hold_key *key_of(const struct hold_index *in, const struct hold *h)
@@ -171,7 +75,7 @@ static struct hold_key *key_of(const struct hold_index *in, const struct hold *h
 
 static void acquire_out(struct lock *lock, const struct hold *h)
 {
-    struct hold_index *in = lock->sharing->index;
+    struct hold_index *in = lock->index;
     struct hold_key *k = key_of(in, h);
 
     table_remove(&in->fields, &k->by_field);
@@ -180,7 +84,7 @@ static void acquire_out(struct lock *lock, const struct hold *h)
         table_fini(&in->fields);
         table_fini(&in->tokens);
         free(in);
-        lock->sharing->index = NULL;
+        lock->index = NULL;
     }
     free(k);
 }
@@ -192,12 +96,12 @@ void index_add(struct engine *eng, struct hold *h)
 
     lock->hold_count++;
     if (h->lock_kind == KIND_WRITE) {
-        lock_open_sharing(eng, lock)->writer = h;
+        lock->writer = h;
     }
-    if (lock->sharing->index != NULL) {
+    if (lock->index != NULL) {
         index_put(lock, h);
     } else if (lock->hold_count >= INDEX_FROM) {
-        lock_open_sharing(eng, lock)->index = xcalloc(1, sizeof(struct hold_index));
+        lock->index = xcalloc(1, sizeof(struct hold_index));
         LIST_FOREACH(it, &lock->holds)
         {
             index_put(lock, container_of(it, struct hold, in_lock));
@@ -210,10 +114,10 @@ void index_remove(struct hold *h)
     struct lock *lock = h->lock;
 
     lock->hold_count--;
-    if (lock->sharing->writer == h) {
-        lock->sharing->writer = NULL;
+    if (lock->writer == h) {
+        lock->writer = NULL;
     }
-    if (lock->sharing->index != NULL) {
+    if (lock->index != NULL) {
         acquire_out(lock, h);
     }
 }
@@ -250,8 +154,8 @@ struct hold *lock_hold_of(const struct lock *lock, struct span field)
 {
     struct list *it;
 
-    if (lock->sharing->index != NULL) {
-        return with_field(&lock->sharing->index->fields, field);
+    if (lock->index != NULL) {
+        return with_field(&lock->index->fields, field);
     }
     LIST_FOREACH(it, &lock->holds)
     {
@@ -268,8 +172,8 @@ struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 {
     struct list *it;
 
-    if (lock->sharing->index != NULL) {
-        return with_token(&lock->sharing->index->tokens, token);
+    if (lock->index != NULL) {
+        return with_token(&lock->index->tokens, token);
     }
     LIST_FOREACH(it, &lock->holds)
     {
@@ -285,7 +189,7 @@ struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 struct hold *lock_held_by(const struct lock *lock, struct span owner,
                           enum lock_kind kind)
 {
-    struct hold *w = lock->sharing->writer;
+    struct hold *w = lock->writer;
 
     if (kind == KIND_WRITE || (kind == KIND_PLAIN && w != NULL)) {
         if (w != NULL && span_eq(field_owner(hold_field(w)), owner)) {
@@ -318,7 +222,7 @@ static bool may_be_released(const struct engine *eng, const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         if (!entry_is_ending(e) ||
-            (e->extra->release != NULL && !is_overdue(eng, e->extra->release))) {
+            (e->release != NULL && !is_overdue(eng, e->release))) {
             return false;
         }
     }
@@ -331,7 +235,7 @@ static bool any_may_be_released(const struct engine *eng, const struct lock *loc
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->releases)
+    LIST_FOREACH(it, &lock->releases)
     {
         const struct pending_release *d =
             container_of(it, struct pending_release, in_lock);
@@ -350,7 +254,7 @@ static bool any_may_be_released(const struct engine *eng, const struct lock *loc
  * one that may be released. */
 static bool held_here(const struct engine *eng, const struct lock *lock)
 {
-    const struct hold *writer = lock->sharing->writer;
+    const struct hold *writer = lock->writer;
     struct list *it;
 
     if (lock->lock_class == CLASS_SEMAPHORE) {
@@ -376,7 +280,7 @@ static bool held_here(const struct engine *eng, const struct lock *lock)
 
 enum last_answer_kind last_answer_now(const struct engine *eng, const struct lock *lock)
 {
-    const struct last_answer *a = &lock->activity->last_answer;
+    const struct last_answer *a = &lock->last_answer;
     bool ends = a->kind == ANSWER_HELD || a->kind == ANSWER_WITHHELD;
 
     if (held_here(eng, lock)) {
@@ -388,7 +292,7 @@ enum last_answer_kind last_answer_now(const struct engine *eng, const struct loc
 bool last_answer_decides(const struct engine *eng, const struct waiter *w)
 {
     return last_answer_now(eng, w->lock) != ANSWER_NONE ||
-           w->lock->activity->last_answer.served_at > w->since;
+           w->lock->last_answer.served_at > w->since;
 }
 
 struct span last_answer_text(const struct engine *eng, const struct lock *lock)
@@ -399,7 +303,7 @@ struct span last_answer_text(const struct engine *eng, const struct lock *lock)
     case ANSWER_UNACKED:
         return TEXT_NO_REPLICAS;
     case ANSWER_REFUSED:
-        return span_str(lock->activity->last_answer.refusal);
+        return span_str(lock->last_answer.refusal);
     case ANSWER_NONE:
     case ANSWER_HELD:
     default:
@@ -409,16 +313,13 @@ struct span last_answer_text(const struct engine *eng, const struct lock *lock)
 
 void last_answer_forget(struct lock *lock)
 {
-    if (!lock_is_inactive(lock)) {
-        last_answer_fini(&lock->activity->last_answer);
-        lock->activity->last_answer.kind = ANSWER_NONE;
-    }
+    last_answer_fini(&lock->last_answer);
+    lock->last_answer.kind = ANSWER_NONE;
 }
 
-static struct last_answer *set_answer(struct engine *eng, struct lock *lock,
-                                      enum last_answer_kind kind)
+static struct last_answer *set_answer(struct lock *lock, enum last_answer_kind kind)
 {
-    struct last_answer *a = &lock_open_activity(eng, lock)->last_answer;
+    struct last_answer *a = &lock->last_answer;
 
     last_answer_fini(a);
     a->kind = kind;
@@ -427,25 +328,25 @@ static struct last_answer *set_answer(struct engine *eng, struct lock *lock,
 
 void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms)
 {
-    struct last_answer *a = set_answer(eng, lock, ANSWER_HELD);
+    struct last_answer *a = set_answer(lock, ANSWER_HELD);
 
     a->held_at = eng->now;
     a->until = eng->now + lock_recheck_in(eng, ttl_ms);
 }
 
-void last_answer_withheld(struct engine *eng, struct lock *lock, uint64_t until)
+void last_answer_withheld(struct lock *lock, uint64_t until)
 {
-    set_answer(eng, lock, ANSWER_WITHHELD)->until = until;
+    set_answer(lock, ANSWER_WITHHELD)->until = until;
 }
 
-void last_answer_unacked(struct engine *eng, struct lock *lock)
+void last_answer_unacked(struct lock *lock)
 {
-    (void)set_answer(eng, lock, ANSWER_UNACKED);
+    (void)set_answer(lock, ANSWER_UNACKED);
 }
 
-void last_answer_refused(struct engine *eng, struct lock *lock, struct span text)
+void last_answer_refused(struct lock *lock, struct span text)
 {
-    struct last_answer *a = set_answer(eng, lock, ANSWER_REFUSED);
+    struct last_answer *a = set_answer(lock, ANSWER_REFUSED);
     struct span kept = text.len == 0 ? TEXT_NO_ANSWER : text;
     size_t len = kept.len < ANSWER_TEXT_MAX ? kept.len : ANSWER_TEXT_MAX;
 
@@ -455,37 +356,31 @@ void last_answer_refused(struct engine *eng, struct lock *lock, struct span text
 
 void last_answer_served(struct engine *eng, struct lock *lock)
 {
-    if (!lock_is_inactive(lock)) {
-        struct last_answer *a =
-            set_answer(eng, lock, ANSWER_NONE); /* its hold tells, while it lasts */
+    /* its hold tells, while it lasts */
+    struct last_answer *a = set_answer(lock, ANSWER_NONE);
 
-        a->held_at = eng->now;
-        /* Of a semaphore whoever is next may be served, too. */
-        a->served_at = lock->lock_class == CLASS_SEMAPHORE ? a->served_at : eng->now;
-    }
+    a->held_at = eng->now;
+    /* Of a semaphore whoever is next may be served, too. */
+    a->served_at = lock->lock_class == CLASS_SEMAPHORE ? a->served_at : eng->now;
 }
 
 void last_answer_ungiven(struct engine *eng, struct lock *lock)
 {
-    if (!lock_is_inactive(lock)) {
-        lock->activity->last_answer.ungiven_op = eng->next_op;
-    }
+    lock->last_answer.ungiven_op = eng->next_op;
 }
 
-void last_answer_over(struct engine *eng, struct lock *lock)
+void last_answer_over(struct lock *lock)
 {
-    if (lock->activity->last_answer.kind == ANSWER_HELD ||
-        lock->activity->last_answer.kind == ANSWER_WITHHELD) {
-        (void)set_answer(eng, lock, ANSWER_NONE);
+    if (lock->last_answer.kind == ANSWER_HELD ||
+        lock->last_answer.kind == ANSWER_WITHHELD) {
+        (void)set_answer(lock, ANSWER_NONE);
     }
 }
 
 void last_answer_hold_gone(struct engine *eng, struct lock *lock)
 {
-    last_answer_over(eng, lock);
-    if (!lock_is_inactive(lock)) {
-        lock->activity->last_answer.held_at = eng->now;
-    }
+    last_answer_over(lock);
+    lock->last_answer.held_at = eng->now;
 }
 
 /* Lock modes: which holds can exist beside each other, and which prevent a grant.
@@ -504,7 +399,7 @@ static bool same_owner(struct span field_a, struct span field_b)
 
 bool lock_in_use(const struct lock *lock)
 {
-    return !list_empty(&lock->holds) || lock->activity->waiting > 0;
+    return !list_empty(&lock->holds) || lock->waiting > 0;
 }
 
 enum lock_class lock_class_guess(const struct lock *lock)
@@ -536,7 +431,7 @@ bool lock_blocks(const struct engine *eng, const struct lock *lock,
     struct hold *h = lock_hold(lock);
 
     if (lock_kind_is_shared(spec->lock_kind)) {
-        h = lock->sharing->writer; /* what permits are free, only Redis knows */
+        h = lock->writer; /* what permits are free, only Redis knows */
     }
     if (h == NULL || !hold_is_certain(eng, h)) {
         return false;
@@ -549,7 +444,7 @@ bool lock_excludes(const struct engine *eng, const struct lock *lock,
                    const struct acquire_spec *spec)
 {
     const struct hold *h =
-        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->sharing->writer;
+        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
 
     return h != NULL && hold_is_certain(eng, h) &&
            !same_owner(hold_field(h), spec_field(spec));
@@ -559,7 +454,7 @@ bool lock_is_read_here(const struct engine *eng, const struct lock *lock)
 {
     const struct hold *h = lock_hold(lock);
 
-    return h != NULL && lock->sharing->writer == NULL && h->lock_kind == KIND_READ &&
+    return h != NULL && lock->writer == NULL && h->lock_kind == KIND_READ &&
            hold_is_certain(eng, h);
 }
 
@@ -568,7 +463,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
                                size_t max)
 {
     struct hold *known = lock_hold_of(lock, field);
-    struct hold *writer = lock->sharing->writer, *newest = lock_hold(lock);
+    struct hold *writer = lock->writer, *newest = lock_hold(lock);
     size_t count = 0;
     struct list *it;
 
@@ -604,7 +499,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
 uint64_t lock_leader_token(const struct lock *lock)
 {
     const struct hold *h =
-        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->sharing->writer;
+        lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
 
     return h == NULL || h->kind == OWNER_REST ? 0 : h->token;
 }
@@ -625,7 +520,7 @@ bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)
 void permits_seen(struct engine *eng, struct lock *lock, const struct op_result *r)
 {
     if (r->permits.limit != 0) {
-        lock_open_sharing(eng, lock)->limit = r->permits.limit;
+        lock->limit = r->permits.limit;
     }
     if (r->permits.free > 0 || r->permits.limit == 0) {
         lock_ask(eng, lock); /* or to make the counter anew, which is gone */
@@ -637,7 +532,7 @@ void permits_seen(struct engine *eng, struct lock *lock, const struct op_result 
 
 void waiter_set_probe(struct waiter *w, enum waiter_probe probe)
 {
-    w->lock->activity->probes +=
+    w->lock->probes +=
         (uint32_t)(probe != PROBE_NONE) - (uint32_t)(w->probe != PROBE_NONE);
     w->probe = probe;
 }
@@ -655,7 +550,7 @@ void waiter_ask_again(struct engine *eng, struct waiter *w)
     if (waiter_is_head(w)) {
         lock_ask(eng, w->lock);
     } else {
-        bool joins = w->spec->lock_kind == KIND_READ && w->lock->activity->writers == 0;
+        bool joins = w->spec->lock_kind == KIND_READ && w->lock->writers == 0;
 
         waiter_probe_later(eng, w, joins ? PROBE_JOIN : PROBE_REENTER);
     }
@@ -724,8 +619,12 @@ struct lock *lock_get(struct engine *eng, struct span name)
         lock->name_len = name.len;
         lock->group = lock_group(eng, name);
         list_init(&lock->holds);
-        lock_activity_none(lock);
-        lock_sharing_none(lock);
+        list_init(&lock->queue);
+        list_init(&lock->releases);
+        list_init(&lock->parallel_releases);
+        list_init(&lock->shortenings);
+        list_init(&lock->renews);
+        list_init(&lock->waiting_for_restore);
         lock->in_names.key = hash;
         table_add(&eng->names, &lock->in_names);
     }
@@ -747,7 +646,7 @@ struct hold *lock_hold(const struct lock *lock)
 
 struct waiter *lock_head(const struct lock *lock)
 {
-    struct list *first = list_first(&lock->activity->queue);
+    struct list *first = list_first(&lock->queue);
 
     return first == NULL ? NULL : container_of(first, struct waiter, in_queue);
 }
@@ -759,10 +658,8 @@ void lock_touch(struct engine *eng, struct lock *lock)
 
 void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms)
 {
-    struct lock_activity *activity = lock_open_activity(eng, lock);
-
-    if (activity->stand_back_until < eng->now + ms) {
-        activity->stand_back_until = eng->now + ms;
+    if (lock->stand_back_until < eng->now + ms) {
+        lock->stand_back_until = eng->now + ms;
     }
     lock_touch(eng, lock);
 }
@@ -786,18 +683,15 @@ void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t tt
                enum lock_kind by)
 {
     const struct waiter *head = lock_head(lock);
-    struct lock_activity *activity;
 
     if (by == KIND_READ && head != NULL && head->spec->lock_kind == KIND_READ) {
         lock_touch(eng, lock);
         return; /* that is not in its way */
     }
-    activity = lock_open_activity(eng, lock);
-    if (op_id > activity->seen_op) {
-        activity->seen_op = op_id;
+    if (op_id > lock->seen_op) {
+        lock->seen_op = op_id;
     }
-    timer_set(eng, &activity->wake, TIMER_LOCK,
-              eng->now + lock_recheck_in(eng, ttl_ms));
+    timer_set(eng, &lock->wake, TIMER_LOCK, eng->now + lock_recheck_in(eng, ttl_ms));
 }
 
 void lock_unsubscribe(struct engine *eng, struct lock *lock)

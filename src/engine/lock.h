@@ -29,28 +29,8 @@ struct latch_watch;
 struct leader_watch;
 struct loan;
 struct lock;
-struct lock_activity;
 struct op_result;
 struct waiter;
-
-/* Lock sharing: what only a lock has that several may hold at once, readers or permits.
- * A sharing is made when it is first needed; the other locks share the constant
- * LOCK_UNSHARED, which is read only. */
-
-struct lock_sharing {
-    struct hold *writer;      /* the hold of the writer, or NULL */
-    struct hold_index *index; /* index of the holds, if they are many */
-    /* A semaphore's, as far as a client or Redis has said it: what it is made with
-     * should Redis have lost it. 0: not known. */
-    uint32_t limit;
-    uint32_t permits_here; /* of all holds of this daemon */
-};
-
-extern const struct lock_sharing LOCK_UNSHARED;
-/* The sharing, to be changed: made if the lock has none. It stays as long as the lock.
- */
-struct lock_sharing *lock_open_sharing(struct engine *eng, struct lock *lock);
-void lock_sharing_free(struct engine *eng, struct lock *lock);
 
 /* Last answer: why the waiters of a name do not have it, as far as is known: Redis's
  * last answer to the head of the queue, or that one of the waiters was granted the
@@ -104,15 +84,15 @@ struct span last_answer_text(const struct engine *eng, const struct lock *lock);
 /* Redis said that the name is held. `ttl_ms` < 0: the rest of the lease is not known.
  */
 void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms);
-void last_answer_withheld(struct engine *eng, struct lock *lock, uint64_t until);
-void last_answer_unacked(struct engine *eng, struct lock *lock);
-void last_answer_refused(struct engine *eng, struct lock *lock, struct span text);
+void last_answer_withheld(struct lock *lock, uint64_t until);
+void last_answer_unacked(struct lock *lock);
+void last_answer_refused(struct lock *lock, struct span text);
 /* A waiter of this name was granted it. */
 void last_answer_served(struct engine *eng, struct lock *lock);
 /* Redis had, until now, a grant of this name that no client is given. */
 void last_answer_ungiven(struct engine *eng, struct lock *lock);
 /* The holder may hold no longer: Redis said so, or may say so when asked. */
-void last_answer_over(struct engine *eng, struct lock *lock);
+void last_answer_over(struct lock *lock);
 /* The same when the holder's hold was known here. */
 void last_answer_hold_gone(struct engine *eng, struct lock *lock);
 /* Forgets the answer, as no waiter is left that it was for. */
@@ -133,74 +113,23 @@ enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
 
 extern const struct transitions SUB_TRANSITIONS;
 
-struct lock {
-    struct table_node in_names;
-    /* one hold; many of readers, and of permits */
-    struct list holds;
-    /* LOCK_INACTIVE, which is read only, while the lock is inactive; see
-     * lock.c
-     */
-    struct lock_activity *activity;
-    struct lock_sharing *sharing; /* LOCK_UNSHARED, likewise, for most locks */
-    uint64_t exempt; /* exempt from the quarantine that ends at this time */
-    uint32_t hold_count;
-    uint32_t refs; /* ops in flight and pending requests that point here */
-    /* holds that have to be put back; no op but RESTORE is sent before that */
-    uint32_t needs_restore;
-    uint32_t group;
-    enum sub_state sub : 7;
-    enum lock_class lock_class : 3;
-    /* the readers at the front of the queue are to ask, all at once */
-    bool readers_in : 1;
-    bool dirty : 1;        /* in eng->dirty */
-    bool exempt_reads : 1; /* `exempt` is for reads only */
-    bool ask : 1;          /* the head is to ask Redis */
-    /* the lock was released for others' sake: the next message does not make the head
-     * ask at once, either */
-    bool yielded : 1;
-    uint16_t name_len;
-    char name[];
-};
-
-struct lock *lock_of(struct table_node *n);
-/* The lock of that name, or NULL. */
-struct lock *lock_find(const struct engine *eng, struct span name);
-/* The group of a name, see engine_setup. */
-uint32_t lock_group(const struct engine *eng, struct span name);
-/* The lock of that name, made if it is new. */
-struct lock *lock_get(struct engine *eng, struct span name);
-struct span lock_name(const struct lock *lock);
-/* The first waiter, or NULL. */
-struct waiter *lock_head(const struct lock *lock);
-bool waiter_is_head(const struct waiter *w);
-/* The newest hold known here, or NULL. */
-struct hold *lock_hold(const struct lock *lock);
-/* Marks the lock dirty: engine_settle() runs lock_step() for it. */
-void lock_touch(struct engine *eng, struct lock *lock);
-/* Sends nothing for the lock for that long. */
-void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms);
-/* Makes the head ask, whatever its last answer was. */
-void lock_ask(struct engine *eng, struct lock *lock);
-/* Op `op_id` found the name held in mode `by`. `ttl_ms` < 0: the rest of the lease is
- * not known. */
-void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
-               enum lock_kind by);
-/* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
-uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms);
-/* The only way to change the state: ends the process if that may not follow. */
-void lock_set_sub(struct lock *lock, enum sub_state sub);
-void lock_unsubscribe(struct engine *eng, struct lock *lock);
-
-/* Lock activity: what is under way at a name: its waiters and pending releases. An
- * activity is made when it is first needed; an inactive lock shares the constant
- * LOCK_INACTIVE, which is read only. */
-
 /* Where the last waiters of each PRIORITY above 0 went: see wait_queue.c. */
 struct priority_marks {
     struct list *last[LATCHD_PRIORITY_MAX];
 };
 
-struct lock_activity {
+struct lock {
+    struct table_node in_names;
+    /* one hold; many of readers, and of permits */
+    struct list holds;
+    struct hold *writer;      /* the hold of the writer, or NULL */
+    struct hold_index *index; /* index of the holds, if they are many */
+    /* A semaphore's, as far as a client or Redis has said it: what it is made with
+     * should Redis have lost it. 0: not known. */
+    uint32_t limit;
+    uint32_t permits_here; /* of all holds of this daemon */
+
+    /* what is under way */
     struct list queue;
     struct list releases;
     /* releases in flight that are sent beside each other, as other readers stay */
@@ -210,7 +139,6 @@ struct lock_activity {
     struct list renews;
     /* pending requests, sent when all holds are put back */
     struct list waiting_for_restore;
-    struct lock *lock;
     struct inflight_op *asking;
     struct loan *loan;                 /* see loan.h; NULL: the name is not lent */
     struct leader_watch *leader_watch; /* NULL: nobody here follows the leader */
@@ -247,29 +175,58 @@ struct lock_activity {
      */
     uint64_t foreign_since;
     uint64_t handovers_since; /* when a hand-over was first considered since then */
+
+    uint64_t exempt; /* exempt from the quarantine that ends at this time */
+    uint32_t hold_count;
+    uint32_t refs; /* ops in flight and pending requests that point here */
+    /* holds that have to be put back; no op but RESTORE is sent before that */
+    uint32_t needs_restore;
+    uint32_t group;
+    enum sub_state sub;
+    enum lock_class lock_class;
+    /* the readers at the front of the queue are to ask, all at once */
+    bool readers_in;
+    bool dirty;        /* in eng->dirty */
+    bool exempt_reads; /* `exempt` is for reads only */
+    bool ask;          /* the head is to ask Redis */
+    /* the lock was released for others' sake: the next message does not make the head
+     * ask at once, either */
+    bool yielded;
+    uint16_t name_len;
+    char name[];
 };
 
-extern const struct lock_activity LOCK_INACTIVE;
-struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock);
-/* Frees the activity if nothing is under way. */
-void lock_activity_clear(struct engine *eng, struct lock *lock);
-void lock_activity_free(struct engine *eng, struct lock *lock);
-
-static inline bool lock_is_inactive(const struct lock *lock)
-{
-    return lock->activity == &LOCK_INACTIVE;
-}
+struct lock *lock_of(struct table_node *n);
+/* The lock of that name, or NULL. */
+struct lock *lock_find(const struct engine *eng, struct span name);
+/* The group of a name, see engine_setup. */
+uint32_t lock_group(const struct engine *eng, struct span name);
+/* The lock of that name, made if it is new. */
+struct lock *lock_get(struct engine *eng, struct span name);
+struct span lock_name(const struct lock *lock);
+/* The first waiter, or NULL. */
+struct waiter *lock_head(const struct lock *lock);
+bool waiter_is_head(const struct waiter *w);
+/* The newest hold known here, or NULL. */
+struct hold *lock_hold(const struct lock *lock);
+/* Marks the lock dirty: engine_settle() runs lock_step() for it. */
+void lock_touch(struct engine *eng, struct lock *lock);
+/* Sends nothing for the lock for that long. */
+void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms);
+/* Makes the head ask, whatever its last answer was. */
+void lock_ask(struct engine *eng, struct lock *lock);
+/* Op `op_id` found the name held in mode `by`. `ttl_ms` < 0: the rest of the lease is
+ * not known. */
+void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
+               enum lock_kind by);
+/* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
+uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms);
+/* The only way to change the state: ends the process if that may not follow. */
+void lock_set_sub(struct lock *lock, enum sub_state sub);
+void lock_unsubscribe(struct engine *eng, struct lock *lock);
 
 /* The name is a foreign library's, or not, or nobody waits for it any more. */
 void lock_note_foreign(struct engine *eng, struct lock *lock, bool is_foreign);
-
-/* The activity, to be changed: made if the lock is inactive. It stays at least until
- * the engine returns. */
-static inline struct lock_activity *lock_open_activity(struct engine *eng,
-                                                       struct lock *lock)
-{
-    return lock_is_inactive(lock) ? lock_activity_open(eng, lock) : lock->activity;
-}
 
 /* Hold index: finds the holds of a name by field, token or owner. The functions return
  * NULL if no such hold is known here. */

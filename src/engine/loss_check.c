@@ -80,7 +80,7 @@ static void add_denied(struct entries *es, const struct lock *lock, enum lock_ki
 static bool has_too_many_permits(const struct inflight_op *w, const struct op_result *r)
 {
     const struct lock *lock = w->lock;
-    int64_t sure = lock->sharing->permits_here;
+    int64_t sure = lock->permits_here;
     struct list *it;
 
     if (lock_hold_of(lock, spec_field(w->spec)) == NULL) {
@@ -107,7 +107,7 @@ static void add_by_grant(struct entries *es, const struct inflight_op *w,
     if (w->spec->lock_kind != KIND_PERMITS) {
         add_denied(es, w->lock, lock_mode_of_hold(w->spec->lock_kind),
                    spec_field(w->spec), r->token, but);
-    } else if (w->lock->sharing->permits_here + w->spec->permits >
+    } else if (w->lock->permits_here + w->spec->permits >
                    r->permits.limit - r->permits.free &&
                has_too_many_permits(w, r)) {
         LIST_FOREACH(it, &w->lock->holds)
@@ -212,14 +212,13 @@ static struct loss_check *loss_check_new(const struct engine *eng,
     bool attach = about->kind == INFLIGHT_ATTACH;
     size_t room = r->text.len + 1;
     struct loss_check *v;
-    char id[SERIAL_MAX];
     char *at;
 
     if (attach) {
         room += r->attach.field.len + r->attach.entry.len + r->attach.data.len;
     }
     for (size_t i = 0; i < es->count; i++) {
-        room += hold_field(es->list[i]->hold).len + entry_id(eng, es->list[i], id).len;
+        room += hold_field(es->list[i]->hold).len + spec_entry(es->list[i]->spec).len;
     }
     v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list) + room);
     at = (char *)&v->list[es->count];
@@ -239,7 +238,7 @@ static struct loss_check *loss_check_new(const struct engine *eng,
             .kind = e->hold->kind,
             .token = e->hold->token,
             .field = span_put2(&at, hold_field(e->hold), SPAN_NONE),
-            .entry = span_put2(&at, entry_id(eng, e, id), SPAN_NONE),
+            .entry = span_put2(&at, spec_entry(e->spec), SPAN_NONE),
         };
     }
     return v;

@@ -303,7 +303,7 @@ static void outlast_keep(struct engine *eng, struct entry *e)
 
     if (e->retained && e->lease == LEASE_FIXED && h->attached == 0 &&
         hold_has_one_entry(h) && h->until < eng->now + keep) {
-        hold_open_upkeep(eng, h)->exact_ms = keep + GRACE_SLACK_MS + keep / 50;
+        h->exact_ms = keep + GRACE_SLACK_MS + keep / 50;
         renew_request(eng, h);
     }
 }
@@ -579,7 +579,7 @@ static bool is_held_here(const struct engine *eng, const struct mlock *ml)
         const struct lock *lock = lock_find(eng, ml->members[i].name);
 
         if (lock != NULL && ml->members[i].entry == NULL &&
-            (is_held(eng, lock_hold(lock)) || is_held(eng, lock->sharing->writer))) {
+            (is_held(eng, lock_hold(lock)) || is_held(eng, lock->writer))) {
             return true;
         }
     }
@@ -999,9 +999,8 @@ static struct mlock *find_of_owner(const struct engine *eng, const struct hold_r
     }
     if (h != NULL) {
         for (struct entry *e = h->entries; e != NULL; e = e->next) {
-            if (e->extra->member != NULL &&
-                may_cancel(e->extra->member->mlock, req, ret_others)) {
-                return e->extra->member->mlock;
+            if (e->member != NULL && may_cancel(e->member->mlock, req, ret_others)) {
+                return e->member->mlock;
             }
         }
     }

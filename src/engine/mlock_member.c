@@ -88,7 +88,7 @@ bool mlock_is_call(struct call_ref ref)
 bool mlock_uses(const struct request *r)
 {
     const struct mlock_member *p = r->waiter != NULL  ? r->waiter->member
-                                   : r->entry != NULL ? r->entry->extra->member
+                                   : r->entry != NULL ? r->entry->member
                                                       : NULL;
 
     return p != NULL && p->mlock->state != MLOCK_ANSWERED;
@@ -96,7 +96,7 @@ bool mlock_uses(const struct request *r)
 
 void mlock_unlink_entry(struct mlock_member *p)
 {
-    p->entry->extra->member = NULL;
+    p->entry->member = NULL;
     p->entry = NULL;
     p->token_sent = p->joined = false;
     p->mlock->taken_over--;
@@ -157,12 +157,12 @@ void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct att
 {
     struct mlock *ml = p->mlock;
 
-    mlock_on_entry(eng, p, attach_entry(a), sent);
+    mlock_on_entry(eng, p, a->entry, sent);
     mlock_set_asked(p, false);
     p->stale = false;
     ml->failing = false;
     if (mlock_has_lease(ml)) {
-        uint64_t due = entry_lease_began(attach_entry(a)) + ml->terms.lease_ms / 3;
+        uint64_t due = entry_lease_began(a->entry) + ml->terms.lease_ms / 3;
 
         ml->refresh_at = due < ml->refresh_at ? due : ml->refresh_at;
     }
@@ -173,15 +173,15 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
 {
     struct mlock *ml = p->mlock;
 
-    if (e->extra->member != p) {
-        if (e->extra->member != NULL) {
+    if (e->member != p) {
+        if (e->member != NULL) {
             mlock_on_entry_gone(eng, e);
         }
         if (p->entry != NULL) {
             mlock_unlink_entry(p);
         }
         p->entry = e;
-        entry_open_extra(eng, e)->member = p;
+        e->member = p;
         ml->taken_over++;
         if (sent > ml->last_taken) {
             ml->last_taken = sent;
@@ -195,8 +195,8 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
 
 void mlock_on_renewed(const struct entry *e, const struct session *s)
 {
-    if (e->extra->member != NULL && e->extra->member->mlock->session == s) {
-        e->extra->member->joined = false;
+    if (e->member != NULL && e->member->mlock->session == s) {
+        e->member->joined = false;
     }
 }
 
@@ -212,7 +212,7 @@ void mlock_on_waiter_gone(struct engine *eng, struct waiter *w)
 
 void mlock_on_entry_gone(struct engine *eng, struct entry *e)
 {
-    struct mlock_member *p = e->extra->member;
+    struct mlock_member *p = e->member;
     struct mlock *ml = p->mlock;
     size_t index = (size_t)(p - ml->members);
 

@@ -54,7 +54,7 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
     d->since = eng->now;
     d->give_up_at =
         release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
-    list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);
+    list_append(&lock->releases, &d->in_lock);
     eng->release_count++;
     lock_touch(eng, lock);
     return d;
@@ -62,8 +62,8 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
 
 void pending_release_unlink(struct pending_release *d)
 {
-    if (d->local != NULL && d->local->extra->release == d) {
-        d->local->extra->release = NULL;
+    if (d->local != NULL && d->local->release == d) {
+        d->local->release = NULL;
     }
     d->local = NULL;
 }
@@ -72,16 +72,16 @@ void pending_release_set_parallel(struct lock *lock, struct pending_release *d)
 {
     pending_release_set_state(d, RELEASE_PARALLEL);
     list_del(&d->in_lock);
-    list_append(&lock->activity->parallel_releases, &d->in_lock);
-    lock->activity->parallel_release_count++;
+    list_append(&lock->parallel_releases, &d->in_lock);
+    lock->parallel_release_count++;
 }
 
 void pending_release_requeue(struct lock *lock, struct pending_release *d, bool ran)
 {
     if (d->state == RELEASE_PARALLEL) {
-        lock->activity->parallel_release_count--;
+        lock->parallel_release_count--;
         list_del(&d->in_lock);
-        list_prepend(&lock->activity->releases, &d->in_lock);
+        list_prepend(&lock->releases, &d->in_lock);
     }
     ran = ran || d->state == RELEASE_SENT_AGAIN;
     pending_release_set_state(d, ran ? RELEASE_MAYBE_RUN : RELEASE_NOT_RUN);
@@ -94,12 +94,11 @@ void pending_release_free(struct engine *eng, struct lock *lock,
         d->call->release = NULL;
     }
     pending_release_unlink(d);
-    if (d->returns_loan && lock->activity->loan != NULL &&
-        lock->activity->loan->token == d->target.token) {
+    if (d->returns_loan && lock->loan != NULL && lock->loan->token == d->target.token) {
         loan_drop(eng, lock);
     }
     if (d->state == RELEASE_PARALLEL) {
-        lock->activity->parallel_release_count--;
+        lock->parallel_release_count--;
     }
     spec_unref(eng, d->next);
     spec_unref(eng, d->to);
@@ -115,7 +114,7 @@ static const struct entry *find_granted(const struct lock *lock,
 {
     const struct hold *h = spec_field(spec).len != 0
                                ? lock_hold_of(lock, spec_field(spec))
-                           : lock->lock_class == CLASS_RW ? lock->sharing->writer
+                           : lock->lock_class == CLASS_RW ? lock->writer
                                                           : lock_hold(lock);
     const struct entry *e = h == NULL ? NULL : hold_find_entry(h, spec_entry(spec));
 
@@ -176,7 +175,7 @@ bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
     struct list *it, *tmp;
     bool found = false;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    LIST_FOREACH_SAFE(it, tmp, &lock->releases)
     {
         struct pending_release *d = container_of(it, struct pending_release, in_lock);
         if (!release_is_in_flight(d) && pending_release_undoes(d, spec)) {
@@ -202,7 +201,7 @@ bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->releases)
+    LIST_FOREACH(it, &lock->releases)
     {
         const struct pending_release *other =
             container_of(it, struct pending_release, in_lock);
@@ -223,13 +222,13 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
     bool in_time = true;
     struct list *it, *tmp;
 
-    LIST_FOREACH(it, &lock->activity->parallel_releases)
+    LIST_FOREACH(it, &lock->parallel_releases)
     {
         in_time = in_time &&
                   !release_covers(container_of(it, struct pending_release, in_lock),
                                   field, entry);
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    LIST_FOREACH_SAFE(it, tmp, &lock->releases)
     {
         struct pending_release *d = container_of(it, struct pending_release, in_lock);
 
@@ -273,7 +272,7 @@ bool pending_release_awaits_renewal(const struct lock *lock,
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->renews)
+    LIST_FOREACH(it, &lock->renews)
     {
         if (release_is_if_keeper(d) &&
             is_renewed_by(lock, d, container_of(it, struct pending_request, in_lock))) {
@@ -287,18 +286,17 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
                                                   enum release_cause cause)
 {
     struct hold *h = e->hold;
-    char id[SERIAL_MAX];
     struct target target = { .kind =
                                  h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                              .lock_kind = h->lock_kind,
                              .field = hold_field(h),
-                             .entry = entry_id(eng, e, id) };
+                             .entry = spec_entry(e->spec) };
     struct pending_release *d = pending_release_new(eng, h->lock, cause, &target);
 
     d->local = e;
-    entry_open_extra(eng, e)->release = d;
+    e->release = d;
     entry_set_state(e, ENTRY_ENDING);
-    timer_stop(eng, &e->extra->timer);
+    timer_stop(eng, &e->timer);
     hold_schedule_renewal(eng, h);
     return d;
 }

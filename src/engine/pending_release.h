@@ -40,7 +40,7 @@ enum release_cause {
 enum release_state {
     RELEASE_QUEUED,     /* never sent */
     RELEASE_SENT,       /* in flight, and no earlier sending has run */
-    RELEASE_PARALLEL,   /* the same, first sending, on activity->parallel_releases */
+    RELEASE_PARALLEL,   /* the same, first sending, on lock->parallel_releases */
     RELEASE_NOT_RUN,    /* to be sent again; none of the sendings has run */
     RELEASE_MAYBE_RUN,  /* to be sent again; one of the sendings may have run */
     RELEASE_SENT_AGAIN, /* in flight, and an earlier sending may have run */

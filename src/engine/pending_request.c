@@ -49,7 +49,7 @@ struct pending_request *pending_request_new(struct engine *eng,
     list_init(&c->in_all);
     list_init(&c->in_lock);
     if (kind == PENDING_RENEW || kind == PENDING_REGRANT) {
-        list_append(&lock_open_activity(eng, lock)->renews, &c->in_lock);
+        list_append(&lock->renews, &c->in_lock);
     }
     if (req->owner.len != 0) {
         c->target.kind = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
@@ -83,8 +83,7 @@ static bool keeps_hold(const struct pending_request *c)
     if (c->kind != PENDING_RENEW && c->kind != PENDING_REGRANT) {
         return false;
     }
-    return e == NULL ? !list_empty(&c->lock->activity->releases)
-                     : !entry_is_attached(e);
+    return e == NULL ? !list_empty(&c->lock->releases) : !entry_is_attached(e);
 }
 
 uint64_t pending_request_deadline(const struct engine *eng,
@@ -228,7 +227,7 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
 
     pending_request_aim(c, e);
     if (e->retained) {
-        timer_stop(eng, &e->extra->timer); /* KEEP is over: the client is there */
+        timer_stop(eng, &e->timer); /* KEEP is over: the client is there */
     }
     pending_request_queue(eng, c);
     return c;

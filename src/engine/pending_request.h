@@ -35,11 +35,11 @@ enum pending_request_kind {
 
 struct pending_request {
     struct list in_session;
-    /* on eng->to_send, eng->waiting_for_store or activity->waiting_for_restore;
+    /* on eng->to_send, eng->waiting_for_store or lock->waiting_for_restore;
      * FOLLOWER: on name_watch.followers */
     struct list in_waiting;
     struct list in_all;  /* INFO: on eng->infos; FOLLOWER: on watch_set.followers */
-    struct list in_lock; /* RENEW, REGRANT: on activity->renews */
+    struct list in_lock; /* RENEW, REGRANT: on lock->renews */
     enum pending_request_kind kind;
     struct lock *lock;
     struct session *session;

@@ -73,8 +73,7 @@ static bool is_held(const struct engine *eng, const struct hold *h)
         return false;
     }
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!entry_is_ending(e) ||
-            (e->extra->release != NULL && !e->extra->release->may_free)) {
+        if (!entry_is_ending(e) || (e->release != NULL && !e->release->may_free)) {
             return true;
         }
     }

@@ -55,7 +55,7 @@ bool successor_choose(struct engine *eng, const struct lock *lock,
         emit_error(eng, req->from, LOCK_ERR, TEXT_NO_WAITER);
         return false;
     }
-    if (!is_exclusive(r->waiter->spec->lock_kind) || lock->activity->fair != NULL ||
+    if (!is_exclusive(r->waiter->spec->lock_kind) || lock->fair != NULL ||
         (e != NULL && !is_exclusive(e->hold->lock_kind))) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_NOT_NEXT);
         return false;
@@ -112,8 +112,7 @@ static struct waiter *successor_find(const struct engine *eng, const struct lock
     if (next == NULL || next->in_flight != NULL || eng->stopping ||
         d->lock_class != lock->lock_class ||
         quarantine_until(eng, lock, next->spec->lock_kind) != 0 ||
-        eng->now < lock->activity->ask_after || eng->quorum ||
-        lock->needs_restore > 0) {
+        eng->now < lock->ask_after || eng->quorum || lock->needs_restore > 0) {
         return NULL;
     }
     if (d->next == NULL ? ends_request(d, next->spec) || may_hold(lock, next, d)
@@ -214,7 +213,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     if (!parallel) {
         pending_release_set_state(d, d->state == RELEASE_MAYBE_RUN ? RELEASE_SENT_AGAIN
                                                                    : RELEASE_SENT);
-        lock->activity->asking = w;
+        lock->asking = w;
         /* it looks for the head as well */
         lock->ask = lock->ask && (next == NULL || next != lock_head(lock));
     }
@@ -253,8 +252,8 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     r->yield = d->tries > 1 && next == NULL             ? YIELD_ALWAYS
                : successor_is_named(eng, lock, d, next) ? YIELD_NEVER
                                                         : yield_choose(eng, lock);
-    d->may_free = d->may_free || r->yield != YIELD_NEVER ||
-                  lock->activity->fair != NULL || d->lock_class != CLASS_PLAIN;
+    d->may_free = d->may_free || r->yield != YIELD_NEVER || lock->fair != NULL ||
+                  d->lock_class != CLASS_PLAIN;
     r->next = op_make_claim(eng, d->next, w->lease_ms);
     r->next.asked_ago_ms = w->asked_ago_ms;
     r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;
@@ -341,9 +340,9 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
 static void on_freed(struct engine *eng, struct lock *lock, bool yielded,
                      uint32_t listeners)
 {
-    lock_open_activity(eng, lock)->handovers = 0;
-    lock->activity->handovers_since = NEVER;
-    last_answer_over(eng, lock);
+    lock->handovers = 0;
+    lock->handovers_since = NEVER;
+    last_answer_over(lock);
     if (lock_head(lock) == NULL) {
         return;
     }
@@ -440,7 +439,7 @@ static void on_released(struct engine *eng, struct lock *lock,
     if (r->moved && r->status == OP_NOREPLICAS) {
         acquire_unacked(eng, lock, spec, waiter, r, asked);
     } else if (r->moved) {
-        lock->activity->handovers++;
+        lock->handovers++;
         eng->stats.handovers++;
         acquire_granted(eng, lock, spec, waiter, r, asked);
     } else if (!r->release.freed && waiter != NULL &&

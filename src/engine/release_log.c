@@ -107,7 +107,7 @@ static bool is_asked_for(const struct lock *lock, const struct target *t)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->queue)
     {
         const struct waiter *w = container_of(it, struct waiter, in_queue);
 

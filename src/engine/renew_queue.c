@@ -39,7 +39,7 @@ static size_t max_in_flight(const struct engine *eng, const struct renew_queue *
 {
     const struct list *first = list_first(&d->holds);
     const struct hold *h =
-        first == NULL ? NULL : container_of(first, struct upkeep, in_queue)->hold;
+        first == NULL ? NULL : container_of(first, struct hold, in_queue);
 
     if (eng->group_of != NULL) {
         return 1;
@@ -64,7 +64,7 @@ void renew_queue_add(struct engine *eng, struct hold *h)
         &eng->renew_queues
              .all[LOCK_CLASSES * (size_t)h->lock->group + lock_class_of(h->lock_kind)];
 
-    list_append(&d->holds, &hold_open_upkeep(eng, h)->in_queue);
+    list_append(&d->holds, &h->in_queue);
     update_ready(eng, d);
 }
 
@@ -178,8 +178,8 @@ uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
 
 void renew_request(struct engine *eng, struct hold *h)
 {
-    if (h->upkeep->renewal == NULL && h->state != HOLD_RESTORING &&
-        !hold_is_being_shortened(h) && list_empty(&h->upkeep->in_queue) &&
+    if (h->renewal == NULL && h->state != HOLD_RESTORING &&
+        !hold_is_being_shortened(h) && list_empty(&h->in_queue) &&
         hold_renewal_lease(eng, h) != 0) {
         renew_queue_add(eng, h);
     }
@@ -189,9 +189,7 @@ void renew_entry_gone(const struct entry *e)
 {
     const struct hold *h = e->hold;
     struct renewal_item *r =
-        h->upkeep->renewal == NULL
-            ? NULL
-            : &h->upkeep->renewal->renewing[h->upkeep->renewal_slot];
+        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
 
     if (r != NULL && r->checked == e) {
         r->checked = NULL;

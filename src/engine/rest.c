@@ -78,7 +78,7 @@ static struct hold *rest_hold(struct engine *eng, struct lock *lock, uint64_t to
     }
     h->confirmed = confirmed;
     h->until = until < h->until ? until : h->until;
-    entry_open_extra(eng, h->entries)->until = h->until;
+    h->entries->until = h->until;
     return h;
 }
 
@@ -100,7 +100,7 @@ static void cut_requests(const struct lock *lock)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->renews)
+    LIST_FOREACH(it, &lock->renews)
     {
         struct inflight_op *w =
             container_of(it, struct pending_request, in_lock)->in_flight;
@@ -125,7 +125,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
     entry_set_restore(h->entries, ENTRY_UNSURE);
     hold_set_put_back(eng, h, !may_be_lost);
     hold_set_state(eng, h, HOLD_RESTORING);
-    hold_leave_queue(h);
+    list_del(&h->in_queue);
     restore_again(eng, h);
     hold_schedule_renewal(eng, h);
 }
@@ -133,7 +133,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
 void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over)
 {
     const struct entry *e = h->entries;
-    bool untold = e != NULL && e->extra->release != NULL && e->extra->release->untold;
+    bool untold = e != NULL && e->release != NULL && e->release->untold;
     bool may_be_lost = hold_may_be_lost(h);
     struct lock *lock = h->lock;
     uint64_t token = h->token;

@@ -24,8 +24,7 @@
 /* Whether the entry's release was sent: it may have run, and must not be undone. */
 static bool is_given_up(const struct entry *e)
 {
-    return entry_is_ending(e) &&
-           (e->extra->release == NULL || release_was_sent(e->extra->release));
+    return entry_is_ending(e) && (e->release == NULL || release_was_sent(e->release));
 }
 
 static void mark_for_restore(struct engine *eng, struct hold *h)
@@ -45,9 +44,9 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
     if (h->state == HOLD_UNCERTAIN) {
         hold_set_state(eng, h, HOLD_RESTORING);
     }
-    hold_open_upkeep(eng, h)->not_before = 0;
-    hold_leave_queue(h);
-    if (h->upkeep->restoring == NULL) {
+    h->not_before = 0;
+    list_del(&h->in_queue);
+    if (h->restoring == NULL) {
         restore_again(eng, h);
     }
     hold_schedule_renewal(eng, h);
@@ -65,7 +64,7 @@ void restore_lock(struct engine *eng, struct lock *lock)
         mark_for_restore(eng, container_of(it, struct hold, in_lock));
     }
     fair_lost(eng, lock);
-    last_answer_over(eng, lock);
+    last_answer_over(lock);
     if (lock_head(lock) != NULL) {
         lock_ask(eng, lock);
     }
@@ -118,12 +117,11 @@ static void send_restore(struct engine *eng, struct hold *h)
     uint64_t lease_ms = lease_of(eng, h);
     size_t room = count_unsure(h);
     const struct entry *first;
-    char id[SERIAL_MAX];
     struct restore_entry *kept;
     struct inflight_op *w;
     struct op *op;
 
-    hold_leave_queue(h);
+    list_del(&h->in_queue);
     if (lease_ms == 0 || room == 0) {
         hold_mark_restored(
             eng, h); /* its end is told by its timer, or it is being released */
@@ -134,9 +132,9 @@ static void send_restore(struct engine *eng, struct hold *h)
     w->hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->spec = spec_found(eng, h->lock_kind, hold_field(h), entry_id(eng, first, id),
+    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec),
                          SPAN_NONE, 0);
-    hold_open_upkeep(eng, h)->restoring = w;
+    h->restoring = w;
     w->cost = hold_cost(h) + (uint64_t)2 * OP_COST_ENTRY * room;
     eng->restores_in_flight++;
     eng->restores_cost += w->cost;
@@ -146,7 +144,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     op->restore.token = h->token;
     op->restore.has_keeper_key = h->keeper_key;
     op->restore.presumed = first->origin != REST_RELEASED;
-    op->restore.loan_token = hold_loan_token(h);
+    op->restore.loan_token = h->loan_token;
     op->restore.entries = kept;
     op->restore.entry_count = list_kept(eng, h, kept);
     op->restore.claim = (struct claim){
@@ -159,7 +157,7 @@ static void send_restore(struct engine *eng, struct hold *h)
         .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
         .lease_ms = lease_ms,
         .permits = first->spec->permits,
-        .limit = h->lock->sharing->limit,
+        .limit = h->lock->limit,
     };
 }
 
@@ -170,7 +168,7 @@ void restore_flush(struct engine *eng)
     while (eng->up && eng->restores_in_flight < RESTORE_IN_FLIGHT_MAX &&
            eng->restores_cost < RESTORE_COST_MAX &&
            (it = list_first(&eng->restores)) != NULL) {
-        send_restore(eng, container_of(it, struct upkeep, in_queue)->hold);
+        send_restore(eng, container_of(it, struct hold, in_queue));
     }
 }
 
@@ -205,7 +203,7 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
     }
     hold_mark_restored(eng, h);
     hold_confirm(eng, h, asked);
-    if (h->upkeep->exact_ms != 0) {
+    if (h->exact_ms != 0) {
         renew_request(eng, h); /* if it was there, it has more than its grace */
     }
 }
@@ -216,8 +214,7 @@ static void pause_restore(struct engine *eng, struct hold *h, enum op_status sta
         restore_again(eng, h);
         return;
     }
-    hold_open_upkeep(eng, h)->not_before =
-        eng->now + (status == OP_LATE ? RETRY_PAUSE_MS : ERROR_PAUSE_MS);
+    h->not_before = eng->now + (status == OP_LATE ? RETRY_PAUSE_MS : ERROR_PAUSE_MS);
     hold_schedule_renewal(eng, h);
 }
 
@@ -228,7 +225,7 @@ static void pause_restore(struct engine *eng, struct hold *h, enum op_status sta
 static bool permits_are_taken(const struct engine *eng, const struct lock *lock)
 {
     return eng->now >= eng->restores_since + PEER_RETURN_MS &&
-           list_empty(&lock->activity->releases);
+           list_empty(&lock->releases);
 }
 
 /* Somebody else's by now: so others may have been granted, too. */

@@ -6,12 +6,12 @@
 
 bool restore_is_idle(const struct hold *h)
 {
-    return h->upkeep->restoring == NULL && list_empty(&h->upkeep->in_queue);
+    return h->restoring == NULL && list_empty(&h->in_queue);
 }
 
 void restore_again(struct engine *eng, struct hold *h)
 {
-    list_append(&eng->restores, &hold_open_upkeep(eng, h)->in_queue);
+    list_append(&eng->restores, &h->in_queue);
 }
 
 void hold_mark_restored(struct engine *eng, struct hold *h)
@@ -25,7 +25,7 @@ void hold_mark_restored(struct engine *eng, struct hold *h)
 void restore_forget(struct engine *eng, struct hold *h)
 {
     hold_mark_restored(eng, h);
-    if (h->upkeep->restoring != NULL) {
-        h->upkeep->restoring->hold = NULL;
+    if (h->restoring != NULL) {
+        h->restoring->hold = NULL;
     }
 }

@@ -78,10 +78,8 @@ static void send_request(struct engine *eng, struct pending_request *c)
 
     list_del(&c->in_waiting);
     /* LOCKINFO changes nothing, and is told who stands in the field of the loan. */
-    if (!eng->up || c->lock->needs_restore > 0 ||
-        (!look && c->lock->activity->loan != NULL)) {
-        list_append(eng->up ? &lock_open_activity(eng, c->lock)->waiting_for_restore
-                            : &eng->waiting_for_store,
+    if (!eng->up || c->lock->needs_restore > 0 || (!look && c->lock->loan != NULL)) {
+        list_append(eng->up ? &c->lock->waiting_for_restore : &eng->waiting_for_store,
                     &c->in_waiting);
         lock_touch(eng, c->lock);
         return;
@@ -152,8 +150,8 @@ static void pending_requests_resume(struct engine *eng, struct lock *lock)
 {
     struct list *it;
 
-    while (lock->needs_restore == 0 && lock->activity->loan == NULL &&
-           (it = list_first(&lock->activity->waiting_for_restore)) != NULL) {
+    while (lock->needs_restore == 0 && lock->loan == NULL &&
+           (it = list_first(&lock->waiting_for_restore)) != NULL) {
         send_request(eng, container_of(it, struct pending_request, in_waiting));
     }
 }
@@ -230,7 +228,7 @@ static void let_readers_in(struct engine *eng, struct lock *lock)
     if (!lock_is_read_here(eng, lock)) {
         return;
     }
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -256,27 +254,28 @@ void lock_free(struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->shortenings)
+    LIST_FOREACH_SAFE(it, tmp, &lock->shortenings)
     {
         lease_shortening_free(container_of(it, struct lease_shortening, in_lock));
     }
     fair_free(eng, lock);
-    lock_activity_free(eng, lock);
-    lock_sharing_free(eng, lock);
+    lock_note_foreign(eng, lock, false);
+    timer_stop(eng, &lock->wake);
+    last_answer_fini(&lock->last_answer);
+    pool_free(&eng->pool, lock->marks);
     table_remove(&eng->names, &lock->in_names);
     pool_free_sized(&eng->pool, lock, offsetof(struct lock, name) + lock->name_len);
 }
 
 static bool is_watched(const struct lock *lock)
 {
-    return lock->activity->leader_watch != NULL || lock->activity->latch_watch != NULL;
+    return lock->leader_watch != NULL || lock->latch_watch != NULL;
 }
 
 /* Whether it is worth while to hear of changes. */
 static bool watch_lasts(const struct lock *lock)
 {
-    return lock->activity->latch_watch != NULL ||
-           leader_watch_lasts(lock->activity->leader_watch);
+    return lock->latch_watch != NULL || leader_watch_lasts(lock->leader_watch);
 }
 
 /* Steps a lock without waiters: its channel stays subscribed for a moment, in case one
@@ -292,25 +291,22 @@ static void step_idle(struct engine *eng, struct lock *lock)
         return;
     }
     if (lock->sub != SUB_NONE) {
-        if (!heap_armed(&lock->activity->wake.node) ||
-            lock->activity->wake.node.at > eng->now + SUB_LINGER_MS) {
-            timer_set(eng, &lock_open_activity(eng, lock)->wake, TIMER_LOCK,
-                      eng->now + SUB_LINGER_MS);
+        if (!heap_armed(&lock->wake.node) ||
+            lock->wake.node.at > eng->now + SUB_LINGER_MS) {
+            timer_set(eng, &lock->wake, TIMER_LOCK, eng->now + SUB_LINGER_MS);
         }
         return;
     }
     if (lock->exempt > eng->now && list_empty(&lock->holds)) {
         /* till then it counts */
-        timer_set(eng, &lock_open_activity(eng, lock)->wake, TIMER_LOCK, lock->exempt);
+        timer_set(eng, &lock->wake, TIMER_LOCK, lock->exempt);
         return;
     }
-    timer_stop(eng, &lock->activity->wake);
-    if (list_empty(&lock->holds) && lock->activity->asking == NULL && lock->refs == 0 &&
-        list_empty(&lock->activity->releases) && lock->activity->loan == NULL &&
-        fair_idle(lock) && !lock->dirty) { /* else it is stepped again */
+    timer_stop(eng, &lock->wake);
+    if (list_empty(&lock->holds) && lock->asking == NULL && lock->refs == 0 &&
+        list_empty(&lock->releases) && lock->loan == NULL && fair_idle(lock) &&
+        !lock->dirty) { /* else it is stepped again */
         lock_free(eng, lock);
-    } else {
-        lock_activity_clear(eng, lock);
     }
 }
 
@@ -318,7 +314,7 @@ static void step_idle(struct engine *eng, struct lock *lock)
  * sent after the subscription was confirmed has found the lock held. */
 static void step_head(struct engine *eng, struct lock *lock, struct waiter *head)
 {
-    bool sure = lock->sub == SUB_ON && lock->activity->seen_op > lock->activity->sub_op;
+    bool sure = lock->sub == SUB_ON && lock->seen_op > lock->sub_op;
 
     if (head->in_flight != NULL || !eng->up) {
         return; /* its answer, or Redis coming up, leads back here */
@@ -336,9 +332,8 @@ static void step_head(struct engine *eng, struct lock *lock, struct waiter *head
     if (lock->sub == SUB_NONE) {
         subscribe_lock(eng, lock);
     }
-    if (!heap_armed(&lock->activity->wake.node)) {
-        timer_set(eng, &lock->activity->wake, TIMER_LOCK,
-                  eng->now + eng->cfg.recheck_ms);
+    if (!heap_armed(&lock->wake.node)) {
+        timer_set(eng, &lock->wake, TIMER_LOCK, eng->now + eng->cfg.recheck_ms);
     }
 }
 
@@ -347,16 +342,16 @@ static void step_head(struct engine *eng, struct lock *lock, struct waiter *head
  * decides nothing: their timers end them. */
 static void step_undecided(struct engine *eng, struct lock *lock)
 {
-    struct list *it = lock->activity->queue.prev;
+    struct list *it = lock->queue.prev;
 
-    if (lock->activity->last_answer.undecided == 0 || !eng->up) {
+    if (lock->last_answer.undecided == 0 || !eng->up) {
         return;
     }
     if (last_answer_now(eng, lock) == ANSWER_NONE) {
-        lock->ask = lock->ask || lock->activity->asking == NULL;
+        lock->ask = lock->ask || lock->asking == NULL;
         return;
     }
-    while (lock->activity->last_answer.undecided > 0 && it != &lock->activity->queue) {
+    while (lock->last_answer.undecided > 0 && it != &lock->queue) {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         it = it->prev;
@@ -372,7 +367,7 @@ static void step_probes(struct engine *eng, struct lock *lock)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -391,8 +386,8 @@ static void step_parallel_releases(struct engine *eng, struct lock *lock)
     if (lock->lock_class == CLASS_SEMAPHORE && lock_head(lock) != NULL) {
         return;
     }
-    while ((first = list_first(&lock->activity->releases)) != NULL &&
-           lock->hold_count > lock->activity->parallel_release_count + 1) {
+    while ((first = list_first(&lock->releases)) != NULL &&
+           lock->hold_count > lock->parallel_release_count + 1) {
         struct pending_release *d =
             container_of(first, struct pending_release, in_lock);
 
@@ -408,15 +403,14 @@ static void step_parallel_releases(struct engine *eng, struct lock *lock)
  * nothing else is sent now. */
 static bool step_lent_hold(struct engine *eng, struct lock *lock, struct hold *h)
 {
-    if (h->upkeep->renewal != NULL) {
+    if (h->renewal != NULL) {
         return false; /* its answer leads back here */
     }
-    if (list_empty(&lock->activity->releases) &&
-        list_empty(&lock->activity->waiting_for_restore)) {
+    if (list_empty(&lock->releases) && list_empty(&lock->waiting_for_restore)) {
         return true;
     }
-    if (eng->now < h->upkeep->not_before) {
-        timer_set(eng, &lock->activity->wake, TIMER_LOCK, h->upkeep->not_before);
+    if (eng->now < h->not_before) {
+        timer_set(eng, &lock->wake, TIMER_LOCK, h->not_before);
     } else {
         renew_request(eng, h);
     }
@@ -427,23 +421,21 @@ static bool step_lent_hold(struct engine *eng, struct lock *lock, struct hold *h
  * returns it. False: nothing else is sent now. */
 static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
 {
-    const struct lock_activity *a = lock->activity;
-
     if (loan->holder != NULL) {
         return step_lent_hold(eng, lock, loan->holder);
     }
     if (loan->state == LOAN_RETURNING) {
         return true;
     }
-    if (a->asking != NULL && list_empty(&a->releases)) {
+    if (lock->asking != NULL && list_empty(&lock->releases)) {
         return false; /* its answer leads back here */
     }
     if (lock_head(lock) != NULL && local_grant_try(eng, lock)) {
         loan_renewal_note(eng, loan);
         return true;
     }
-    if (lock_head(lock) == NULL && list_empty(&a->releases) && !eng->stopping &&
-        list_empty(&a->waiting_for_restore) && fair_idle(lock) && eng->up &&
+    if (lock_head(lock) == NULL && list_empty(&lock->releases) && !eng->stopping &&
+        list_empty(&lock->waiting_for_restore) && fair_idle(lock) && eng->up &&
         heap_armed(&loan->timer.node) && eng->now < loan->lends_until) {
         return false; /* somebody may come */
     }
@@ -460,11 +452,10 @@ static void step_release(struct engine *eng, struct lock *lock,
                pending_release_awaits_renewal(lock, d) ||
                successor_is_busy(eng, lock, d)) {
         ; /* so does that */
-    } else if (eng->up && eng->now >= lock->activity->stand_back_until) {
+    } else if (eng->up && eng->now >= lock->stand_back_until) {
         release_send(eng, lock, d);
     } else if (eng->up) {
-        timer_set(eng, &lock->activity->wake, TIMER_LOCK,
-                  lock->activity->stand_back_until);
+        timer_set(eng, &lock->wake, TIMER_LOCK, lock->stand_back_until);
     }
 }
 
@@ -472,10 +463,10 @@ static void step_release(struct engine *eng, struct lock *lock,
  * others were released once more, as Redis has lost that, too. */
 static void step_restoring(struct engine *eng, struct lock *lock)
 {
-    struct list *release = list_first(&lock->activity->releases);
+    struct list *release = list_first(&lock->releases);
 
     if (lock->lock_class == CLASS_SEMAPHORE && release != NULL &&
-        lock->activity->asking == NULL) {
+        lock->asking == NULL) {
         step_release(eng, lock, container_of(release, struct pending_release, in_lock));
     }
 }
@@ -497,23 +488,22 @@ void lock_step(struct engine *eng, struct lock *lock)
         step_restoring(eng, lock);
         return;
     }
-    if (lock->activity->loan != NULL && !step_loan(eng, lock, lock->activity->loan)) {
+    if (lock->loan != NULL && !step_loan(eng, lock, lock->loan)) {
         return;
     }
     pending_requests_resume(eng, lock);
     if (lock->lock_class != CLASS_PLAIN && eng->up &&
-        eng->now >= lock->activity->stand_back_until) {
+        eng->now >= lock->stand_back_until) {
         step_parallel_releases(eng, lock);
     }
-    release = list_first(&lock->activity->releases);
-    if (lock->activity->probes > 0 && eng->up && release == NULL &&
-        acquire_may_ask(eng, lock)) {
+    release = list_first(&lock->releases);
+    if (lock->probes > 0 && eng->up && release == NULL && acquire_may_ask(eng, lock)) {
         step_probes(eng, lock);
     }
     if (lock->readers_in && eng->up && release == NULL && acquire_may_ask(eng, lock)) {
         let_readers_in(eng, lock);
     }
-    if (lock->activity->asking != NULL) {
+    if (lock->asking != NULL) {
         return;
     }
     fair_step(eng, lock, false);
@@ -526,7 +516,7 @@ void lock_step(struct engine *eng, struct lock *lock)
         step_idle(eng, lock);
     } else {
         step_head(eng, lock, head);
-        if (lock->activity->asking == NULL) {
+        if (lock->asking == NULL) {
             fair_step(eng, lock, true);
         }
     }
@@ -535,7 +525,7 @@ void lock_step(struct engine *eng, struct lock *lock)
 void lock_on_timer(struct engine *eng, struct lock *lock)
 {
     if (lock_head(lock) == NULL && lock->sub != SUB_NONE && !is_watched(lock) &&
-        list_empty(&lock->activity->releases)) {
+        list_empty(&lock->releases)) {
         lock_unsubscribe(eng, lock);
     }
     lock_ask(eng, lock);

@@ -53,7 +53,7 @@ static size_t ahead_of(const struct waiter *w)
     const struct list *it = w->in_queue.prev;
     size_t n = 0;
 
-    while (it != &w->lock->activity->queue && n < SURVEY_AHEAD_MAX) {
+    while (it != &w->lock->queue && n < SURVEY_AHEAD_MAX) {
         it = it->prev;
         n++;
     }
@@ -69,7 +69,7 @@ static struct wait_view wait_view_of(const struct engine *eng, const struct wait
         .waiter = waiter_info_of(eng, w),
         .held_by = h == NULL ? SPAN_NONE : field_owner(hold_field(h)),
         .ahead = ahead,
-        .lent = w->lock->activity->loan != NULL,
+        .lent = w->lock->loan != NULL,
     };
 
     view.waiter.owner = field_owner(view.waiter.owner);
@@ -138,7 +138,7 @@ void survey_holds_of(const struct engine *eng, struct span name, size_t count,
 static void survey_awaits_of(const struct engine *eng, const struct lock *lock,
                              size_t count, wait_view_fn *fn, void *ctx)
 {
-    const struct latch_watch *watch = lock->activity->latch_watch;
+    const struct latch_watch *watch = lock->latch_watch;
     struct list *it;
 
     if (watch == NULL) {
@@ -166,7 +166,7 @@ void survey_waits_of(const struct engine *eng, struct span name, size_t count,
     if (lock == NULL) {
         return;
     }
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->queue)
     {
         struct wait_view view;
 
@@ -185,10 +185,10 @@ void survey_waits_of(const struct engine *eng, struct span name, size_t count,
  * head. `began`: since when somebody awaits a latch of that name. */
 static uint64_t first_began(const struct lock *lock, uint64_t began)
 {
-    size_t left = lock->activity->marks == NULL ? 1 : SURVEY_AHEAD_MAX;
+    size_t left = lock->marks == NULL ? 1 : SURVEY_AHEAD_MAX;
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->queue)
     {
         const struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -203,7 +203,7 @@ static uint64_t first_began(const struct lock *lock, uint64_t began)
 /* Since when somebody awaits a latch of that name; now: nobody does. */
 static uint64_t first_awaited(const struct engine *eng, const struct lock *lock)
 {
-    const struct latch_watch *watch = lock->activity->latch_watch;
+    const struct latch_watch *watch = lock->latch_watch;
     const struct list *first =
         watch == NULL ? NULL : list_first(&watch->watch.followers);
 
@@ -218,9 +218,9 @@ static struct name_view view_name(const struct engine *eng, const struct lock *l
     size_t awaits = latch_watch_waiting(lock);
     struct name_view view = { .name = lock_name(lock),
                               .holds = lock->hold_count,
-                              .waiting = lock->activity->waiting + awaits,
+                              .waiting = lock->waiting + awaits,
                               .is_latch = awaits > 0,
-                              .lent = lock->activity->loan != NULL };
+                              .lent = lock->loan != NULL };
 
     if (h != NULL) {
         view.newest = view_of(eng, h);

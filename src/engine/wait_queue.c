@@ -17,7 +17,7 @@ static struct waiter *waiter_at(struct list *node)
 bool wait_queue_is_full(const struct engine *eng, const struct lock *lock, uint32_t max)
 {
     const struct waiter *head = lock_head(lock);
-    uint32_t places = lock->activity->places;
+    uint32_t places = lock->places;
 
     if (head != NULL && head->has_place && last_answer_now(eng, lock) == ANSWER_NONE) {
         places--;
@@ -31,7 +31,7 @@ bool wait_queue_is_full(const struct engine *eng, const struct lock *lock, uint3
  * has to name it, too. */
 static bool is_successor(const struct waiter *head)
 {
-    const struct list *first = list_first(&head->lock->activity->releases);
+    const struct list *first = list_first(&head->lock->releases);
 
     return first != NULL &&
            container_of(first, struct pending_release, in_lock)->next == head->spec;
@@ -50,22 +50,21 @@ static bool is_being_served(const struct engine *eng, const struct waiter *head)
 
 /* Where the last waiter of that priority went, or who stands before that place; the
  * queue itself: nobody does. */
-static struct list **mark_of(struct engine *eng, struct lock_activity *a,
-                             unsigned priority)
+static struct list **mark_of(struct engine *eng, struct lock *lock, unsigned priority)
 {
-    if (a->marks == NULL) {
-        a->marks = pool_alloc(&eng->pool, sizeof(*a->marks));
+    if (lock->marks == NULL) {
+        lock->marks = pool_alloc(&eng->pool, sizeof(*lock->marks));
         for (size_t i = 0; i < LATCHD_PRIORITY_MAX; i++) {
-            a->marks->last[i] = &a->queue;
+            lock->marks->last[i] = &lock->queue;
         }
     }
-    return &a->marks->last[priority - 1];
+    return &lock->marks->last[priority - 1];
 }
 
-static void move_marks(struct lock_activity *a, struct list *from, struct list *to)
+static void move_marks(struct lock *lock, struct list *from, struct list *to)
 {
-    for (size_t i = 0; a->marks != NULL && i < LATCHD_PRIORITY_MAX; i++) {
-        a->marks->last[i] = a->marks->last[i] == from ? to : a->marks->last[i];
+    for (size_t i = 0; lock->marks != NULL && i < LATCHD_PRIORITY_MAX; i++) {
+        lock->marks->last[i] = lock->marks->last[i] == from ? to : lock->marks->last[i];
     }
 }
 
@@ -88,14 +87,14 @@ static struct list *find_place(struct list *queue, struct list *at, struct list 
 /* Who is to stand before a new waiter; the queue itself: nobody. */
 static struct list *place_of(struct engine *eng, const struct waiter *w)
 {
-    struct lock_activity *a = w->lock->activity;
-    struct list *queue = &a->queue;
+    struct lock *lock = w->lock;
+    struct list *queue = &lock->queue;
     struct waiter *head = lock_head(w->lock);
 
     if (head == NULL || waiter_at(queue->prev)->rank <= w->rank) {
         return queue->prev;
     }
-    return find_place(queue, *mark_of(eng, a, w->priority),
+    return find_place(queue, *mark_of(eng, lock, w->priority),
                       is_being_served(eng, head) ? &head->in_queue : queue, w->rank);
 }
 
@@ -111,7 +110,7 @@ static bool may_be_passed(const struct waiter *w, int64_t rank)
 /* The same for a poller that has come back: where it would stand if it had stayed. */
 static struct list *place_of_poller(struct waiter *w)
 {
-    struct list *queue = &w->lock->activity->queue;
+    struct list *queue = &w->lock->queue;
     struct list *at = queue->prev;
 
     for (int i = 0; i < POLLER_PASSES_MAX && at != queue; i++) {
@@ -148,18 +147,18 @@ static void add_to_all(struct engine *eng, struct waiter *w)
 
 struct waiter *wait_queue_add(struct engine *eng, struct waiter *w)
 {
-    struct lock_activity *a = w->lock->activity;
+    struct lock *lock = w->lock;
     struct waiter *head = lock_head(w->lock);
     struct list *behind;
 
     w->rank = (int64_t)w->began;
-    if (a->fair == NULL) {
+    if (lock->fair == NULL) {
         w->rank -= (int64_t)(w->priority * eng->cfg.priority_aging_ms);
     }
     behind = w->polls ? place_of_poller(w) : place_of(eng, w);
     list_insert_before(behind->next, &w->in_queue);
     if (w->priority > 0) {
-        *mark_of(eng, a, w->priority) = &w->in_queue;
+        *mark_of(eng, lock, w->priority) = &w->in_queue;
     }
     add_to_all(eng, w);
     return head != NULL && waiter_is_head(w) ? head : NULL;
@@ -167,25 +166,24 @@ struct waiter *wait_queue_add(struct engine *eng, struct waiter *w)
 
 void wait_queue_remove(struct waiter *w)
 {
-    move_marks(w->lock->activity, &w->in_queue, w->in_queue.prev);
+    move_marks(w->lock, &w->in_queue, w->in_queue.prev);
     list_del(&w->in_queue);
     list_del(&w->in_all);
 }
 
 struct waiter *wait_queue_step_back(struct engine *eng, struct lock *lock)
 {
-    struct lock_activity *a = lock->activity;
     struct waiter *head = lock_head(lock);
     struct list *next = head == NULL ? NULL : head->in_queue.next;
     struct list *behind;
 
-    if (head == NULL || next == &a->queue || head->rank <= waiter_at(next)->rank ||
-        a->fair != NULL || is_being_served(eng, head)) {
+    if (head == NULL || next == &lock->queue || head->rank <= waiter_at(next)->rank ||
+        lock->fair != NULL || is_being_served(eng, head)) {
         return NULL;
     }
     /* before its equals, as it came before them */
-    behind = find_place(&a->queue, next, next, head->rank - 1);
-    move_marks(a, &head->in_queue, &a->queue);
+    behind = find_place(&lock->queue, next, next, head->rank - 1);
+    move_marks(lock, &head->in_queue, &lock->queue);
     list_del(&head->in_queue);
     list_insert_before(behind->next, &head->in_queue);
     lock_ask(eng, lock);

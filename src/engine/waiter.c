@@ -51,7 +51,7 @@ static void set_state(struct engine *eng, struct waiter *w, enum waiter_state st
     eng->stats.retained_waiters +=
         (uint64_t)(state == WAITER_RETAINED) - (uint64_t)(w->state == WAITER_RETAINED);
     w->state = state;
-    w->lock->activity->last_answer.undecided +=
+    w->lock->last_answer.undecided +=
         (uint32_t)waiter_is_undecided(w) - (uint32_t)was_undecided;
 }
 
@@ -84,7 +84,7 @@ static void set_once(struct waiter *w, bool once)
 
     w->once = once;
     w->has_place = w->state != WAITER_REMOVED && (!once || keeps_place(w));
-    w->lock->activity->places += (uint32_t)w->has_place - (uint32_t)had_place;
+    w->lock->places += (uint32_t)w->has_place - (uint32_t)had_place;
 }
 
 void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
@@ -129,15 +129,14 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
     w->began = w->polls ? req->polls_since : eng->now;
     w->priority = req->priority;
     list_init(&w->in_session);
-    if (lock->activity->waiting == 0) {
+    if (lock->waiting == 0) {
         last_answer_forget(lock); /* what others heard is none of a new queue's */
     }
-    (void)lock_open_activity(eng, lock);
     w->queue_full = (req->has & LOCK_HAS_QUEUE) != 0 && wants_place &&
                     wait_queue_is_full(eng, lock, req->queue_max);
     passed = wait_queue_add(eng, w);
-    lock->activity->waiting++;
-    lock->activity->writers += spec->lock_kind == KIND_WRITE;
+    lock->waiting++;
+    lock->writers += spec->lock_kind == KIND_WRITE;
     eng->waiter_count++;
     fair_on_enqueue(eng, w);
     wait_graph_add(eng, w);
@@ -207,9 +206,9 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     fair_on_dequeue(eng, w);
     wait_queue_remove(w);
     set_once(w, w->once);
-    lock->activity->waiting--;
+    lock->waiting--;
     if (w->spec->lock_kind == KIND_WRITE) {
-        lock->activity->writers--;
+        lock->writers--;
         lock->readers_in = true; /* those behind it, if it was all that stopped them */
     }
     eng->waiter_count--;
@@ -359,7 +358,7 @@ static bool may_still_be_answered(const struct engine *eng, const struct waiter 
         return eng->up && w->in_flight != NULL;
     }
     return !last_answer_decides(eng, w) ||
-           (waiter_is_head(w) && (lock->ask || lock->activity->asking != NULL));
+           (waiter_is_head(w) && (lock->ask || lock->asking != NULL));
 }
 
 void waiter_expire(struct engine *eng, struct waiter *w)

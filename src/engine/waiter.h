@@ -25,7 +25,7 @@ struct session;
 enum fair_place { PLACE_NONE, PLACE_ASKED, PLACE_TOLD };
 
 /* Whether a waiter is to ask Redis for itself, beside the head; counted in
- * activity->probes. */
+ * lock->probes. */
 enum waiter_probe {
     PROBE_NONE,
     PROBE_REENTER, /* to find what its owner, or its ID, holds already */
@@ -73,24 +73,24 @@ struct waiter {
     uint64_t since;    /* when the client last sent the LOCK */
     uint64_t deadline; /* UINT64_MAX: none */
     /* the last op that named the waiter's place in the fair queue */
-    uint64_t place_op : 61;
-    enum fair_place place : 2;
-    bool polls : 1; /* its client asks again: this wait is a part of a longer one */
-    uint64_t undone : 54; /* token of its last grant that was undone; 0: none was */
-    enum waiter_state state : 3;
-    enum waiter_probe probe : 2;
-    bool once : 1;    /* WAIT 0 */
-    bool no_room : 1; /* WAIT 0 beyond max-waiters: the waiter keeps no place */
+    uint64_t place_op;
+    enum fair_place place;
+    bool polls;      /* its client asks again: this wait is a part of a longer one */
+    uint64_t undone; /* token of its last grant that was undone; 0: none was */
+    enum waiter_state state;
+    enum waiter_probe probe;
+    bool once;    /* WAIT 0 */
+    bool no_room; /* WAIT 0 beyond max-waiters: the waiter keeps no place */
     /* one of its ops may have been granted without the engine knowing */
-    bool maybe_granted : 1;
+    bool maybe_granted;
     /* sent in a batch behind others, and not by another request since */
-    bool in_run : 1;
-    bool often : 1;    /* its name was asked for shortly before: see acquire.h */
-    int64_t rank : 57; /* see wait_queue.h */
-    unsigned priority : 4;
+    bool in_run;
+    bool often;   /* its name was asked for shortly before: see acquire.h */
+    int64_t rank; /* see wait_queue.h */
+    unsigned priority;
     /* QUEUE beyond which nobody waits: it tries once, and keeps no place */
-    bool queue_full : 1;
-    bool has_place : 1;     /* counted in activity->places */
+    bool queue_full;
+    bool has_place;         /* counted in lock->places */
     struct list in_waits[]; /* in the wait graph; one element, of a named owner only */
 };
 

@@ -98,9 +98,9 @@ static void fill_item(struct engine *eng, struct renew_item *item,
                                         : SPAN_NONE,
         .lease_ms = r->lease_ms,
         .token = h->token,
-        .limit = h->lock->sharing->limit,
-        .loan_token = hold_loan(h) != NULL ? hold_loan_token(h) : 0,
-        .exact = h->upkeep->exact_ms != 0,
+        .limit = h->lock->limit,
+        .loan_token = hold_loan(h) != NULL ? h->loan_token : 0,
+        .exact = h->exact_ms != 0,
         .fence = fence_time(eng, h, eng->now) != h->fence_time,
         .has_keeper_key = h->keeper_key,
     };
@@ -117,13 +117,13 @@ static size_t acquire_due(struct engine *eng, struct renew_queue *d,
     struct list *it;
 
     while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
-        struct hold *h = container_of(it, struct upkeep, in_queue)->hold;
+        struct hold *h = container_of(it, struct hold, in_queue);
         uint64_t cost = hold_cost(h);
 
         if (w->cost > 0 && w->cost + cost > OP_COST_MAX) {
             break;
         }
-        hold_leave_queue(h);
+        list_del(&h->in_queue);
         if (hold_renewal_lease(eng, h) == 0) {
             continue;
         }
@@ -159,7 +159,7 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
 
         r->lease_ms = hold_renewal_lease(eng, h);
         r->checked = pick_entry(h);
-        if (h->upkeep->exact_ms != 0) {
+        if (h->exact_ms != 0) {
             hold_shorten_lease(eng, h,
                                (struct asked){ .op = w->op.key,
                                                .at = w->sent,
@@ -170,8 +170,8 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
         if (hold_loan(h) != NULL && hold_loan(h)->state == LOAN_HELD) {
             loan_set_state(hold_loan(h), LOAN_SETTLING);
         }
-        hold_open_upkeep(eng, h)->renewal = w;
-        h->upkeep->renewal_slot = (uint8_t)i;
+        h->renewal = w;
+        h->renewal_slot = (uint8_t)i;
     }
     renew_queue_on_sent(eng, d, w);
     op = inflight_op(eng, w, OP_RENEW);
@@ -269,8 +269,8 @@ static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
     histogram_add(&eng->timings.renewal_lag,
                   eng->now > h->due ? (eng->now - h->due) * 1000 : 0);
     h->fence_time = fence_time(eng, h, w->sent);
-    if (h->upkeep->exact_ms == lease_ms) {
-        h->upkeep->exact_ms = 0;
+    if (h->exact_ms == lease_ms) {
+        h->exact_ms = 0;
     }
     lock_seen(eng, h->lock, w->op.key,
               lease_ms == CHECK_LEASE_MS ? -1 : (int64_t)lease_ms, h->lock_kind);
@@ -296,7 +296,7 @@ static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
 {
     eng->stats.unacked_renewals++;
     hold_shortening_failed(eng, h, w->op.key);
-    hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
+    h->not_before = eng->now + ERROR_PAUSE_MS;
     hold_schedule_renewal(eng, h);
 }
 
@@ -312,11 +312,11 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             continue;
         }
         w->renewing[i].hold = NULL;
-        h->upkeep->renewal = NULL;
+        h->renewal = NULL;
         if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->renew.count) {
             hold_shortening_failed(eng, h, w->op.key);
             if (r->status == OP_ERROR) {
-                hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
+                h->not_before = eng->now + ERROR_PAUSE_MS;
             } else {
                 renew_request(eng, h);
             }
@@ -343,7 +343,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             break;
         case RENEW_UNKNOWN:
             hold_shortening_failed(eng, h, w->op.key);
-            hold_open_upkeep(eng, h)->not_before = eng->now + ERROR_PAUSE_MS;
+            h->not_before = eng->now + ERROR_PAUSE_MS;
             hold_schedule_renewal(eng, h);
             break;
         case RENEW_WRONGTYPE:
@@ -373,7 +373,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     h->user = h->user == 0 ? w->call->user : h->user;
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
     if (r->loan_token != 0) {
-        h->loan_distance = (uint32_t)(r->loan_token - r->token);
+        h->loan_token = r->loan_token;
     }
     hold_confirm(eng, h, inflight_asked(w));
     e = hold_find_entry(h, r->attach.entry);
@@ -394,7 +394,7 @@ static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
 {
     struct request *r;
 
-    if (spec_id(e->spec).len == 0 || e->extra->request != NULL) {
+    if (spec_id(e->spec).len == 0 || e->request != NULL) {
         return;
     }
     r = request_find(eng, lock_name(lock), spec_id(e->spec));
@@ -403,7 +403,7 @@ static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
     }
     if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
         r->entry = e;
-        entry_open_extra(eng, e)->request = r;
+        e->request = r;
     }
 }
 
@@ -455,20 +455,20 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     if (c->lease_ms != 0) {
         uint64_t until = lease_valid_until(w->sent, c->lease_ms);
 
-        entry_open_extra(eng, e)->until = until;
+        e->until = until;
         if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
             hold_set_until(e->hold, until);
         }
     }
-    knew = e->extra->member == NULL && entry_attach_of(e, c->session) != NULL;
+    knew = e->member == NULL && entry_attach_of(e, c->session) != NULL;
     a = entry_attach(eng, e, c->session);
     lock_seen(eng, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
     hold_shorten_by_requests(eng, e, w->op.key);
     hold_schedule_renewal(eng, e->hold);
     if (c->kind == PENDING_REGRANT) {
         emit_grant(eng, c->ref, a, w->sent);
-        if (knew && e->extra->member != NULL) {
-            e->extra->member->token_sent = true;
+        if (knew && e->member != NULL) {
+            e->member->token_sent = true;
         }
     } else {
         mlock_on_renewed(e, c->session);
@@ -513,7 +513,7 @@ static void cut_earlier_requests(const struct lock *lock, const struct inflight_
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->activity->renews)
+    LIST_FOREACH(it, &lock->renews)
     {
         struct inflight_op *other =
             container_of(it, struct pending_request, in_lock)->in_flight;

@@ -15,24 +15,23 @@
 
 enum yield yield_choose(struct engine *eng, struct lock *lock)
 {
-    struct lock_activity *a = lock->activity;
-    uint64_t window_ms = (uint64_t)a->yield_pause_ms * (YIELD_PART - 1);
+    uint64_t window_ms = (uint64_t)lock->yield_pause_ms * (YIELD_PART - 1);
     uint64_t since_ms;
 
-    if (a->handovers_since == NEVER) {
-        a->handovers_since = eng->now;
-        a->checked_after_ms = 0;
+    if (lock->handovers_since == NEVER) {
+        lock->handovers_since = eng->now;
+        lock->checked_after_ms = 0;
     }
-    a->messages = 0;
-    since_ms = eng->now - a->handovers_since;
+    lock->messages = 0;
+    since_ms = eng->now - lock->handovers_since;
     if (since_ms >= HANDOVER_ALWAYS_MS) {
         return YIELD_ALWAYS;
     }
     window_ms = window_ms < HANDOVER_WINDOW_MS ? HANDOVER_WINDOW_MS : window_ms;
-    if (since_ms - a->checked_after_ms >= window_ms ||
-        (a->yield_pause_ms == 0 && a->handovers >= eng->cfg.handover_limit)) {
-        a->checked_after_ms = (uint32_t)since_ms;
-        a->handovers = 0;
+    if (since_ms - lock->checked_after_ms >= window_ms ||
+        (lock->yield_pause_ms == 0 && lock->handovers >= eng->cfg.handover_limit)) {
+        lock->checked_after_ms = (uint32_t)since_ms;
+        lock->handovers = 0;
         return YIELD_IF_OTHERS;
     }
     return YIELD_NEVER;
@@ -40,10 +39,8 @@ enum yield yield_choose(struct engine *eng, struct lock *lock)
 
 static void extend_pause(struct engine *eng, struct lock *lock)
 {
-    struct lock_activity *a = lock_open_activity(eng, lock);
-
     lock_pause(eng, lock, eng->cfg.handover_pause_ms);
-    a->yield_until = eng->now + a->yield_pause_ms;
+    lock->yield_until = eng->now + lock->yield_pause_ms;
 }
 
 /* How many listeners are no latchd for certain. A daemon that died is known until the
@@ -57,36 +54,32 @@ static uint32_t count_foreign(const struct engine *eng, uint32_t listeners)
 
 void yield_begin(struct engine *eng, struct lock *lock, uint32_t listeners)
 {
-    struct lock_activity *a = lock_open_activity(eng, lock);
-
     eng->stats.yields++;
-    a->foreign_listeners = count_foreign(eng, listeners);
-    if (a->foreign_listeners == 0) {
-        a->yield_pause_ms = 0;
+    lock->foreign_listeners = count_foreign(eng, listeners);
+    if (lock->foreign_listeners == 0) {
+        lock->yield_pause_ms = 0;
     }
     extend_pause(eng, lock);
     lock->yielded = true;
 }
 
-static void set_pause(const struct engine *eng, struct lock_activity *a, uint64_t ms)
+static void set_pause(const struct engine *eng, struct lock *lock, uint64_t ms)
 {
     ms = ms > YIELD_PAUSE_MAX_MS ? YIELD_PAUSE_MAX_MS : ms;
-    a->yield_pause_ms = ms > eng->cfg.handover_pause_ms ? (uint32_t)ms : 0;
+    lock->yield_pause_ms = ms > eng->cfg.handover_pause_ms ? (uint32_t)ms : 0;
 }
 
 void yield_on_message(struct engine *eng, struct lock *lock)
 {
-    struct lock_activity *a = lock->activity;
-
     /* The first one since the release was sent is that of the release itself. */
-    if (a->messages++ > 0 && a->foreign_listeners > 0) {
+    if (lock->messages++ > 0 && lock->foreign_listeners > 0) {
         /* Others had the lock: a foreign client, if no other latchd is there. */
-        a->foreign_listeners = 0;
-        set_pause(eng, a, peers_known(&eng->peers) ? a->yield_pause_ms / 2 : 0);
+        lock->foreign_listeners = 0;
+        set_pause(eng, lock, peers_known(&eng->peers) ? lock->yield_pause_ms / 2 : 0);
     }
     /* Two daemons that yield in turn would only ever yield to each other, as they are
      * faster than any library: so each leaves one chance of the other's to the rest. */
-    if (lock->yielded && eng->now >= a->stand_back_until) {
+    if (lock->yielded && eng->now >= lock->stand_back_until) {
         lock->yielded = false;
         extend_pause(eng, lock);
     }
@@ -95,26 +88,23 @@ void yield_on_message(struct engine *eng, struct lock *lock)
 void yield_on_answer(const struct engine *eng, struct lock *lock,
                      const struct op_result *r)
 {
-    struct lock_activity *a = lock->activity;
     uint64_t pause_ms = eng->cfg.handover_pause_ms;
 
-    if (a->foreign_listeners == 0 || (r->status != OP_OK && r->status != OP_BUSY) ||
+    if (lock->foreign_listeners == 0 || (r->status != OP_OK && r->status != OP_BUSY) ||
         (r->status == OP_BUSY && r->ttl_ms == -2)) {
         return;
     }
-    a->foreign_listeners = 0;
-    pause_ms = pause_ms < a->yield_pause_ms ? a->yield_pause_ms : pause_ms;
-    set_pause(eng, a, r->status == OP_OK || r->by_latchd ? 2 * pause_ms : 0);
+    lock->foreign_listeners = 0;
+    pause_ms = pause_ms < lock->yield_pause_ms ? lock->yield_pause_ms : pause_ms;
+    set_pause(eng, lock, r->status == OP_OK || r->by_latchd ? 2 * pause_ms : 0);
 }
 
 bool yield_holds_back(struct engine *eng, struct lock *lock, const struct waiter *head)
 {
-    struct lock_activity *a = lock->activity;
-
-    if (eng->now >= a->yield_until || waiter_ends_next(head) ||
-        a->last_answer.undecided > 0) {
+    if (eng->now >= lock->yield_until || waiter_ends_next(head) ||
+        lock->last_answer.undecided > 0) {
         return false;
     }
-    timer_set(eng, &a->wake, TIMER_LOCK, a->yield_until);
+    timer_set(eng, &lock->wake, TIMER_LOCK, lock->yield_until);
     return true;
 }

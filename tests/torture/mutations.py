@@ -295,7 +295,7 @@ MUTATIONS = [
              "hold_from_loan(eng, e->hold, r, asked);\n    }\n",
              "hold_from_loan(eng, e->hold, r, asked);\n"
              "    } else if (spec->local && asked.claimed_before) {\n"
-             "        e->hold->loan_distance = 1000;\n"
+             "        e->hold->loan_token = r->token + 1000;\n"
              "        loan_begin(eng, e->hold, r->token + 1000, asked);\n    }\n"),
         ]),
     Mutation(
@@ -316,17 +316,17 @@ MUTATIONS = [
     Mutation(
         "loan_vouch_ends", "a window is taken for the end of a hold from memory", [
             ("engine/acquire.c",
-             "h->loan_distance = (uint32_t)(r->loan_token - r->token);\n",
-             "h->loan_distance = (uint32_t)(r->loan_token - r->token);\n"
+             "h->loan_token = r->loan_token;\n",
+             "h->loan_token = r->loan_token;\n"
              "        h->until = h->began + eng->cfg.local_window_ms;\n"),
         ]),
     Mutation(
         "loan_kept_at_stop", "a daemon that stops keeps its idle loans", [
             ("engine/schedule.c",
-             "list_empty(&a->releases) && !eng->stopping &&\n"
-             "        list_empty(&a->waiting_for_restore)",
-             "list_empty(&a->releases) &&\n"
-             "        list_empty(&a->waiting_for_restore)"),
+             "list_empty(&lock->releases) && !eng->stopping &&\n"
+             "        list_empty(&lock->waiting_for_restore)",
+             "list_empty(&lock->releases) &&\n"
+             "        list_empty(&lock->waiting_for_restore)"),
         ]),
     Mutation(
         "loan_lowers_fence", "who is settled sets the fence key, whoever's it is", [
@@ -339,7 +339,7 @@ MUTATIONS = [
     Mutation(
         "loan_dropped_by_batch", "a batch of renewals lacks the loans of its holds", [
             ("engine/watchdog.c",
-             "hold_loan(h) != NULL ? hold_loan_token(h) : 0,",
+             "hold_loan(h) != NULL ? h->loan_token : 0,",
              "0,"),
         ]),
     Mutation(
@@ -356,8 +356,8 @@ MUTATIONS = [
              "    if (loan->holder != NULL && (loan->state != LOAN_HELD || "
              "lock_head(lock) == NULL)) {\n        return step_lent_hold"),
             ("engine/acquire.c",
-             "a->fair == NULL && list_empty(&lock->holds) &&",
-             "a->fair == NULL &&"),
+             "lock->fair == NULL && list_empty(&lock->holds) &&",
+             "lock->fair == NULL &&"),
             ("engine/loan.c",
              "[LOAN_HELD] = TRANSITION_TO(LOAN_IDLE) |",
              "[LOAN_HELD] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_IDLE) |"),
