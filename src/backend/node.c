@@ -4,7 +4,7 @@
 #include "backend/redis/redis_relay.h"
 #include "backend/redis/redis_sub.h"
 #include "backend/replication/replica_ack.h"
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 #include "backend/script/script_sender.h"
 #include "util/alloc.h"
 

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "announces.h"
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A script whose parts do not fit together fails the build, with the reason: lua_scope.py ROOT."""
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,8 @@ def embed(program, script, part):
             shutil.copy(program / name, folder)
         (folder / "lua/include").mkdir(parents=True)
         (folder / "lua/x.lua").write_text(script)
+        (folder / "lua/words.lua").write_text("".join(
+            f"--@word {word} u64 {word}\n" for word in set(re.findall(r"@(?:key|arg) \d (\w+)", script))))
         (folder / "lua/include/part_add.lua").write_text(part)
         ran = subprocess.run([sys.executable, "-B", folder / "embed_lua.py", folder / "out.c",
                               folder / "calls.c", folder / "lua/x.lua"], capture_output=True, text=True)

@@ -13,7 +13,7 @@
 #include "backend/redis/call_fifo.h"
 #include "backend/redis/redis_clock.h"
 #include "backend/redis/redis_conn.h"
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 #include "backend/store.h"
 
 struct redis_link;

@@ -216,7 +216,7 @@ static void send_op(struct replica_ack *a, struct redis_link *link, const struct
     struct buf *out = redis_link_call(link, op, &times);
 
     if (out != NULL) {
-        script_call(out, op, a->instance, times);
+        script_call(out, op, 1, a->instance, times);
     }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns Lua scripts into C: readable string literals, lengths and SHA1; and what calls them.
 
-embed_lua.py OUT CALLS SCRIPT.lua...   OUT has the scripts, CALLS what lua_order.py makes of their
+embed_lua.py OUT WORDS SCRIPT.lua...   OUT has the scripts, WORDS what lua_order.py makes of their
 tags. A line `--@include include/part.lua` takes in that file, from lua/ beside this program.
 Comments stay out of what Redis is sent. The other tags (`--@needs` and so on) are explained and
 checked in lua_scope.py.
@@ -81,8 +81,10 @@ def table(name, variant):
 
 
 def main():
+    scripts = [pathlib.Path(arg) for arg in sys.argv[3:]]
+    texts = [(path.name, path.read_text()) for path in [LUA / 'words.lua', *scripts]]
     try:
-        words = lua_scope.check([pathlib.Path(arg) for arg in sys.argv[3:]], LUA)
+        calls = lua_order.write_order(lua_scope.check(scripts, LUA), texts)
     except lua_scope.Broken as broken:
         sys.exit(f'The scripts do not fit together:\n{broken}')
     out = ['/* Made by embed_lua.py. */', '#include "backend/script/scripts.h"', '']
@@ -90,7 +92,7 @@ def main():
     for name, variant in VARIANTS.items():
         out += table(name, variant)
     pathlib.Path(sys.argv[1]).write_text('\n'.join([*out, '};', '']))
-    pathlib.Path(sys.argv[2]).write_text(lua_order.write_order(words))
+    pathlib.Path(sys.argv[2]).write_text(calls)
 
 
 main()

@@ -11,13 +11,15 @@ A script says what it is called with:
   --@key N name       what KEYS[N] is; `name|other` if it is one of two, or both; more words
                       explain it
   --@arg N name       the same of ARGV[N]
-  --@if condition     the tags of the same kind from here on are sent only if this is so
+  --@if condition     the tags of the same kind from here on are sent only if this is so, in C as
+                      in lua/words.lua
   --@keys for each thing: name...
   --@args for each thing: name...
                       what follows, in a number that differs from call to call
   --@without name...  a part needs it, but not for anything that this script asks of the part
 
-The C side sends what these tags say, in their order (lua_order.py).
+The C side sends what these tags say, in their order (lua_order.py). What a name is there, lua/words.lua
+says, or a `--@word` of the script.
 
 check() finds every name that is used where nothing has made it, and every tag that is not true.
 Redis would find the first kind only when it runs that very line.
@@ -42,8 +44,8 @@ TOKEN = re.compile(r"""
 TAG = re.compile(r'^--@(needs|sets|leaves|without) (.+)$', re.MULTILINE)
 WORD = re.compile(r'^--@(?:(?P<kind>key|arg) (?P<number>\d+) (?P<name>[\w|]+)'
                   r'|(?P<kinds>key|arg)s for each (?P<each>\w+): (?P<names>[\w|]+( [\w|]+)*)$'
-                  r'|if (?P<condition>\w+)$)', re.MULTILINE)
-KNOWN = re.compile(r'--@(include|needs|sets|leaves|without) |' + WORD.pattern[1:])
+                  r'|if (?P<condition>.+)$)', re.MULTILINE)
+KNOWN = re.compile(r'--@(include|needs|sets|leaves|without|word|each)? |' + WORD.pattern[1:])
 KINDS = {'key': 'KEYS', 'arg': 'ARGV'}
 BOUND = re.compile(r"(?:tonumber\()?((?:KEYS|ARGV)\[\d+\])(?:\)|=='\w*')?")
 BINARY = set('+ - * / % ^ .. == ~= < <= > >= and or'.split())

@@ -1,6 +1,6 @@
 #include "backend/script/script_batch.h"
 
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "backend/script/script_sender.h"
 
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 
 static void send_ops(struct script_sender *s, const struct op *ops, size_t count)
 {
@@ -11,10 +11,8 @@ static void send_ops(struct script_sender *s, const struct op *ops, size_t count
         return;
     }
     out = redis_link_call_batch(s->link, ops, count, &times);
-    if (out != NULL && count == 1) {
-        script_call(out, ops, s->instance, times);
-    } else if (out != NULL) {
-        script_call_batch(out, ops, count, s->instance, times);
+    if (out != NULL) {
+        script_call(out, ops, count, s->instance, times);
     }
 }
 

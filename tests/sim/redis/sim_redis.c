@@ -160,7 +160,7 @@ void sim_redis_run(struct sim_redis *r, const char *instance, const struct op *o
         (void)redis_find_name(r, op->name);
     }
     buf_clear(&call);
-    script_call(&call, op, instance, sent);
+    script_call(&call, op, 1, instance, sent);
     ret->raw = lua_host_call(redis_begin(r), buf_span(&call));
     script_reply(ret->raw, op->kind, op_item_count(op), &ret->script);
     ret->result = ret->script.result;

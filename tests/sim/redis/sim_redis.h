@@ -10,7 +10,7 @@
 #ifndef LATCHD_SIM_REDIS_H
 #define LATCHD_SIM_REDIS_H
 
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 #include "engine/op.h"
 #include "sim/redis/keyspace.h"
 

@@ -1,6 +1,6 @@
 /* What is kept to leave together, and what is not; one call for it, and its reply. */
 #include "backend/script/script_batch.h"
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 #include "backend/script/scripts.h"
 #include "support/runner.h"
 
@@ -277,7 +277,7 @@ static void expect_call(const struct op *ops, const char *want)
     struct op_times times = { .asked_us = 2, .deadline_us = 3 };
     const char *keys;
 
-    script_call_batch(&out, ops, 2, "iiiiiiiiiiiiiiii", times);
+    script_call(&out, ops, 2, "iiiiiiiiiiiiiiii", times);
     buf_add(&out, "", 1);
     keys = strstr(buf_ptr(&out), "\r\n$40\r\n"); /* the script, then how many keys */
     ck_assert_ptr_nonnull(keys);

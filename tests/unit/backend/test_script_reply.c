@@ -1,5 +1,5 @@
 #include "backend/redis/redis_command.h"
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 #include "support/runner.h"
 
 #include <stdio.h>

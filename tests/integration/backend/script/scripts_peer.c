@@ -69,7 +69,7 @@ void run_some(const char *instance, const struct op *ops, size_t count,
 
     forget_last();
     (void)peer_redis();
-    script_call_batch(&out, ops, count, instance, times);
+    script_call(&out, ops, count, instance, times);
     last_reply = exchange(&out);
     last_kind = ops->kind;
     last_count = count;
@@ -98,7 +98,7 @@ const struct op_result *run_times(const char *instance, const struct op *op,
 
     forget_last();
     (void)peer_redis();
-    script_call(&out, op, instance, times);
+    script_call(&out, op, 1, instance, times);
     reply = exchange(&out);
     last_reply = reply;
     script_reply(reply, op->kind, op_item_count(op), &last);

@@ -6,7 +6,7 @@
 #ifndef LATCHD_TESTS_SCRIPTS_PEER_H
 #define LATCHD_TESTS_SCRIPTS_PEER_H
 
-#include "backend/script/script_call.h"
+#include "backend/script/script_codec.h"
 #include "support/redis.h"
 
 #define INSTANCE_A "aaaaaaaaaaaaaaaa"

@@ -5,7 +5,7 @@
 --@key 3 queue
 --@key 4 scores
 --@key 5 marks                     `latchd:fair`
---@if is_owned
+--@if claim->kind != OWNER_ANONYMOUS
 --@key 6 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
 --@key 7 tombstone_key             tombstone of the claim
 --@arg 1 deadline                  us
@@ -24,6 +24,8 @@
 --@arg 14 channel
 --@arg 15 was_in                   '1': the member has been in the queue
 --@arg 16 terms                    of the claim: see part_terms.lua
+--@word enqueue bool op->acquire.enqueue
+--@word was_in bool op->acquire.was_queued
 --
 -- Returns LATE | OK token count attached fair | BUSY pttl fair [foreign] | OVER | ELSEWHERE
 --       | OTHERDATA | WRONGTYPE-RW

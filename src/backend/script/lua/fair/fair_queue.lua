@@ -13,6 +13,9 @@
 --@args for each member: member
 --@args for each wait: waits_since
 --       since when each member waits, ms, with '2'
+--@word whole|ordered u64 op->queue.waited_ms != NULL ? 2 : op->queue.whole ? 1 : 0
+--@word were_in u64 op->queue.known
+--@word waits_since u64 redis_ms_ago(from, for_ms)
 --
 -- Returns LATE | OK pttl fair | WRONGTYPE-RW
 

@@ -9,6 +9,7 @@
 --@arg 1 deadline      us
 --@arg 2 only_gen      the generation that was heard to be opened; '0': none
 --@arg 3 only_tells    '1': nobody awaits it; an integer may be anything, and nothing is changed
+--@word only_tells bool op->latch.only_tells
 --
 -- Returns LATE | OK value state gen gone lost: value: what is left | WRONGTYPE
 

@@ -10,6 +10,7 @@
 --@arg 3 latch_count
 --@arg 4 most_counted  IDs that may be remembered
 --@arg 5 latch_channel
+--@word latch_count u64 op->latch.count
 --
 -- Returns LATE | OK value state gen gone lost: value '1': this request has set it | FULL | WRONGTYPE
 

@@ -3,7 +3,7 @@
 --@key 1 lock
 --@key 2 fence_key
 --@key 3 queue
---@if is_owned
+--@if claim->kind != OWNER_ANONYMOUS
 --@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
 --@key 5 tombstone_key             tombstone of the claim
 --@arg 1 stamp                     see part_stamp.lua
@@ -11,7 +11,7 @@
 --@arg 3 lease                     ms
 --@arg 4 helper_ttl                TTL of helper keys, ms
 --@arg 5 claim                     anonymous: request, else the field
---@if is_named_or_lent
+--@if claim->kind == OWNER_NAMED || claim->block_us != 0
 --@arg 6 claim_entry|block         named: entry ID; anonymous: see part_grant.lua
 --
 -- Returns LATE | the token of a new hold | LENT first last | OK token count attached

@@ -15,6 +15,11 @@
 --@args for each own_lease: lease
 --       for each lock its request, with a `-` before it: this lock is not lent, although others are;
 --       and, unless all have the first lease, for each its lease
+--@word first_ttl join -: op->kind == OP_ACQUIRE_BATCH,
+--@      number_text(from, claim_at(from, 0)->lease_ms + op_fence_ttl(op))
+--@word first_lease u64 claim_at(from, 0)->lease_ms
+--@word block u64 block_us
+--@word lent_claim join -: block_us != 0 && claim->block_us == 0, claim->entry
 --
 -- Returns LATE | the token of all of them | for each what acquire.lua returns, or an error; if it
 --       stops: OK and that, for each lock that was tried

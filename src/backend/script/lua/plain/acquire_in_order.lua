@@ -11,6 +11,7 @@
 --       as for acquire.lua; the last two are not used for anonymous claims
 --@args for each claim: kind lease helper_ttl claim claim_entry
 --       as for acquire.lua
+--@word all_or_none bool op->batch.all_or_none
 --
 -- Returns LATE | OK and what acquire.lua returns, for each claim that was tried; if it looked and one
 --       cannot be had: OK, UNTRIED for each before that one, and what acquire.lua says of it

@@ -9,6 +9,7 @@
 --@arg 1 most        how many owners and members of the queue at most
 --@arg 2 hold_of     how hold keys begin: `{N}:`
 --@arg 3 writer_key
+--@word most u64 SCRIPT_FIELDS_MAX
 --
 -- Returns OK pttl fence kind queue [owner count]...; the fence with what is left of the holder's
 --       ATLEAST, in ms behind a tab, and its DATA, behind a line end; of a read/write lock (kind r or w)

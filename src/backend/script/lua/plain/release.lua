@@ -16,7 +16,7 @@
 --                      token nor a later one of the hold was told to anybody
 --@arg 7 tombstone_ms  how long a tombstone stays, ms
 --@arg 8 fair_wait     what a waiter adds to the queue's deadlines, ms
---@if has_next
+--@if op->release.has_next
 --@arg 9 kind          from here on: who is next
 --@arg 10 claim        request or field
 --@arg 11 claim_entry|block  named: entry ID; anonymous: see part_grant.lua

@@ -10,6 +10,7 @@
 --@args for each target: released
 --       for each lock, or once for all of them, the token of the hold, with a `-` before it: no
 --       tombstone is left
+--@word released join -: !released->leave_tombstone, number_text(from, released->target.token)
 --
 -- Returns LATE | FREED: all of them | for each what release.lua returns, or an error
 --

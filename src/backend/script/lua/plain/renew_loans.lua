@@ -8,6 +8,7 @@
 --@args for each loan: loan_token
 --       in whose field the lock stands, with a `-` before it: the daemon that asks listens on the
 --       channel itself
+--@word loan_token join -: renewed->subscribed, number_text(from, token)
 --
 -- Returns LATE | OK and a number for each loan: 0, or 1: another instance has it, or it is gone, or
 --       5: somebody queues or listens

@@ -4,6 +4,8 @@
 --@arg 1 deadline  us
 --@arg 2 cursor    of SCAN
 --@arg 3 count     keys to look at
+--@word cursor u64 op->scan.cursor
+--@word count u64 op->scan.count
 --
 -- Returns LATE | OK cursor [name...]
 --

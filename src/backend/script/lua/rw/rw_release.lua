@@ -19,7 +19,7 @@
 --@arg 12 reader_of     `latchd:reader:{N}:`
 --@arg 13 channel
 --@arg 14 tombstone_ms  how long a tombstone stays, ms
---@if has_next
+--@if op->release.has_next
 --@arg 15 kind          from here on: who is next
 --@arg 16 for_write     r or w
 --@arg 17 claim         request or field

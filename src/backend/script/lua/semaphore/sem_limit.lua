@@ -7,6 +7,7 @@
 --@arg 1 deadline   us
 --@arg 2 new_limit  0: delete the semaphore
 --@arg 3 channel
+--@word new_limit u64 op->limit.limit
 --
 -- Returns LATE | OK free limit | NOSEMAPHORE | BUSY: permits are out | WRONGTYPE
 

@@ -14,7 +14,7 @@
 --@arg 8 tombstone_of   `latchd:ended:{N}:`
 --@arg 9 channel
 --@arg 10 tombstone_ms  how long a tombstone stays, ms
---@if has_next
+--@if op->release.has_next
 --@arg 11 kind          from here on: who is next
 --@arg 12 claim         field
 --@arg 13 lease         ms

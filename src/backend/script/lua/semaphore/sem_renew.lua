@@ -7,6 +7,7 @@
 --@args for each renewal: hold_letters lease field token known_limit
 --       letters: a, i: its kind; x exact, f the fence key too; lease in ms; token '0': not known;
 --       the limit with which a counter that is gone is made anew, 0: not known
+--@word known_limit u64 renewed->limit
 --
 -- Returns LATE | OK and a number for each hold, as renew.lua does
 

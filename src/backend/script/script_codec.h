@@ -1,10 +1,10 @@
-/* script_call: an op as the EVALSHA that does it, and the reply as the op's result.
+/* script_codec: an op as the EVALSHA that does it, and the reply as the op's result.
  *
  * Pure functions: no link, no clock. What a result points to belongs to the reply or to
  * the struct script_result, and is valid as long as both are. A reply of another shape
  * than the script gives is OP_ERROR. */
-#ifndef LATCHD_BACKEND_SCRIPT_SCRIPT_CALL_H
-#define LATCHD_BACKEND_SCRIPT_SCRIPT_CALL_H
+#ifndef LATCHD_BACKEND_SCRIPT_SCRIPT_CODEC_H
+#define LATCHD_BACKEND_SCRIPT_SCRIPT_CODEC_H
 
 #include "backend/script/scripts.h"
 #include "engine/op.h"
@@ -22,13 +22,10 @@ struct op_times {
     enum publish_way publish;
 };
 
-void script_call(struct buf *out, const struct op *op, const char *instance,
-                 struct op_times times);
-
-/* One call for several simple ops (script_batch.h) of one kind, each of another name.
- */
-void script_call_batch(struct buf *out, const struct op *ops, size_t count,
-                       const char *instance, struct op_times times);
+/* One call for an op, or for several simple ops (script_batch.h) of one kind, each of
+ * another name. */
+void script_call(struct buf *out, const struct op *ops, size_t count,
+                 const char *instance, struct op_times times);
 
 /* The part of the reply to such a call that is about one op, for script_reply(). NULL:
  * none, as the whole call was refused. */

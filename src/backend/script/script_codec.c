@@ -1,10 +1,550 @@
-#include "backend/script/script_reply_priv.h"
+#include "backend/script/script_codec.h"
 
+#include "backend/redis/channel_name.h"
+#include "backend/redis/redis_command.h"
+#include "backend/script/script_batch.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
+#include "util/digits.h"
 #include "util/parse.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+/* --- an op becomes a call ----------------------------------------------------------
+ *
+ * The tags of a script say which words it is called with, and lua/words.lua what each
+ * word is. The build makes script_words.h from both. Below is what they name: the
+ * struct that an expression there is about, and the functions that it calls. */
+
+/* What is known of Redis's clock may be wrong by half a round trip, which is far less;
+ * a fence key outlives a clock that was set back by less. */
+enum { CLOCK_ERROR_US = 1000000 };
+
+enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
+#define STAMP_END UINT64_C(10000000000000000) /* us: the year 2286 */
+
+/* Texts belong to the ops. */
+struct script_source {
+    struct buf *out;
+    const struct op *op; /* the first of `op_count`, which are of one kind */
+    size_t op_count;     /* more than one: a batch of simple ops */
+    struct span instance;
+    struct op_times times;
+    size_t short_count; /* RENEW: so many of the first are short (renew.lua) */
+    bool one_word;      /* a batch: what is said of the first is true of all */
+    uint32_t block_us; /* acquires of several locks: the block of those that are lent */
+    /* What the words are about now: `for each` changes these fields. */
+    struct span name;
+    const struct claim *claim;         /* who is granted the lock, or given it back */
+    const struct target *target;       /* what is released or attached to */
+    const struct op_release *released; /* one of a batch */
+    const struct renew_item *renewed;
+    struct span field, entry, member;
+    uint64_t token;
+    uint64_t lease_ms;
+    uint64_t loan_token;   /* see op.h; 0: none */
+    uint64_t for_ms;       /* how long this instance has had the entry */
+    char room[DIGITS_MAX]; /* of the number in the word that is written */
+};
+
+typedef void script_writer(struct script_source *from);
+
+static struct span number_text(struct script_source *from, uint64_t number)
+{
+    char *end = from->room + sizeof(from->room);
+    const char *at = digits_before(end, number);
+
+    return span_of(at, (size_t)(end - at));
+}
+
+/* Nothing for 0. */
+static struct span number_or_none(struct script_source *from, uint64_t number)
+{
+    return number == 0 ? SPAN_NONE : number_text(from, number);
+}
+
+/* When the client asked that is to be granted the lock; else when the call is sent. */
+static uint64_t asked_us(const struct script_source *from)
+{
+    uint64_t us = from->times.asked_us;
+    uint64_t ago_us = 0;
+
+    if (from->op->kind == OP_ACQUIRE) {
+        ago_us = from->op->acquire.claim.asked_ago_ms * 1000;
+    } else if (from->op->kind == OP_RELEASE) {
+        ago_us = from->op->release.next.asked_ago_ms * 1000;
+    }
+    return ago_us < us ? us - ago_us : 0;
+}
+
+/* The clock of Redis counts as seen, too, less what may be wrong about it: it may have
+ * been set back since it was last asked for. */
+static uint64_t highest_seen(const struct script_source *from)
+{
+    uint64_t seen = from->times.asked_us > CLOCK_ERROR_US
+                        ? from->times.asked_us - CLOCK_ERROR_US
+                        : 0;
+
+    for (size_t i = 0; i < from->op_count; i++) {
+        seen = from->op[i].seen_token > seen ? from->op[i].seen_token : seen;
+    }
+    return seen;
+}
+
+static void write_stamp_number(char *text, uint64_t number)
+{
+    memset(text, '0', STAMP_DIGITS);
+    (void)digits_before(text + STAMP_DIGITS,
+                        number < STAMP_END ? number : STAMP_END - 1);
+}
+
+/* Redis's time so long ago, us, in the digits that keepers and entries have. */
+static struct span redis_time(struct script_source *from, uint64_t ago_ms)
+{
+    uint64_t asked = from->times.asked_us;
+
+    write_stamp_number(from->room, ago_ms > asked / 1000 ? 0 : asked - ago_ms * 1000);
+    return span_of(from->room, STAMP_DIGITS);
+}
+
+/* The same in ms. */
+static uint64_t redis_ms_ago(const struct script_source *from, uint64_t ago_ms)
+{
+    uint64_t now_ms = from->times.asked_us / 1000;
+
+    return ago_ms < now_ms ? now_ms - ago_ms : 0;
+}
+
+static void put_stamp(struct script_source *from)
+{
+    const struct claim *claim = from->claim;
+    char text[STAMP_NUMBERS * STAMP_DIGITS];
+    struct span parts[2 + 4];
+    size_t count = 0;
+
+    write_stamp_number(text, from->times.deadline_us);
+    write_stamp_number(text + STAMP_DIGITS, asked_us(from));
+    write_stamp_number(text + 2 * STAMP_DIGITS, highest_seen(from));
+    parts[count++] = span_of(text, sizeof(text));
+    parts[count++] = from->instance;
+    /* The terms of the claim, as in lua/words.lua. */
+    if (claim != NULL && claim->atleast_ms != 0) {
+        parts[count++] = SPAN("\t");
+        parts[count++] = number_text(from, claim->atleast_ms);
+    }
+    if (claim != NULL && claim->data.len != 0) {
+        parts[count++] = SPAN("\n");
+        parts[count++] = claim->data;
+    }
+    command_join(from->out, parts, count);
+}
+
+static struct span kind_letter(enum owner_kind kind)
+{
+    return kind == OWNER_ID ? SPAN("i") : kind == OWNER_NAMED ? SPAN("n") : SPAN("a");
+}
+
+static struct span lock_kind_letter(enum lock_kind kind, const char *plain)
+{
+    return kind == KIND_WRITE  ? SPAN("w")
+           : kind == KIND_READ ? SPAN("r")
+                               : span_str(plain);
+}
+
+static struct span target_word(enum target_kind kind)
+{
+    static const struct span WORDS[] = {
+        [TARGET_FIELD] = SPAN("field"), [TARGET_REQUEST] = SPAN("request"),
+        [TARGET_TOKEN] = SPAN("token"), [TARGET_ID] = SPAN("id"),
+        [TARGET_ENTRY] = SPAN("entry"), [TARGET_OWNER] = SPAN("owner"),
+        [TARGET_VALUE] = SPAN("value"), [TARGET_ANY] = SPAN("any"),
+    };
+
+    return WORDS[kind];
+}
+
+/* An anonymous claim is known by its request, unless it comes with its field. */
+static bool is_known_by_request(const struct claim *claim)
+{
+    return claim->kind == OWNER_ANONYMOUS && !lock_kind_is_shared(claim->lock_kind);
+}
+
+static struct span request_of(const struct script_source *from)
+{
+    if (from->op->kind == OP_LATCH) {
+        return from->op->latch.request;
+    }
+    return from->claim != NULL && is_known_by_request(from->claim) ? from->claim->entry
+                                                                   : SPAN_NONE;
+}
+
+static uint64_t longest_lease(const struct script_source *from)
+{
+    uint64_t atleast_ms = from->claim == NULL ? 0 : from->claim->atleast_ms;
+
+    return from->lease_ms > atleast_ms ? from->lease_ms : atleast_ms;
+}
+
+/* The tombstones' times differ if the configuration changed between the ops. */
+static uint64_t longest_tombstone(const struct script_source *from)
+{
+    uint64_t longest = 0;
+
+    for (size_t i = 0; i < from->op_count; i++) {
+        uint64_t ms = op_tombstone_ms(&from->op[i]);
+
+        longest = ms > longest ? ms : longest;
+    }
+    return longest;
+}
+
+/* The names of one op, or of several ops, and what is acquired there. */
+static size_t count_names(const struct script_source *from)
+{
+    return from->op->kind == OP_ACQUIRE_BATCH ? from->op->batch.count : from->op_count;
+}
+
+static struct span lock_at(const struct script_source *from, size_t i)
+{
+    return from->op->kind == OP_ACQUIRE_BATCH ? from->op->batch.items[i].name
+                                              : from->op[i].name;
+}
+
+static const struct claim *claim_at(const struct script_source *from, size_t i)
+{
+    return from->op->kind == OP_ACQUIRE_BATCH ? &from->op->batch.items[i].claim
+                                              : &from->op[i].acquire.claim;
+}
+
+/* `<prefix>{N}:<what>` */
+static void put_key_of(struct script_source *from, struct span prefix, struct span what)
+{
+    bool tagged = memchr(from->name.ptr, '{', from->name.len) != NULL;
+    struct span parts[] = {
+        prefix,     tagged ? SPAN_NONE : SPAN("{"),
+        from->name, tagged ? SPAN_NONE : SPAN("}"),
+        SPAN(":"),  what,
+    };
+
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+static void put_entries_key(struct script_source *from);
+
+static void put_keeper_key(struct script_source *from, enum owner_kind kind,
+                           struct span field)
+{
+    if (kind == OWNER_NAMED) {
+        put_entries_key(from);
+    } else {
+        put_key_of(from, SPAN("latchd:keeper:"), field);
+    }
+}
+
+/* The keeper key of what is renewed, or a named owner's entries hash. */
+static void put_helper_key(struct script_source *from)
+{
+    put_keeper_key(from, from->renewed->kind, from->field);
+}
+
+static void put_entries_key_or_claim_keeper(struct script_source *from)
+{
+    if (from->claim->kind == OWNER_ANONYMOUS) {
+        command_word(from->out, from->name);
+    } else {
+        put_keeper_key(from, from->claim->kind, from->claim->field);
+    }
+}
+
+static void put_tombstone_key(struct script_source *from)
+{
+    const struct claim *claim = from->claim;
+
+    if (claim->kind == OWNER_ANONYMOUS) {
+        command_word(from->out, from->name);
+    } else {
+        put_key_of(from, SPAN("latchd:ended:"),
+                   claim->kind == OWNER_NAMED ? claim->entry : claim->field);
+    }
+}
+
+/* Redisson puts braces around every name here, also one that has a brace. */
+static void put_latch_channel(struct script_source *from)
+{
+    struct span parts[] = { channel_prefix(CLASS_LATCH), SPAN("{"), from->name,
+                            SPAN("}") };
+
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+/* Begins a call with so many keys and arguments. */
+static void begin_script(struct script_source *from, enum lua_id script, size_t keys,
+                         size_t args)
+{
+    const struct lua_script *s = &LUA_SCRIPTS[from->times.publish][script];
+
+    keys += from->op->grouped ? 1 : 0;
+    command_begin(from->out, 3 + keys + args);
+    buf_add(from->out, s->call, s->call_len);
+    command_uint(from->out, keys);
+}
+
+/* After the last key. In a cluster this adds the key that never exists: while its slot
+ * is on its way to another node neither of them takes a script for whole, so that none
+ * runs half here and half there. */
+static void end_keys(struct script_source *from)
+{
+    if (from->op->grouped) {
+        command_key(from->out, SPAN("latchd:moving:"), from->name, SPAN_NONE);
+    }
+}
+
+#include "backend/script_words.h"
+
+/* --- which script does an op -------------------------------------------------------
+ */
+
+uint64_t script_field_token(struct span field)
+{
+    const struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
+    uint64_t token;
+
+    if (!span_starts(field, prefix) ||
+        !parse_u64(span_after(field, prefix.len), LATCHD_TOKEN_MAX, &token)) {
+        return 0;
+    }
+    return token;
+}
+
+/* Of what is renewed most there is nothing to say but the token. */
+static bool is_short(const struct renew_item *item)
+{
+    return item->kind == OWNER_ANONYMOUS && !item->exact && !item->fence &&
+           !item->has_keeper_key && item->loan_token == 0 && item->token != 0 &&
+           script_field_token(item->field) == item->token;
+}
+
+/* How many of the first are, with one lease. */
+static size_t count_short(const struct op *op)
+{
+    size_t count = 0;
+
+    if (op->lock_class != CLASS_PLAIN) {
+        return 0; /* its script knows no such thing */
+    }
+    while (count < op->renew.count && is_short(&op->renew.items[count]) &&
+           op->renew.items[count].lease_ms == op->renew.items[0].lease_ms) {
+        count++;
+    }
+    return count;
+}
+
+static void set_claim(struct script_source *from, const struct claim *claim)
+{
+    from->claim = claim;
+    from->member = claim->member;
+    from->lease_ms = claim->lease_ms;
+}
+
+static enum lua_id script_of_class(enum lock_class lock_class, enum lua_id plain,
+                                   enum lua_id rw, enum lua_id semaphore)
+{
+    return lock_class == CLASS_RW          ? rw
+           : lock_class == CLASS_SEMAPHORE ? semaphore
+                                           : plain;
+}
+
+static enum lua_id prepare_acquire(struct script_source *from)
+{
+    const struct op_acquire *acquire = &from->op->acquire;
+
+    set_claim(from, &acquire->claim);
+    assert(lock_class_of(acquire->claim.lock_kind) == from->op->lock_class);
+    assert(acquire->propose == 0 || acquire->claim.kind != OWNER_ANONYMOUS);
+    return script_of_class(from->op->lock_class,
+                           acquire->fair           ? LUA_FAIR_ACQUIRE
+                           : acquire->propose != 0 ? LUA_QUORUM_ACQUIRE
+                                                   : LUA_ACQUIRE,
+                           LUA_RW_ACQUIRE, LUA_SEM_ACQUIRE);
+}
+
+/* Anonymous claims of several names. All locks that are lent have one block, the
+ * configuration's, but while that changes. */
+static enum lua_id prepare_claims(struct script_source *from)
+{
+    uint64_t lease_ms = claim_at(from, 0)->lease_ms;
+    uint32_t block_us = 0;
+    bool one_lease = true;
+
+    for (size_t i = 0, count = count_names(from); i < count; i++) {
+        const struct claim *claim = claim_at(from, i);
+
+        one_lease = one_lease && claim->lease_ms == lease_ms;
+        block_us = claim->block_us > block_us ? claim->block_us : block_us;
+    }
+    from->one_word = one_lease;
+    from->block_us = block_us;
+    return LUA_ACQUIRE_BATCH;
+}
+
+/* Many names; the script for anonymous claims alone is the faster one. */
+static enum lua_id prepare_acquire_batch(struct script_source *from)
+{
+    const struct op_acquire_batch *batch = &from->op->batch;
+
+    assert(batch->count > 0 && batch->count <= OP_BATCH_MAX);
+    if (batch->reenter_only) {
+        return LUA_ACQUIRE_IN_ORDER;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->items[i].claim.kind != OWNER_ANONYMOUS) {
+            return LUA_ACQUIRE_IN_ORDER;
+        }
+    }
+    return prepare_claims(from);
+}
+
+static enum lua_id prepare_release(struct script_source *from)
+{
+    const struct op_release *release = &from->op->release;
+
+    from->target = &release->target;
+    if (release->has_next) {
+        set_claim(from, &release->next);
+    }
+    return script_of_class(from->op->lock_class, LUA_RELEASE, LUA_RW_RELEASE,
+                           LUA_SEM_RELEASE);
+}
+
+static enum lua_id prepare_release_batch(struct script_source *from)
+{
+    const struct op_release *first = &from->op->release;
+
+    from->one_word = true;
+    for (size_t i = 1; i < from->op_count; i++) {
+        const struct op_release *r = &from->op[i].release;
+
+        if (r->target.token != first->target.token ||
+            r->leave_tombstone != first->leave_tombstone) {
+            from->one_word = false;
+        }
+    }
+    return LUA_RELEASE_BATCH;
+}
+
+static enum lua_id prepare_attach(struct script_source *from)
+{
+    from->target = &from->op->attach.target;
+    from->for_ms = from->op->attach.asked_ago_ms;
+    from->lease_ms = from->op->attach.lease_ms;
+    return script_of_class(from->op->lock_class, LUA_ATTACH, LUA_RW_ATTACH,
+                           LUA_SEM_ATTACH);
+}
+
+static enum lua_id prepare_renew(struct script_source *from)
+{
+    assert(from->op->renew.count <= OP_RENEW_MAX);
+    if (from->op->renew.loans) {
+        from->lease_ms = from->op->renew.items[0].lease_ms;
+        return LUA_RENEW_LOANS;
+    }
+    from->short_count = count_short(from->op);
+    return script_of_class(from->op->lock_class, LUA_RENEW, LUA_RW_RENEW,
+                           LUA_SEM_RENEW);
+}
+
+static enum lua_id prepare_restore(struct script_source *from)
+{
+    const struct op_restore *restore = &from->op->restore;
+
+    assert(restore->entry_count > 0 && restore->entry_count <= OP_RESTORE_ENTRIES_MAX);
+    set_claim(from, &restore->claim);
+    from->field = restore->claim.field;
+    from->token = restore->token;
+    from->entry = restore->entries[0].entry;
+    from->for_ms = restore->entries[0].for_ms;
+    from->loan_token = restore->loan_token;
+    return script_of_class(from->op->lock_class, LUA_RESTORE, LUA_RW_RESTORE,
+                           LUA_SEM_RESTORE);
+}
+
+static enum lua_id prepare_latch(const struct script_source *from)
+{
+    static const enum lua_id SCRIPTS[] = {
+        [LATCH_TO_SET] = LUA_LATCH_SET,
+        [LATCH_TO_COUNT] = LUA_LATCH_COUNT,
+        [LATCH_TO_DELETE] = LUA_LATCH_DELETE,
+        [LATCH_TO_LOOK] = LUA_LATCH_LOOK,
+    };
+
+    return SCRIPTS[from->op->latch.verb];
+}
+
+/* Which script does it, of what it is written. */
+static enum lua_id prepare_op(struct script_source *from)
+{
+    switch (from->op->kind) {
+    case OP_ACQUIRE:
+        return prepare_acquire(from);
+    case OP_ACQUIRE_BATCH:
+        return prepare_acquire_batch(from);
+    case OP_RELEASE:
+        return prepare_release(from);
+    case OP_RENEW:
+        return prepare_renew(from);
+    case OP_ATTACH:
+        return prepare_attach(from);
+    case OP_RESTORE:
+        return prepare_restore(from);
+    case OP_QUEUE:
+        assert(from->op->queue.count <= OP_QUEUE_MAX);
+        return LUA_FAIR_QUEUE;
+    case OP_LEAVE:
+        assert(from->op->queue.count <= OP_QUEUE_MAX);
+        return LUA_FAIR_LEAVE;
+    case OP_LIMIT:
+        return LUA_SEM_LIMIT;
+    case OP_LATCH:
+        return prepare_latch(from);
+    case OP_SCAN:
+        return LUA_SCAN;
+    case OP_INSPECT:
+        break;
+    }
+    return LUA_INSPECT;
+}
+
+void script_call(struct buf *out, const struct op *ops, size_t count,
+                 const char *instance, struct op_times times)
+{
+    struct script_source from = {
+        .out = out,
+        .op = ops,
+        .op_count = count,
+        .instance = span_str(instance),
+        .times = times,
+        .name = ops->name,
+    };
+    enum lua_id script = count == 1                ? prepare_op(&from)
+                         : ops->kind == OP_ACQUIRE ? prepare_claims(&from)
+                                                   : prepare_release_batch(&from);
+
+    assert(count > 0 && count <= SCRIPT_BATCH_MAX);
+    SCRIPT_WRITERS[script](&from);
+}
+
+/* --- a reply becomes a result ------------------------------------------------------
+ */
+
+#define SCRIPT_TOKEN_MAX (UINT64_C(1) << 53)
+
+/* Reads a reply's elements in order; after the first that does not fit, `bad` stays. */
+struct reply_reader {
+    const redisReply *array;
+    size_t at;
+    bool bad;
+};
 
 static const redisReply *reply_next(struct reply_reader *r, int type)
 {
@@ -40,7 +580,7 @@ static bool reply_last_flag(struct reply_reader *r)
     return r->at < (size_t)r->array->elements && reply_flag(r);
 }
 
-struct span reply_text(struct reply_reader *r)
+static struct span reply_text(struct reply_reader *r)
 {
     const redisReply *e = reply_next(r, REDIS_REPLY_STRING);
 

@@ -1,0 +1,122 @@
+-- Words: what the C side writes for a key or an argument, by its name in `--@key` and `--@arg`.
+-- A word that only one script has may stand in that script instead.
+--
+--   --@word name type value
+--       u64, text, bool  a C expression of that type
+--       key              what stands before the name, and after it
+--       join             parts: texts, and `x: condition` for a letter that stands there if so
+--       c                put_<name>() of script_codec.c, for what is odd
+--   --@each thing how many: what is set for the i-th
+--
+-- In an expression, `from` is the struct script_source, whose fields need no `from->`. A line that
+-- begins with `--@` and blanks continues the one before it. lua_order.py reads these tags.
+--
+-- Keys. Those of a claim alone are the lock again for an anonymous one. At its counter Redisson's
+-- RFencedLock counts its tokens; `ends` is Redisson's zset of a semaphore.
+--@word lock         text name
+--@word fence_key    key "latchd:fence:"
+--@word entries_key  key "latchd:entries:"
+--@word writer_key   key "latchd:writer:"
+--@word ends         key "" ":timeout"
+--@word holds_key    key "latchd:holds:"
+--@word latch_key    key "latchd:latch:"
+--@word counted_key  key "latchd:counted:"
+--@word queue        key "redisson_lock_queue:"
+--@word scores       key "redisson_lock_timeout:"
+--@word marks        key "latchd:fair:"
+--@word counter      key "redisson_lock_token:"
+--@word entries_key|claim_keeper  c
+--@word tombstone_key             c
+--@word helper_key                c
+-- How keys begin, and where things are published.
+--@word hold_of       key "" ":"
+--@word keeper_of     key "latchd:keeper:" ":"
+--@word tombstone_of  key "latchd:ended:" ":"
+--@word reader_of     key "latchd:reader:" ":"
+--@word channel       key channel_prefix(op->lock_class)
+--@word latch_channel c
+--
+-- Every call.
+--@word deadline  u64 times.deadline_us
+--@word instance  text instance
+--@word asked     u64 asked_us(from)
+--@word seen      u64 highest_seen(from)
+--@word stamp     c
+--
+-- Claims and leases. Data has a line end before it, which sets it apart from other text.
+--@word kind                text kind_letter(claim->kind)
+--@word kind|only_reenter   join kind_letter(claim->kind), r: op->acquire.reenter_only
+--@word only_reenter        bool op->kind == OP_ACQUIRE_BATCH ? op->batch.reenter_only
+--@                             : op->acquire.reenter_only
+--@word for_write           text lock_kind_letter(claim->lock_kind, "r")
+--@word writes              text lock_kind_letter(claim->lock_kind, "r")
+--@word claim               text is_known_by_request(claim) ? claim->entry : claim->field
+--@word claim_entry         text claim->entry
+--@word claim_entry|block   text claim->block_us != 0 ? number_text(from, claim->block_us) : claim->entry
+--@word data                join \n: claim->data.len != 0, claim->data
+--@word terms               join \t: claim->atleast_ms != 0, number_or_none(from, claim->atleast_ms),
+--@                              \n: claim->data.len != 0, claim->data
+--@word lease               u64 lease_ms
+--@word helper_ttl          u64 longest_lease(from) + op_fence_ttl(op)
+--@word permits             u64 claim->permits
+--@word limit               u64 claim->limit
+--@word member              text member
+--@word fair_wait           u64 op->fair_wait_ms
+--
+-- What is released, attached to, or put back.
+--@word what          text target_word(target->kind)
+--@word t_field       text target->field
+--@word t_entry       text target->entry
+--@word t_token       u64 target->token
+--@word t_kind        text lock_kind_letter(target->lock_kind, "-")
+--@word exact         bool op->attach.exact
+--@word flags         join o: op->release.if_keeper, f: op->release.force,
+--@                        m: op->release.leave_tombstone, b: op->release.tombstone_if_missing,
+--@                        y: op->release.yield == YIELD_ALWAYS,
+--@                        q: op->release.yield == YIELD_IF_OTHERS,
+--@                        s: op->release.subscribed, n: op->release.untold,
+--@                        r: op->release.may_rest && !op->release.untold,
+--@                        u: op->release.unsent_from != 0,
+--@                        number_or_none(from, op->release.unsent_from)
+--@word tombstone_ms  u64 longest_tombstone(from)
+--@word field         text field
+--@word token         u64 token
+--@word entry         text entry
+--@word entry|loan    text loan_token != 0 ? number_text(from, loan_token) : entry
+--@word request       text request_of(from)
+--@word has_keeper    bool op->restore.has_keeper_key || op->restore.raise_token ||
+--@                        op->restore.presumed
+--@word since         text redis_time(from, for_ms)
+--
+-- Renewals.
+--@word outlive       u64 op_fence_ttl(op)
+--@word short         u64 short_count
+--@word short_lease   u64 short_count > 0 ? op->renew.items[0].lease_ms : 0
+--@word hold_letters  join kind_letter(renewed->kind), x: renewed->exact, f: renewed->fence,
+--@                        k: renewed->has_keeper_key, l: renewed->loan_token != 0,
+--@                        lock_kind_letter(renewed->lock_kind, "")
+--
+-- Latches.
+--@word only_gen      u64 op->latch.generation
+--@word most_counted  u64 op->latch.most_counted
+--
+-- Of what there are several. The locks of a batch are the names of one op, or of several ops; its
+-- claims have a lease each only if they differ, and so have its targets.
+--@each lock           count_names(from): name = lock_at(from, i)
+--@each claim          count_names(from): name = lock_at(from, i), claim = claim_at(from, i),
+--@                        lease_ms = claim->lease_ms
+--@each own_lease      one_word ? 0 : count_names(from): lease_ms = claim_at(from, i)->lease_ms
+--@each target         one_word ? 1 : op_count: released = &op[i].release
+--@each short_renewal  short_count: renewed = &op->renew.items[i], name = renewed->name,
+--@                        token = renewed->token
+--@each renewal        op->renew.count - short_count: renewed = &op->renew.items[short_count + i],
+--@                        name = renewed->name, token = renewed->token, field = renewed->field,
+--@                        entry = renewed->entry, loan_token = renewed->loan_token,
+--@                        lease_ms = renewed->lease_ms
+--@each loan           op->renew.count: renewed = &op->renew.items[i], name = renewed->name,
+--@                        token = renewed->token
+--@each further_entry  op->restore.entry_count - 1: entry = op->restore.entries[i + 1].entry,
+--@                        for_ms = op->restore.entries[i + 1].for_ms
+--@each member         op->queue.count: member = op->queue.members[i]
+--@each wait           op->queue.waited_ms == NULL ? 0 : op->queue.count:
+--@                        for_ms = op->queue.waited_ms[i]
