@@ -66,8 +66,7 @@ command_fn cmd_command, cmd_command_count, cmd_command_docs, cmd_command_getkeys
 /* cmd_config.c */
 command_fn cmd_config_get, cmd_config_set, cmd_config_resetstat, cmd_config_rewrite;
 /* cmd_memory.c */
-command_fn cmd_memory_doctor, cmd_memory_malloc_stats, cmd_memory_purge,
-    cmd_memory_stats, cmd_memory_usage;
+command_fn cmd_memory_usage;
 /* cmd_info.c */
 command_fn cmd_info;
 /* multi.c */
@@ -79,9 +78,8 @@ bool watch_admits(struct watch *watch, const struct deferred_command *command);
 /* cmd_pubsub.c */
 command_fn cmd_subscribe, cmd_unsubscribe, cmd_psubscribe, cmd_punsubscribe,
     cmd_pubsub_channels, cmd_pubsub_numpat, cmd_pubsub_numsub;
-/* cmd_latency.c */
-command_fn cmd_latency_doctor, cmd_latency_graph, cmd_latency_histogram,
-    cmd_latency_history, cmd_latency_latest, cmd_latency_reset;
+/* latency.c */
+command_fn cmd_latency_history, cmd_latency_latest, cmd_latency_reset;
 /* cmd_slowlog.c */
 command_fn cmd_slowlog_get, cmd_slowlog_len, cmd_slowlog_reset, cmd_slowlog_waits;
 /* monitor.c */

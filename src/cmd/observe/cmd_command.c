@@ -2,7 +2,6 @@
  * latchd's commands. */
 #include "cmd/handlers.h"
 
-#include "cmd/observe/usage.h"
 #include "util/glob.h"
 
 /* --- INFO ------------------------------------------------------------- */
@@ -181,6 +180,18 @@ void cmd_command_count(struct command_ctx *ctx)
 
 /* --- DOCS ------------------------------------------------------------- */
 
+/* The usage line as the only argument: redis-cli shows it as it is. */
+static void write_usage(struct buf *out, int proto, const char *usage)
+{
+    resp_bulk_str(out, "arguments");
+    resp_array(out, 1);
+    resp_map(out, proto, 2);
+    resp_bulk_str(out, "name");
+    resp_bulk_str(out, usage);
+    resp_bulk_str(out, "type");
+    resp_bulk_str(out, "string");
+}
+
 static void write_docs(struct buf *out, int proto, const struct command *c)
 {
     size_t count;
@@ -198,8 +209,7 @@ static void write_docs(struct buf *out, int proto, const struct command *c)
     resp_bulk_str(out, "complexity");
     resp_bulk_str(out, c->complexity == NULL ? "O(1)" : c->complexity);
     if (arguments) {
-        resp_bulk_str(out, "arguments");
-        usage_write_docs(out, proto, c->usage);
+        write_usage(out, proto, c->usage);
     }
     if (count != 0) {
         resp_bulk_str(out, "subcommands");

@@ -28,12 +28,4 @@ void latency_add(struct latency_series *s, uint64_t at_s, uint64_t ms);
 /* Sample `i` of a series; 0 is the oldest. */
 const struct latency_sample *latency_sample(const struct latency_series *s, size_t i);
 
-const char *latency_name(enum latency_event event);
-
-/* Draws the samples as ASCII art for LATENCY GRAPH. */
-void latency_graph(const struct latency_series *s, const char *name, uint64_t now_s,
-                   struct buf *out);
-/* Describes all events for LATENCY DOCTOR. threshold_ms 0: the monitor is off. */
-void latency_report(const struct latency *l, uint64_t threshold_ms, struct buf *out);
-
 #endif

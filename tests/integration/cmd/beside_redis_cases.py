@@ -159,10 +159,6 @@ MEMORY = [
     "MEMORY USAGE nothing SAMPLES -1",
     "MEMORY USAGE nothing SAMPLES",
     "MEMORY USAGE nothing NOSUCH 5",
-    ("MEMORY STATS", "type"),
-    ("MEMORY DOCTOR", "type"),
-    ("MEMORY MALLOC-STATS", "type"),
-    "MEMORY PURGE",
     ("MEMORY HELP", "type"),
 ]
 

@@ -207,23 +207,14 @@ def monitor_has_the_shape_of_redis(stand):
 def latency_has_the_shape_of_redis(stand):
     seen = []
     for client in both(stand):
-        client("CONFIG", "RESETSTAT")
         client("LATENCY", "RESET")
-        client("PING")
         replies = [client("LATENCY", *words) for words in
-                   (["LATEST"], ["HISTORY", "x"], ["HISTOGRAM", "ping", "x"], ["DOCTOR"],
-                    ["RESET", "x"], ["RESET"])]
-        replies[2][1][3] = len(replies[2][1][3]) % 2
-        client("HELLO", "3")
-        client("PING")
-        resp3 = client("LATENCY", "HISTOGRAM", "ping")
-        resp3[b"ping"][b"histogram_usec"] = sum(resp3[b"ping"][b"histogram_usec"].values()) >= 2
+                   (["LATEST"], ["HISTORY", "x"], ["RESET", "x"], ["RESET"])]
         errors = [str(client("LATENCY", *words)) for words in
-                  (["GRAPH", "x"], ["NONSENSE"], [], ["HISTORY"], ["LATEST", "x"])]
-        seen.append((shape(replies), replies[2], resp3, errors))
+                  (["NONSENSE"], [], ["HISTORY"], ["LATEST", "x"])]
+        seen.append((shape(replies), errors))
         client.close()
-    for theirs, ours in zip(*seen):
-        assert theirs == ours, f"{theirs} and {ours}"
+    assert seen[0] == seen[1], f"{seen[0]} and {seen[1]}"
 
 
 def a_late_redis_is_an_event(stand):
@@ -239,8 +230,6 @@ def a_late_redis_is_an_event(stand):
     event = eventually(lambda: [e for e in client("LATENCY", "LATEST") if e[0] == b"redis"],
                        "an event")[0]
     assert event[3] >= 100 and client("LATENCY", "HISTORY", "redis")[-1][1] >= 100, event
-    assert b"1. " in client("LATENCY", "DOCTOR"), client("LATENCY", "DOCTOR")
-    assert client("LATENCY", "GRAPH", "redis").startswith(b"redis - high ")
     assert client("LATENCY", "RESET", "redis") == 1
     client.close()
 

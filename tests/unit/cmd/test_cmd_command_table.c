@@ -1,8 +1,6 @@
 #include "cmd/command_table.h"
 #include "cmd/lock/lock_args.h"
-#include "cmd/observe/usage.h"
 #include "support/runner.h"
-#include "util/buf.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -54,7 +52,6 @@ START_TEST(a_row_is_complete_and_its_arity_fits_its_usage, (int)COMMAND_COUNT)
 
     ck_assert_uint_lt(strlen(c->name), COMMAND_NAME_MAX);
     ck_assert(c->run != NULL && c->summary[0] != '\0' && c->since[0] != '\0');
-    ck_assert_msg(usage_is_valid(c->usage), "%s: %s", c->name, c->usage);
     ck_assert_ptr_eq(command_find(span_str(c->name)), c);
     for (const char *p = c->name; *p != '\0'; p++) {
         ck_assert(islower((unsigned char)*p) || *p == '|' || *p == '-');
@@ -143,57 +140,4 @@ START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
         bits |= strstr(c->usage, WORDS[i].word) != NULL ? WORDS[i].bit : 0U;
     }
     ck_assert_msg(bits == SYNTAXES[_i].syntax->options, "%s", c->usage);
-}
-
-static const struct {
-    const char *usage;
-    const char *docs; /* CRLF as a space */
-} DOCS[] = {
-    { "", "*0 " },
-    { "name", "*1 *8 $4 name $4 name $4 type $3 key $12 display_text $4 name $14 "
-              "key_spec_index "
-              ":0 " },
-    { "[WAIT ms]",
-      "*1 *10 $4 name $2 ms $4 type $7 integer $12 display_text $2 ms $5 token $4 WAIT "
-      "$5 flags *1 +optional " },
-    { "(A | B)...",
-      "*1 *8 $4 name $1 A $4 type $5 oneof $5 flags *1 +multiple $9 arguments *2 "
-      "*6 $4 name $1 A $4 type $10 pure-token $5 token $1 A "
-      "*6 $4 name $1 B $4 type $10 pure-token $5 token $1 B " },
-    { "[FAIR | PERMITS n [OF limit]]",
-      "*1 *8 $4 name $4 FAIR $4 type $5 oneof $5 flags *1 +optional $9 arguments *2 "
-      "*6 $4 name $4 FAIR $4 type $10 pure-token $5 token $4 FAIR "
-      "*6 $4 name $1 n $4 type $5 block $9 arguments *2 "
-      "*8 $4 name $1 n $4 type $7 integer $12 display_text $1 n $5 token $7 PERMITS "
-      "*10 $4 name $5 limit $4 type $7 integer $12 display_text $5 limit $5 token "
-      "$2 OF $5 flags *1 +optional " },
-    { "AUTH username password",
-      "*1 *8 $4 name $4 AUTH $4 type $5 block $5 token $4 AUTH $9 arguments *2 "
-      "*6 $4 name $8 username $4 type $6 string $12 display_text $8 username "
-      "*6 $4 name $8 password $4 type $6 string $12 display_text $8 password " },
-};
-
-START_TEST(docs_have_the_shape_that_clients_read, TEST_ROWS(DOCS))
-{
-    struct buf out = { 0 };
-    char text[1024];
-    size_t len = 0;
-
-    usage_write_docs(&out, 2, DOCS[_i].usage);
-    for (size_t i = 0; i < buf_len(&out); i++) {
-        if (buf_ptr(&out)[i] != '\r') {
-            text[len++] = buf_ptr(&out)[i] == '\n' ? ' ' : buf_ptr(&out)[i];
-        }
-    }
-    text[len] = '\0';
-    ck_assert_str_eq(text, DOCS[_i].docs);
-    buf_reset(&out);
-}
-
-static const char *const BROKEN[] = { "[",  "[a", "(a |",  "(a | )",
-                                      "a)", "]",  "a | b", "[]" };
-
-START_TEST(a_broken_usage_line_is_noticed, TEST_ROWS(BROKEN))
-{
-    ck_assert_msg(!usage_is_valid(BROKEN[_i]), "%s", BROKEN[_i]);
 }

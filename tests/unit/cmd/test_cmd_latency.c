@@ -48,24 +48,6 @@ START_TEST(the_oldest_samples_give_way)
     ck_assert_uint_eq(s.max_ms, 1000);
 }
 
-START_TEST(the_graph_shows_high_low_and_age)
-{
-    static struct latency_series s;
-    struct buf out = { 0 };
-
-    latency_add(&s, 100, 100);
-    latency_add(&s, 160, 300);
-    latency_add(&s, 190, 500);
-    latency_graph(&s, "loop", 200, &out);
-    buf_add(&out, "", 1);
-    ck_assert_str_eq(buf_ptr(&out),
-                     "loop - high 500 ms, low 100 ms (all time high 500 ms)\n"
-                     "-----------------------------------------------------------------"
-                     "---------------"
-                     "\n  #\n  |\n #|\n_||\n\n141\nm00\n ss\n   \n");
-    buf_reset(&out);
-}
-
 /* --- commands ----------------------------------------------------------------------
  */
 
@@ -93,43 +75,4 @@ START_TEST(reset_says_how_many_events_had_samples)
     ck_assert_str_eq(fake_run(me, "LATENCY RESET command redis nonsense"), ":1\r\n");
     ck_assert_str_eq(fake_run(me, "LATENCY RESET"), ":2\r\n");
     ck_assert_str_eq(fake_run(me, "LATENCY RESET"), ":0\r\n");
-}
-
-START_TEST(the_doctor_says_what_to_do)
-{
-    ck_assert(has(fake_run(me, "LATENCY DOCTOR"), "Nothing has taken 100 ms"));
-    cmd_latency(fake.cmd, LATENCY_REDIS, 250);
-    ck_assert(has(fake_run(me, "LATENCY DOCTOR"), "1. redis: 1 spike, average 250 ms"));
-    ck_assert(has(fake_output(me), "appendfsync"));
-    limits.latency_ms = 0;
-    cmd_set_limits(fake.cmd, &limits);
-    ck_assert(has(fake_run(me, "LATENCY DOCTOR"), "latency-monitor-threshold"));
-}
-
-START_TEST(the_graph_needs_samples)
-{
-    ck_assert_str_eq(fake_run(me, "LATENCY GRAPH loop"),
-                     "-ERR No samples available for event 'loop'\r\n");
-    cmd_latency(fake.cmd, LATENCY_LOOP, 250);
-    ck_assert(
-        has(fake_run(me, "LATENCY GRAPH loop"), "loop - high 250 ms, low 250 ms"));
-}
-
-START_TEST(histograms_are_cumulative_powers_of_two)
-{
-    const char *out;
-
-    (void)fake_run(me, "CLIENT ID");
-    (void)fake_run(me, "PING");
-    (void)fake_run(me, "PING");
-    out = fake_run(me, "LATENCY HISTOGRAM ping get nonsense");
-    ck_assert(has(out, "*2\r\n$4\r\nping\r\n*4\r\n$5\r\ncalls\r\n:2\r\n"
-                       "$14\r\nhistogram_usec\r\n*"));
-    ck_assert(has(out, "\r\n:2\r\n"));
-    ck_assert(has(fake_run(me, "LATENCY HISTOGRAM client"), "$9\r\nclient|id\r\n"));
-    (void)fake_run(me, "HELLO 3");
-    ck_assert(has(fake_run(me, "LATENCY HISTOGRAM ping"),
-                  "%1\r\n$4\r\nping\r\n%2\r\n$5\r\ncalls\r\n:2\r\n"
-                  "$14\r\nhistogram_usec\r\n%"));
-    ck_assert_str_eq(fake_run(me, "LATENCY HISTOGRAM nonsense"), "%0\r\n");
 }

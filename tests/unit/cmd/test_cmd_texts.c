@@ -119,7 +119,6 @@ static const struct {
     { "MEMORY USAGE job SAMPLES 0", ":501\r\n" },
     { "MEMORY USAGE nosuch", "$-1\r\n" },
     { "MEMORY USAGE job SAMPLES -1", "-ERR syntax error\r\n" },
-    { "MEMORY PURGE", "+OK\r\n" },
     { "SHUTDOWN FOO", "-ERR syntax error\r\n" },
     { "SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n" },
     { "CANCEL a OWNER joe", ":3\r\n" },
