@@ -1,8 +1,7 @@
-/* command_table: the commands, one row each. Arity, authentication, statistics,
+/* command_table: the commands, made of commands.def. Arity, authentication, statistics,
  * COMMAND, COMMAND DOCS and the subcommands' HELP all come from the row.
  *
- * Rows are sorted by name; a subcommand's row is called `container|sub` and follows its
- * container's. A row's place in the table is its number, for the statistics. */
+ * A row's place in the table is its number, for the statistics. */
 #ifndef LATCHD_CMD_COMMAND_TABLE_H
 #define LATCHD_CMD_COMMAND_TABLE_H
 
@@ -29,6 +28,7 @@ enum command_flag {
     CMD_AT_ONCE = 1 << 10,    /* run, not queued, in a transaction */
     CMD_CHANNELS = 1 << 11,   /* its arguments are channels, */
     CMD_PATTERNS = 1 << 12,   /* or patterns of channels */
+    CMD_HARMLESS = 1 << 13,   /* does not change the meaning of later commands */
 };
 
 /* Bits of the ACL categories, `@write` and so on. */
@@ -75,7 +75,7 @@ struct command {
     const char *since;
     const char *usage;
     const char *summary;
-    const char *complexity; /* NULL: O(1) */
+    const char *complexity;
 };
 
 extern const struct command COMMANDS[];

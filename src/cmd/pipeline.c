@@ -90,49 +90,6 @@ static inline bool step_may_wait(const struct step *s)
  * connection did before it, so it comes in its turn, and so does what only looks: its
  * reply would leave no sooner. */
 
-/* Besides the lock commands, these do not change what later commands mean. */
-static command_fn *const HARMLESS[] = {
-    cmd_ping,
-    cmd_echo,
-    cmd_time,
-    cmd_info,
-    cmd_role,
-    cmd_wait,
-    cmd_get,
-    cmd_exists,
-    cmd_dbsize,
-    cmd_client_id,
-    cmd_client_info,
-    cmd_client_list,
-    cmd_client_getname,
-    cmd_client_setname,
-    cmd_client_setinfo,
-    cmd_config_get,
-    cmd_command,
-    cmd_command_count,
-    cmd_command_info,
-    cmd_command_list,
-    cmd_command_docs,
-    cmd_latch_await,
-    cmd_latch_info,
-    cmd_leader,
-    cmd_lockinfo,
-    cmd_locks,
-    cmd_waiters,
-    cmd_readonly,
-    cmd_select,
-};
-
-static bool is_harmless(const struct command *command)
-{
-    for (size_t i = 0; i < sizeof(HARMLESS) / sizeof(HARMLESS[0]); i++) {
-        if (command->run == HARMLESS[i]) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static const struct lock_syntax *syntax_of(const struct command *command)
 {
     static const struct {
@@ -178,7 +135,7 @@ static enum passage passage_of(const struct cmd_limits *limits, struct candidate
     }
     syntax = syntax_of(command);
     if (syntax == NULL) {
-        return is_harmless(command) ? PASSAGE_IN_TURN : PASSAGE_BARRIER;
+        return (command->flags & CMD_HARMLESS) != 0 ? PASSAGE_IN_TURN : PASSAGE_BARRIER;
     }
     if (!lock_args_parse(syntax, limits, r->argv + 1, r->argc - 1, &args, text)) {
         return PASSAGE_IN_TURN; /* the same */

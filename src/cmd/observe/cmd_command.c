@@ -207,7 +207,7 @@ static void write_docs(struct buf *out, int proto, const struct command *c)
     resp_bulk_str(out, "group");
     resp_bulk_str(out, c->group);
     resp_bulk_str(out, "complexity");
-    resp_bulk_str(out, c->complexity == NULL ? "O(1)" : c->complexity);
+    resp_bulk_str(out, c->complexity);
     if (arguments) {
         write_usage(out, proto, c->usage);
     }
