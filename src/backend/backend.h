@@ -27,6 +27,7 @@ struct store_backend {
     void (*hear)(void *backend, bool is_pattern, struct span name, bool wanted);
     bool (*hears)(const void *backend, bool is_pattern, struct span name);
     bool (*publish)(void *backend, struct span channel, struct span text);
+    void (*begin_turn)(void *backend);
     void (*end_turn)(void *backend);
     /* Adds its counters to *ret. */
     void (*info)(const void *backend, struct store_info *ret);

@@ -50,18 +50,6 @@ static void tell_up(struct node *n)
     n->events.on_up(n->events.ctx, change == LINK_SAME);
 }
 
-static void on_wake(void *ctx)
-{
-    struct node *n = ctx;
-
-    n->events.on_event(n->events.ctx);
-    /* The node waited for a second link only, which is not wanted any more. */
-    if (!n->told_up && n->replica_ack == NULL && !n->closed &&
-        redis_link_is_ready(n->link)) {
-        tell_up(n);
-    }
-}
-
 static const char *why_not(void *ctx, bool same_server)
 {
     struct node *n = ctx;
@@ -157,7 +145,6 @@ static void on_moved(void *ctx)
 }
 
 static const struct redis_link_events LINK_EVENTS = {
-    .on_wake = on_wake,
     .why_not = why_not,
     .on_up = on_up,
     .on_down = on_down,
@@ -165,7 +152,6 @@ static const struct redis_link_events LINK_EVENTS = {
 };
 
 static const struct replica_ack_events ACKED_EVENTS = {
-    .on_wake = on_wake,
     .why_not = why_not,
     .on_up = on_second_up,
     .on_down = on_down,
@@ -173,7 +159,6 @@ static const struct replica_ack_events ACKED_EVENTS = {
 };
 
 static const struct redis_sub_events SUB_EVENTS = {
-    .on_wake = on_wake,
     .on_moved = on_moved,
 };
 
@@ -380,8 +365,6 @@ void node_hear(struct node *n, bool is_pattern, struct span name, bool wanted)
         struct redis_relay_setup setup = {
             .conn = n->link_setup.conn,
             .listener = &n->listener,
-            .on_wake = on_wake,
-            .ctx = n,
         };
 
         n->relay = redis_relay_new(&setup);
@@ -398,6 +381,15 @@ bool node_hears(const struct node *n, bool is_pattern, struct span name)
 bool node_publish(struct node *n, struct span channel, struct span text)
 {
     return !n->closed && redis_link_publish(n->link, channel, text);
+}
+
+void node_begin_turn(struct node *n)
+{
+    /* The node waited for a second link only, which is not wanted any more. */
+    if (!n->told_up && n->replica_ack == NULL && !n->closed &&
+        redis_link_is_ready(n->link)) {
+        tell_up(n);
+    }
 }
 
 void node_end_turn(struct node *n)

@@ -72,6 +72,7 @@ void node_unlisten(struct node *n, struct span name, struct span member);
 void node_hear(struct node *n, bool is_pattern, struct span name, bool wanted);
 bool node_hears(const struct node *n, bool is_pattern, struct span name);
 bool node_publish(struct node *n, struct span channel, struct span text);
+void node_begin_turn(struct node *n);
 /* Ends a loop turn: what was submitted leaves in one write. */
 void node_end_turn(struct node *n);
 /* Adds the node's counters to *ret, and overwrites what only one node can say. */

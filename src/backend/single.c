@@ -75,6 +75,11 @@ static bool single_publish(void *backend, struct span channel, struct span text)
     return node_publish(backend, channel, text);
 }
 
+static void single_begin_turn(void *backend)
+{
+    node_begin_turn(backend);
+}
+
 static void single_end_turn(void *backend)
 {
     node_end_turn(backend);
@@ -114,6 +119,7 @@ const struct store_backend SINGLE_BACKEND = {
     .hear = single_hear,
     .hears = single_hears,
     .publish = single_publish,
+    .begin_turn = single_begin_turn,
     .end_turn = single_end_turn,
     .info = single_info,
     .each_node = single_each_node,

@@ -108,6 +108,13 @@ bool store_publish(struct store *s, struct span channel, struct span text)
            s->ops->publish(s->backend, channel, text);
 }
 
+void store_begin_turn(struct store *s)
+{
+    if (!s->closed) {
+        s->ops->begin_turn(s->backend);
+    }
+}
+
 void store_end_turn(struct store *s)
 {
     if (!s->closed) {

@@ -3,7 +3,8 @@
  * by itself.
  *
  * A backend (backend.h), which owns nodes (node.h), does the work. No event comes
- * during a call into the store: events come from the loop. */
+ * during a call into the store, but for store_begin_turn(): events come from the loop.
+ */
 #ifndef LATCHD_BACKEND_STORE_H
 #define LATCHD_BACKEND_STORE_H
 
@@ -118,6 +119,9 @@ void store_hear(struct store *s, bool is_pattern, struct span name, bool wanted)
 bool store_hears(const struct store *s, bool is_pattern, struct span name);
 /* Publishes on such a channel. False: perhaps in vain. */
 bool store_publish(struct store *s, struct span channel, struct span text);
+/* Begins a loop turn, before anything else in it: the owner has read the clock. Events
+ * may come. */
+void store_begin_turn(struct store *s);
 /* Ends a loop turn: what was submitted leaves in one write. */
 void store_end_turn(struct store *s);
 void store_info(const struct store *s, struct store_info *ret);

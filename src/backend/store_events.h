@@ -16,8 +16,6 @@ typedef bool store_concerns_fn(void *ctx, unsigned group);
 
 struct store_events {
     void *ctx;
-    /* Before any of the following in a loop turn: read the clock. Cheap. */
-    void (*on_event)(void *ctx);
     void (*on_result)(void *ctx, const struct op_result *result);
     /* As engine_on_failover() and so on want it, before on_up or while the store is up.
      * A node reports it (unless it is NULL, without `concerns`) when its server was a
@@ -29,7 +27,6 @@ struct store_events {
     void (*on_down)(void *ctx);
 };
 
-/* Like store_events: on_event of the node's owner comes before any of these. */
 struct store_listener {
     void *ctx;
     void (*on_clock_jumped)(void *ctx);

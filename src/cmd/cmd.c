@@ -525,13 +525,12 @@ void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits)
 
 /* --- connections ------------------------------------------------------ */
 
-/* Has the loop read the clock, once a turn. */
+/* The answers to the next request have a time of their own. */
 void cmd_on_event(void *ctx)
 {
     struct cmd *c = ctx;
 
     c->answered_us = 0;
-    (void)c->env.now_ms(c->env.ctx);
 }
 
 bool cmd_on_open(void *ctx, struct conn *conn)

@@ -13,22 +13,21 @@ enum {
     ROUNDS_MAX = 100,
 };
 
-void loop_begin(void *ctx)
+/* Begins a turn of the loop, once there are events: reads the clock, and does what fell
+ * due before anything else. */
+static void loop_begin(void *ctx)
 {
     struct server *s = ctx;
 
-    if (s->ticked) {
+    if (s->phase >= SERVER_CLOSING) {
         return;
     }
-    s->ticked = true;
     s->trim.turns++;
     s->now_ms = clock_boot_ms();
     engine_tick(s->engine, s->now_ms);
-    if (s->cmd != NULL) { /* cmd_new() asks for the time */
-        engine_set_heard(s->engine,
-                         s->top_granted != NULL || cmd_has_subscribers(s->cmd));
-        cmd_tick(s->cmd, s->now_ms);
-    }
+    engine_set_heard(s->engine, s->top_granted != NULL || cmd_has_subscribers(s->cmd));
+    cmd_tick(s->cmd, s->now_ms);
+    store_begin_turn(s->store);
 }
 
 static void do_effect(struct server *s, const struct effect *fx)
@@ -104,11 +103,7 @@ void loop_end(struct server *s)
         store_end_turn(s->store);
         net_end_turn(s->net);
         check_ready(s);
-        if (s->ticked) {
-            cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
-        }
     }
-    s->ticked = false;
 }
 
 /* --- the timer -------------------------------------------------------- */
@@ -161,7 +156,6 @@ static void on_timer(uv_timer_t *timer)
     uint64_t due = s->armed_at;
 
     s->armed_at = 0;
-    loop_begin(s);
     if (due != 0) {
         histogram_add(&s->loop_lag, s->now_ms > due ? (s->now_ms - due) * 1000 : 0);
     }
@@ -246,7 +240,6 @@ void shutdown_begin(struct server *s)
     case SERVER_RUNNING:
         log_notice("server", "stopping");
         notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");
-        loop_begin(s);
         s->phase = SERVER_STOPPING;
         s->stop_deadline_ms = s->now_ms + s->config.store.timeout_ms;
         net_stop_listening(s->net);
@@ -289,7 +282,12 @@ static void before_wait(void *ctx)
 
 static void after_events(void *ctx)
 {
-    loop_end(ctx);
+    struct server *s = ctx;
+
+    loop_end(s);
+    if (s->phase < SERVER_CLOSING) {
+        cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
+    }
 }
 
 void loop_init(struct server *s)
@@ -301,7 +299,7 @@ void loop_init(struct server *s)
 
 int loop_run(struct server *s)
 {
-    static const struct io_turn TURN = { before_wait, after_events };
+    static const struct io_turn TURN = { before_wait, loop_begin, after_events };
 
     return io_run(&s->io, &TURN, s);
 }

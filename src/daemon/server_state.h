@@ -69,9 +69,8 @@ struct server {
     uint64_t tls_port; /* the actual port; 0: none */
     bool store_started;
     bool redis_answered;
-    bool ticked; /* the clock was read in this turn */
-    uint64_t now_ms;
-    uint64_t seed; /* random */
+    uint64_t now_ms; /* when this turn of the loop began */
+    uint64_t seed;   /* random */
     uint64_t started_ms;
     uint64_t started_wall_us;
     uint64_t no_grants_until_ms; /* after a power cut; 0: none */
@@ -91,9 +90,6 @@ struct server {
 
 void loop_init(struct server *s);
 int loop_run(struct server *s);
-/* Begins a turn of the loop, once: reads the clock, and does what fell due before
- * anything else. */
-void loop_begin(void *ctx);
 /* Ends a turn of the loop: carries out the engine's effects, and sends what they
  * produced. */
 void loop_end(struct server *s);

@@ -209,9 +209,8 @@ static void on_embedded_up(void *ctx)
 
 static uint64_t env_now(void *ctx)
 {
-    struct server *s = ctx;
+    const struct server *s = ctx;
 
-    loop_begin(s);
     return s->now_ms;
 }
 
@@ -347,7 +346,6 @@ static bool make_store(struct server *s, struct tls *tls)
         .seed = s->seed,
         .events = {
             .ctx = s,
-            .on_event = loop_begin,
             .on_result = on_result,
             .on_up = on_up,
             .on_down = on_down,

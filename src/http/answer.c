@@ -105,7 +105,6 @@ static enum MHD_Result send_body(struct http *h, struct MHD_Connection *c,
     if (body->response == NULL || now - body->made_ms >= HTTP_FRESH_MS) {
         struct buf out = { 0 };
 
-        h->setup.on_event(h->setup.ctx);
         fill(h->setup.ctx, &out);
         drop_response(&body->response);
         body->response = make_from(type, &out);
@@ -129,7 +128,6 @@ static enum MHD_Result send_health(struct http *h, struct MHD_Connection *c)
     struct buf out = { 0 };
     bool ok;
 
-    h->setup.on_event(h->setup.ctx);
     ok = h->setup.health(h->setup.ctx, &out);
     buf_add_str(&out, "\n");
     return send_once(c, ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -192,7 +190,6 @@ static enum MHD_Result send_names(struct http *h, struct MHD_Connection *c)
     if (!may_look(h)) {
         return refuse_look(c);
     }
-    h->setup.on_event(h->setup.ctx);
     h->setup.names(h->setup.ctx, find, cursor, &out);
     return send_once(c, MHD_HTTP_OK, make_from("application/json", &out));
 }
@@ -210,7 +207,6 @@ static enum MHD_Result send_name(struct http *h, struct MHD_Connection *c)
     if (!may_look(h)) {
         return refuse_look(c);
     }
-    h->setup.on_event(h->setup.ctx);
     h->setup.name(h->setup.ctx, name, &out);
     return send_once(c, MHD_HTTP_OK, make_from("application/json", &out));
 }

@@ -44,7 +44,6 @@ struct http_setup {
     const char *address; /* IPv4 or IPv6, in digits */
     unsigned port;       /* 1..65535, or HTTP_PORT_AUTO */
     void *ctx;
-    void (*on_event)(void *ctx); /* before each of the following: look at the clock */
     bool (*health)(void *ctx, struct buf *out); /* false: `out` says why */
     void (*metrics)(void *ctx, struct buf *out);
     void (*status)(void *ctx, struct buf *out);

@@ -1098,6 +1098,9 @@ static bool handle_events(const struct poller *p, int timeout_ms)
 
     free_dead(p->io);
     count = epoll_wait(p->fd, ready, EVENTS_MAX, timeout_ms);
+    if (p->io->turn != NULL) {
+        p->io->turn->before_events(p->io->turn_ctx);
+    }
     for (int i = 0; i < count; i++) {
         struct stream *s = ready[i].data.ptr;
 
@@ -1194,6 +1197,8 @@ int io_run(struct io *io, const struct io_turn *turn, void *ctx)
     if (r != 0) {
         return r;
     }
+    io->turn = turn;
+    io->turn_ctx = ctx;
     for (turn->before_wait(ctx); has_work(io); turn->before_wait(ctx)) {
         int timeout_ms = time_to_wait(io);
 
@@ -1202,6 +1207,7 @@ int io_run(struct io *io, const struct io_turn *turn, void *ctx)
         }
         turn->after_events(ctx);
     }
+    io->turn = NULL;
     poller_free(io->poller);
     io->poller = NULL;
     return 0;

@@ -28,6 +28,7 @@ struct io_stats {
 
 struct stream;
 struct poller;
+struct io_turn;
 
 /* What all streams of a loop share, such as its one read buffer. */
 struct io {
@@ -37,6 +38,8 @@ struct io {
     struct stream *dead;   /* streams to be freed */
     bool runs; /* io_run() waits for events, not the loop: said before the first stream
                 */
+    const struct io_turn *turn; /* while io_run() runs */
+    void *turn_ctx;
     size_t acceptors;
     int spare_fd; /* reserve for when no file can be opened, see acceptor.h; -1: none */
     char *read_buf;
@@ -56,6 +59,7 @@ int io_init(struct io *io, uv_loop_t *loop);
 void io_fini(struct io *io);
 struct io_turn {
     void (*before_wait)(void *ctx);
+    void (*before_events)(void *ctx); /* reads the clock */
     void (*after_events)(void *ctx);
 };
 

@@ -51,8 +51,7 @@ enum conn_end {
 
 struct conn_handler {
     void *ctx;
-    /* Called before each of the other callbacks, so that the handler can read the
-     * clock once per loop turn. Must be cheap. */
+    /* Called before each of the other callbacks. Must be cheap. */
     void (*on_event)(void *ctx);
     /* False: refuse the conn. An error that the handler wrote is sent; on_close is not
      * called. */

@@ -68,10 +68,6 @@ static void fail(const char *what)
 
 /* --- what the daemon is to it ----------------------------------------- */
 
-static void on_event(void *ctx)
-{
-}
-
 static bool health(void *ctx, struct buf *out)
 {
     buf_add_str(out, web.well ? "ok" : "Redis is out of reach");
@@ -116,7 +112,6 @@ static void open_web(void)
         .loop = &web.loop,
         .address = "127.0.0.1",
         .port = HTTP_PORT_AUTO,
-        .on_event = on_event,
         .health = health,
         .metrics = tell,
         .status = tell,

@@ -34,7 +34,6 @@ enum { LINES_MAX = 400, PASS_MAX = 120000, TIMERS_MAX = 20000, TIMEOUT_MS = 3000
 static struct {
     struct sentinel_watch *watch;
     bool usable, knows;
-    uint64_t wakes;
     struct sentinel_claim master;
     struct sentinel_watch_info info;
     size_t listed, reachable;
@@ -42,11 +41,6 @@ static struct {
 } world;
 
 /* --- what comes out --------------------------------------------------------------- */
-
-static void on_wake(void *ctx)
-{
-    world.wakes++;
-}
 
 static void on_master(void *ctx, enum sentinel_verdict verdict,
                       const struct sentinel_claim *master)
@@ -294,7 +288,7 @@ static void run_line(struct span line)
 
 static void run(struct span text, const struct backend_config *place)
 {
-    static const struct sentinel_watch_events EVENTS = { on_wake, on_master };
+    static const struct sentinel_watch_events EVENTS = { on_master };
     struct io io = { 0 };
     struct sentinel_watch_setup setup = { .io = &io,
                                           .config = place,

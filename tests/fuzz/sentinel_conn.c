@@ -163,10 +163,7 @@ void conns_end_turn(void)
 static void tick(struct redis_conn *c)
 {
     c->tick_ms = net.now_ms + TICK_MS;
-    c->events->on_wake(c->ctx);
-    if (c->state == OPEN) {
-        c->events->on_tick(c->ctx);
-    }
+    c->events->on_tick(c->ctx);
     redis_conn_flush(c);
 }
 
@@ -285,10 +282,6 @@ void conn_open(struct redis_conn *c)
     if (c == NULL || c->state != WAITING) {
         return;
     }
-    c->events->on_wake(c->ctx);
-    if (c->state != WAITING) {
-        return;
-    }
     c->state = OPEN;
     c->reader = redisReaderCreate();
     c->heard_us = clock_boot_us();
@@ -315,7 +308,6 @@ void conn_break(struct redis_conn *c)
     if (c == NULL || c->state == IDLE) {
         return;
     }
-    c->events->on_wake(c->ctx);
     if (c->state == OPEN) {
         redis_conn_fail(c, "it broke");
     } else if (c->state == WAITING && c->events->on_refused != NULL) {
@@ -332,7 +324,6 @@ void conn_receive(struct redis_conn *c, struct span bytes)
         return;
     }
     c->heard_us = clock_boot_us();
-    c->events->on_wake(c->ctx);
     if (c->reader == reader) {
         (void)redisReaderFeed(reader, bytes.ptr, bytes.len);
     }

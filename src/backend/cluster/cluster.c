@@ -19,7 +19,6 @@
 
 static bool is_master(const struct slot_map *map, const struct member *m);
 static void cluster_suspect_map(struct cluster *c);
-static void on_event(void *ctx);
 static void on_result(void *ctx, const struct op_result *result);
 static void cluster_on_moved(void *member);
 
@@ -573,7 +572,6 @@ static void on_timer(uv_timer_t *timer)
     const struct redis_call *first;
     struct redis_call call;
 
-    c->events.on_event(c->events.ctx);
     while (!c->closed && (first = call_fifo_first(&c->later)) != NULL &&
            first->deadline_us <= clock_boot_us()) {
         (void)call_fifo_pop(&c->later, &call);
@@ -592,13 +590,6 @@ static void on_timer(uv_timer_t *timer)
 
 /* --- from the discoveries -------------------------------------------------------- */
 
-static void discovery_on_wake(void *ctx)
-{
-    struct cluster *c = ctx;
-
-    c->events.on_event(c->events.ctx);
-}
-
 static void discovery_on_failed(void *ctx, struct cluster_discovery *discovery)
 {
     struct cluster *c = ctx;
@@ -610,19 +601,11 @@ static void discovery_on_failed(void *ctx, struct cluster_discovery *discovery)
 }
 
 static const struct cluster_discovery_events DISCOVERY_EVENTS = {
-    .on_wake = discovery_on_wake,
     .on_view = cluster_on_view,
     .on_failed = discovery_on_failed,
 };
 
 /* --- from the members ------------------------------------------------------------ */
-
-static void on_event(void *ctx)
-{
-    struct cluster *c = ((struct member *)ctx)->cluster;
-
-    c->events.on_event(c->events.ctx);
-}
 
 /* The more ops wait, the longer they wait, so that they do not ask all the time. */
 static void tell_later(struct cluster *c, uint64_t op_id)
@@ -733,7 +716,6 @@ static void cluster_on_moved(void *member)
 }
 
 const struct store_events CLUSTER_MEMBER_EVENTS = {
-    .on_event = on_event,
     .on_result = on_result,
     .on_up = on_up,
     .on_down = on_down,
@@ -883,6 +865,15 @@ static void cluster_unsubscribe(void *backend, struct span name,
     }
 }
 
+static void cluster_begin_turn(void *backend)
+{
+    struct cluster *c = backend;
+
+    for (size_t i = 0; i < c->member_count; i++) {
+        node_begin_turn(c->members[i]->node);
+    }
+}
+
 static void cluster_end_turn(void *backend)
 {
     struct cluster *c = backend;
@@ -963,6 +954,7 @@ const struct store_backend CLUSTER_BACKEND = {
     .unsubscribe = cluster_unsubscribe,
     .unlisten = cluster_unlisten,
     .announce = cluster_announce,
+    .begin_turn = cluster_begin_turn,
     .end_turn = cluster_end_turn,
     .info = cluster_info,
     .each_node = cluster_each_node,

@@ -34,13 +34,6 @@ void cluster_discovery_ask(struct cluster_discovery *s)
 
 /* --- the connection -------------------------------------------------------------- */
 
-static void on_wake(void *ctx)
-{
-    struct cluster_discovery *s = ctx;
-
-    s->events->on_wake(s->ctx);
-}
-
 static void on_open(void *ctx)
 {
     struct cluster_discovery *s = ctx;
@@ -96,7 +89,6 @@ static void on_tick(void *ctx)
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
-    .on_wake = on_wake,
     .on_open = on_open,
     .on_reply = on_reply,
     .on_lost = on_gone,

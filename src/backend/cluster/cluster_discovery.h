@@ -12,7 +12,6 @@
 struct cluster_discovery;
 
 struct cluster_discovery_events {
-    void (*on_wake)(void *ctx);
     /* Takes the answer of `host` to CLUSTER NODES. Returns false if the answer is
      * unusable. */
     bool (*on_view)(void *ctx, struct span text, const char *host);

@@ -45,13 +45,6 @@ static void look_at_clock(struct quorum *q)
     coordinator_time(q->coordinator, clock_boot_ms(), clock_wall_us());
 }
 
-/* Each turn begins with the deadlines that have passed. */
-static void begin_turn(struct quorum *q)
-{
-    q->events.on_event(q->events.ctx);
-    coordinator_tick(q->coordinator, clock_boot_ms(), clock_wall_us());
-}
-
 /* --- from the coordinator --------------------------------------------------------- */
 
 static void on_send(void *ctx, unsigned node, const struct op *op)
@@ -69,13 +62,6 @@ static void on_done(void *ctx, const struct op_result *result)
 }
 
 /* --- from the nodes --------------------------------------------------------------- */
-
-static void on_event(void *ctx)
-{
-    struct member *m = ctx;
-
-    begin_turn(m->quorum);
-}
 
 static void on_result(void *ctx, const struct op_result *result)
 {
@@ -226,8 +212,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct quorum *q = timer->data;
 
-    q->armed_at = 0;
-    begin_turn(q);
+    q->armed_at = 0; /* the turn has begun with it */
 }
 
 static void arm_timer(struct quorum *q)
@@ -254,7 +239,6 @@ static void make_member(struct quorum *q, unsigned i, const struct store_setup *
         .url = &setup->config.urls[i],
         .seed = setup->seed + i * UINT64_C(0x9e3779b97f4a7c15),
         .events = { .ctx = m,
-                    .on_event = on_event,
                     .on_result = on_result,
                     .on_failed_over = on_failed_over,
                     .on_up = on_up,
@@ -378,6 +362,17 @@ static void quorum_unsubscribe(void *backend, struct span name,
     }
 }
 
+/* The deadlines that have passed come first. */
+static void quorum_begin_turn(void *backend)
+{
+    struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        node_begin_turn(q->members[i].node);
+    }
+    coordinator_tick(q->coordinator, clock_boot_ms(), clock_wall_us());
+}
+
 static void quorum_end_turn(void *backend)
 {
     struct quorum *q = backend;
@@ -477,6 +472,7 @@ const struct store_backend QUORUM_BACKEND = {
     .seek_part = quorum_seek_part,
     .subscribe = quorum_subscribe,
     .unsubscribe = quorum_unsubscribe,
+    .begin_turn = quorum_begin_turn,
     .end_turn = quorum_end_turn,
     .info = quorum_info,
     .each_node = quorum_each_node,

@@ -213,13 +213,9 @@ static void on_connect(void *ctx, int status)
 {
     struct redis_conn *c = ctx;
 
-    c->events->on_wake(c->ctx);
     if (status != 0) {
         fail_uv(c, status);
         return;
-    }
-    if (c->state != CONN_CONNECTING) {
-        return; /* on_wake() closed it */
     }
     c->state = CONN_OPEN;
     c->reader = redisReaderCreate();
@@ -247,10 +243,6 @@ static void on_read(void *ctx, const char *data, size_t len)
     redisReader *reader = c->reader;
 
     c->heard_us = clock_boot_us();
-    c->events->on_wake(c->ctx);
-    if (c->reader != reader) {
-        return; /* on_wake() closed it */
-    }
     if (redisReaderFeed(reader, data, len) != REDIS_OK) {
         redis_conn_fail(c, "it does not speak Redis's protocol");
         return;
@@ -280,10 +272,7 @@ static void on_read(void *ctx, const char *data, size_t len)
 
 static void on_end(void *ctx, int status, bool unread)
 {
-    struct redis_conn *c = ctx;
-
-    c->events->on_wake(c->ctx);
-    fail_uv(c, status);
+    fail_uv(ctx, status);
 }
 
 static const struct stream_events STREAM_EVENTS = {
@@ -309,7 +298,6 @@ static void connect_now(struct redis_conn *c)
     }
     if (r != 0) {
         c->stream = NULL;
-        c->events->on_wake(c->ctx);
         fail_uv(c, r);
         return;
     }
@@ -327,7 +315,6 @@ static void on_timer(uv_timer_t *timer)
         connect_now(c);
         break;
     case CONN_CONNECTING:
-        c->events->on_wake(c->ctx);
         fail_silent(c, "no connection within %llu ms",
                     (unsigned long long)c->timeout_ms);
         break;
@@ -337,10 +324,7 @@ static void on_timer(uv_timer_t *timer)
             c->heard_us = clock_boot_us();
         }
         arm_timer(c, tick_ms(c));
-        c->events->on_wake(c->ctx);
-        if (c->state == CONN_OPEN) {
-            c->events->on_tick(c->ctx);
-        }
+        c->events->on_tick(c->ctx);
         redis_conn_flush(c);
         break;
     case CONN_CLOSED:

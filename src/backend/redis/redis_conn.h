@@ -18,8 +18,6 @@
 struct redis_conn;
 
 struct redis_conn_events {
-    /* Before the other events, once for each wake-up of the loop. */
-    void (*on_wake)(void *ctx);
     /* Connected: the owner sends its greeting. */
     void (*on_open)(void *ctx);
     void (*on_reply)(void *ctx, const redisReply *reply);

@@ -1108,13 +1108,6 @@ static void on_open(void *ctx)
     link_greet(ctx);
 }
 
-static void on_wake(void *ctx)
-{
-    struct redis_link *l = ctx;
-
-    l->events->on_wake(l->ctx);
-}
-
 static void on_tick(void *ctx)
 {
     struct redis_link *l = ctx;
@@ -1134,7 +1127,6 @@ static void on_tick(void *ctx)
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
-    .on_wake = on_wake,
     .on_open = on_open,
     .on_reply = on_reply,
     .on_lost = on_lost,

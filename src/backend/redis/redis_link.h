@@ -36,7 +36,6 @@ enum link_change {
 };
 
 struct redis_link_events {
-    void (*on_wake)(void *ctx);
     /* The link is about to be ready. Returns NULL, or why it must not be used yet. The
      * function itself may be NULL. */
     const char *(*why_not)(void *ctx, bool same_server);

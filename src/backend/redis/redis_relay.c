@@ -30,8 +30,6 @@ struct relay_channel { /* or pattern */
 struct redis_relay {
     struct redis_conn *conn;
     const struct store_listener *listener;
-    void (*on_wake)(void *ctx);
-    void *ctx;
     struct table channels;
     struct list asked;
     bool started;
@@ -120,13 +118,6 @@ static void send_ping(struct redis_relay *r)
 }
 
 /* --- the connection ----------------------------------------------------- */
-
-static void on_wake(void *ctx)
-{
-    struct redis_relay *r = ctx;
-
-    r->on_wake(r->ctx);
-}
 
 static void on_open(void *ctx)
 {
@@ -264,7 +255,6 @@ static void on_reply(void *ctx, const redisReply *reply)
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
-    .on_wake = on_wake,
     .on_open = on_open,
     .on_reply = on_reply,
     .on_lost = on_lost,
@@ -283,8 +273,6 @@ struct redis_relay *redis_relay_new(const struct redis_relay_setup *setup)
     conn.events = &CONN_EVENTS;
     conn.ctx = r;
     r->listener = setup->listener;
-    r->on_wake = setup->on_wake;
-    r->ctx = setup->ctx;
     list_init(&r->asked);
     r->conn = redis_conn_new(&conn);
     return r;

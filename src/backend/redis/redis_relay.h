@@ -20,8 +20,6 @@ struct redis_relay;
 struct redis_relay_setup {
     struct redis_conn_setup conn; /* its names in the log and its events are ours */
     const struct store_listener *listener; /* outlives the relay */
-    void (*on_wake)(void *ctx);
-    void *ctx;
 };
 
 struct redis_relay *redis_relay_new(const struct redis_relay_setup *setup);

@@ -448,13 +448,6 @@ static void ask_pattern(struct redis_sub *s)
 
 /* --- the link -------------------------------------------------------------------- */
 
-static void on_wake(void *ctx)
-{
-    struct redis_sub *s = ctx;
-
-    s->events->on_wake(s->ctx);
-}
-
 static void on_open(void *ctx)
 {
     struct redis_sub *s = ctx;
@@ -688,7 +681,6 @@ static void on_reply(void *ctx, const redisReply *reply)
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
-    .on_wake = on_wake,
     .on_open = on_open,
     .on_reply = on_reply,
     .on_lost = on_lost,

@@ -19,7 +19,6 @@
 struct redis_sub;
 
 struct redis_sub_events {
-    void (*on_wake)(void *ctx);
     /* Of a clustered one: a channel's slot is at another node. To be followed by
      * redis_sub_adopt() there, or redis_sub_retry(). May be NULL. */
     void (*on_moved)(void *ctx);

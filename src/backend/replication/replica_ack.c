@@ -141,13 +141,6 @@ void replica_ack_on_reply(struct replica_ack *a, const struct redis_call *call,
 
 /* --- the second link -------------------------------------------------------------- */
 
-static void on_wake(void *ctx)
-{
-    struct replica_ack *a = ctx;
-
-    a->events->on_wake(a->ctx);
-}
-
 static const char *why_not(void *ctx, bool same_server)
 {
     struct replica_ack *a = ctx;
@@ -187,7 +180,6 @@ static void on_down(void *ctx)
 }
 
 static const struct redis_link_events SECOND_EVENTS = {
-    .on_wake = on_wake,
     .why_not = why_not,
     .on_up = on_up,
     .on_down = on_down,

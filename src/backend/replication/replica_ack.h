@@ -22,7 +22,6 @@ typedef void replica_ack_reply_fn(void *ctx, const struct redis_call *call,
                                   const redisReply *reply, bool acked);
 
 struct replica_ack_events {
-    void (*on_wake)(void *ctx);
     const char *(*why_not)(void *ctx, bool same_server);
     /* The second link came up, or was lost. */
     void (*on_up)(void *ctx);

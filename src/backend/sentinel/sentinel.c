@@ -27,13 +27,6 @@ struct sentinel {
 
 /* --- from the node --------------------------------------------------------------- */
 
-static void on_event(void *ctx)
-{
-    struct sentinel *s = ctx;
-
-    s->events.on_event(s->events.ctx);
-}
-
 static void on_result(void *ctx, const struct op_result *result)
 {
     struct sentinel *s = ctx;
@@ -140,7 +133,6 @@ static void on_master(void *ctx, enum sentinel_verdict verdict,
 }
 
 static const struct sentinel_watch_events WATCH_EVENTS = {
-    .on_wake = on_event,
     .on_master = on_master,
 };
 
@@ -162,7 +154,6 @@ static void *sentinel_make(const struct store_setup *setup)
         .url = &s->config.sentinel.redis,
         .seed = setup->seed,
         .events = { .ctx = s,
-                    .on_event = on_event,
                     .on_result = on_result,
                     .on_failed_over = on_failed_over,
                     .on_up = on_up,
@@ -268,6 +259,13 @@ static bool sentinel_publish(void *backend, struct span channel, struct span tex
     return node_publish(s->node, channel, text);
 }
 
+static void sentinel_begin_turn(void *backend)
+{
+    struct sentinel *s = backend;
+
+    node_begin_turn(s->node);
+}
+
 static void sentinel_end_turn(void *backend)
 {
     struct sentinel *s = backend;
@@ -353,6 +351,7 @@ const struct store_backend SENTINEL_BACKEND = {
     .hear = sentinel_hear,
     .hears = sentinel_hears,
     .publish = sentinel_publish,
+    .begin_turn = sentinel_begin_turn,
     .end_turn = sentinel_end_turn,
     .info = sentinel_info,
     .each_node = sentinel_each_node,

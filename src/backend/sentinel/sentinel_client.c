@@ -264,13 +264,6 @@ static void on_lost(void *ctx)
     p->events->on_claim(p->ctx, p, NULL);
 }
 
-static void on_wake(void *ctx)
-{
-    struct sentinel_client *p = ctx;
-
-    p->events->on_wake(p->ctx);
-}
-
 static void on_tick(void *ctx)
 {
     struct sentinel_client *p = ctx;
@@ -288,7 +281,6 @@ static void on_refused(void *ctx)
 }
 
 static const struct redis_conn_events ASK_EVENTS = {
-    .on_wake = on_wake,
     .on_open = on_open,
     .on_reply = on_reply,
     .on_lost = on_lost,
@@ -312,7 +304,6 @@ static void sub_on_subscribed(void *ctx)
 }
 
 static const struct sentinel_sub_events NEWS_EVENTS = {
-    .on_wake = on_wake,
     .on_subscribed = sub_on_subscribed,
     .on_switch = sub_on_switch,
 };

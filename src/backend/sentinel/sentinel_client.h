@@ -16,7 +16,6 @@ enum { SENTINEL_ID_LEN = 40 };
 struct sentinel_client;
 
 struct sentinel_client_events {
-    void (*on_wake)(void *ctx);
     /* The answer to a question; NULL: the Sentinel does not know the master, gave no
      * answer, or is out of reach. */
     void (*on_claim)(void *ctx, struct sentinel_client *p,

@@ -15,13 +15,6 @@ struct sentinel_sub {
     uint64_t asked_us; /* SUBSCRIBE or PING is open since then; 0: none is */
 };
 
-static void on_wake(void *ctx)
-{
-    struct sentinel_sub *n = ctx;
-
-    n->events->on_wake(n->ctx);
-}
-
 static void on_open(void *ctx)
 {
     struct sentinel_sub *n = ctx;
@@ -89,7 +82,6 @@ static void on_tick(void *ctx)
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
-    .on_wake = on_wake,
     .on_open = on_open,
     .on_reply = on_reply,
     .on_lost = on_lost,

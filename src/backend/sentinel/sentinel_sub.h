@@ -10,7 +10,6 @@
 struct sentinel_sub;
 
 struct sentinel_sub_events {
-    void (*on_wake)(void *ctx);
     /* From now on no switch is missed. */
     void (*on_subscribed)(void *ctx);
     /* Our master was switched. */

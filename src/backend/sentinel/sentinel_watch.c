@@ -224,15 +224,7 @@ static void on_switch(void *ctx, struct sentinel_client *p)
     ask_all(ctx, false);
 }
 
-static void on_wake(void *ctx)
-{
-    struct sentinel_watch *w = ctx;
-
-    w->events->on_wake(w->ctx);
-}
-
 static const struct sentinel_client_events PEER_EVENTS = {
-    .on_wake = on_wake,
     .on_claim = on_claim,
     .on_id = on_id,
     .on_other = on_other,
@@ -255,10 +247,6 @@ static void on_timer(uv_timer_t *timer)
     uint64_t now_ms = clock_boot_ms();
     bool others = now_ms - w->others_ms >= OTHERS_MS;
 
-    w->events->on_wake(w->ctx);
-    if (w->closed) {
-        return;
-    }
     free_retired(w);
     if (others) {
         w->others_ms = now_ms;

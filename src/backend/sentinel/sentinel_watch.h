@@ -13,8 +13,6 @@
 struct sentinel_watch;
 
 struct sentinel_watch_events {
-    /* Before the other event, once for each wake-up of the loop. */
-    void (*on_wake)(void *ctx);
     /* Never SENTINEL_STAYS. *master is to be used from now on. */
     void (*on_master)(void *ctx, enum sentinel_verdict verdict,
                       const struct sentinel_claim *master);

@@ -146,7 +146,6 @@ static struct http *open_http(struct server *s)
         .address = s->config.http_bind,
         .port = (unsigned)s->config.http_port,
         .ctx = s,
-        .on_event = loop_begin,
         .health = web_health,
         .metrics = web_metrics,
         .status = web_status,

@@ -18,11 +18,6 @@ static struct peer *heard(void *ctx)
     return p;
 }
 
-static void on_event(void *ctx)
-{
-    (void)heard(ctx);
-}
-
 static void on_result(void *ctx, const struct op_result *r)
 {
     struct peer *p = heard(ctx);
@@ -111,7 +106,6 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
         .instance = PEER_INSTANCE,
         .seed = 7,
         .events = { .ctx = p,
-                    .on_event = on_event,
                     .on_result = on_result,
                     .on_failed_over = on_failed_over,
                     .on_up = on_up,

@@ -13,7 +13,7 @@ static uv_loop_t loop;
 static struct io io;
 static struct stream *stream;
 static int far;
-static unsigned waits, events;
+static unsigned waits, begun, events;
 
 static void setup(void)
 {
@@ -23,7 +23,7 @@ static void setup(void)
     io.runs = true;
     stream = NULL;
     far = -1;
-    waits = events = 0;
+    waits = begun = events = 0;
 }
 
 static void teardown(void)
@@ -40,14 +40,20 @@ static void count_wait(void *ctx)
     waits++;
 }
 
+static void count_begun(void *ctx)
+{
+    begun++;
+}
+
 static void count_events(void *ctx)
 {
     events++;
+    ck_assert_uint_eq(begun, events);
 }
 
 static void run(void)
 {
-    static const struct io_turn TURN = { count_wait, count_events };
+    static const struct io_turn TURN = { count_wait, count_begun, count_events };
 
     ck_assert_int_eq(io_run(&io, &TURN, NULL), 0);
     ck_assert_uint_eq(waits, events + 1);
@@ -56,6 +62,7 @@ static void run(void)
 static void on_read(void *ctx, const char *data, size_t len)
 {
     ck_assert_uint_eq(len, HELLO_LEN);
+    ck_assert_uint_eq(begun, events + 1);
     stream_close(stream);
 }
 
@@ -85,6 +92,7 @@ static void say_hello(void)
 
 static void hello_from_timer(uv_timer_t *timer)
 {
+    ck_assert_uint_eq(begun, events + 1);
     say_hello();
     uv_close((uv_handle_t *)timer, NULL);
 }
