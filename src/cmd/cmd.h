@@ -39,6 +39,8 @@ struct cmd_limits {
 
 typedef void config_pair_fn(void *arg, const char *key, const char *value);
 
+struct stats;
+
 /* What commands need of the rest of the daemon. Texts that are passed in are copied by
  * the callee if it keeps them. */
 struct cmd_env {
@@ -67,9 +69,10 @@ struct cmd_env {
     const char *(*acl_file)(void *ctx);
     bool (*acl_read)(void *ctx, struct buf *out, struct buf *reterr);
     bool (*acl_write)(void *ctx, struct span text);
-    /* Appends "key:value\r\n" lines of INFO that cmd/ cannot know, to the sections
-     * "server" (tcp_port, config_file, ...) and "redis". cmd/ itself writes versions,
-     * mode, run_id, uptime and pid. */
+    /* Sets the numbers of stats.def that cmd/ cannot read. May be NULL. */
+    void (*stats)(void *ctx, struct stats *ret);
+    /* Appends "key:value\r\n" lines to a section of INFO, "Redis" for example, that
+     * are no numbers of stats.def. May be NULL. */
     void (*info)(void *ctx, const char *section, struct buf *out);
     void (*shutdown)(void *ctx);
     /* Messages of lock libraries at Redis, as store_hear() and so on have it. */
@@ -87,8 +90,6 @@ void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits);
 
 /* Called about once a second: updates INFO's rates per second. */
 void cmd_second(struct cmd *c, uint64_t now_ms);
-/* Appends one line of INFO: the count, and quantiles in microseconds. */
-void cmd_info_histogram(struct buf *out, const char *field, const struct histogram *h);
 
 /* --- latency events --------------------------------------------------- */
 

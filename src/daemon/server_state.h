@@ -139,6 +139,7 @@ void redis_places_log_in(struct server *s);
 /* --- server_info.c ---------------------------------------------------- */
 
 void info_section(void *ctx, const char *section, struct buf *out);
+void server_stats(void *ctx, struct stats *ret);
 
 /* --- wiring.c --------------------------------------------------------- */
 

@@ -395,6 +395,7 @@ static void make_clients_side(struct server *s)
         .acl_file = acl_file,
         .acl_read = acl_file_read,
         .acl_write = acl_file_write,
+        .stats = server_stats,
         .info = info_section,
         .shutdown = env_shutdown,
         .hear = env_hear,

@@ -112,7 +112,7 @@ def is_there(root, path, name):
 
 def told(root):
     """The texts of errors and log lines."""
-    files = [file for file in (root / "src").rglob("*.c") if "config" not in file.parts]
+    files = [file for file in (root / "src").rglob("*.[ch]") if "config" not in file.parts]
     return "\n".join(text for file in files for text in TEXT.findall(file.read_text()))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The man pages: man.py ROOT LATCHD.
+"""The man pages: man.py ROOT LATCHD PAGE..., where the build has written PAGE.
 
 latchd.conf(5) has the keys that latchd has, in its order, with the same defaults and the
 same mark for what can be changed while it runs; and mandoc has no warnings, if it is there.
@@ -10,8 +10,8 @@ import shutil
 import subprocess
 import sys
 
-PAGES = ["daemon/man/latchd.8", "daemon/man/latchd.conf.5", "daemon/man/latchd-protocol.7",
-         "daemon/man/latchd-promises.7", "latchctl/latchctl.1"]
+PAGES = ["daemon/man/latchd.8", "daemon/man/latchd.conf.5", "daemon/man/latchd-promises.7",
+         "latchctl/latchctl.1"]
 
 
 def output(*command):
@@ -44,7 +44,7 @@ def main():
         sys.exit(1)
     if shutil.which("mandoc") is not None:
         sys.exit(subprocess.run(["mandoc", "-Tlint", "-Wwarning",
-                                 *(folder / p for p in PAGES)], check=False).returncode)
+                                 *(folder / p for p in PAGES), *sys.argv[3:]], check=False).returncode)
 
 
 main()

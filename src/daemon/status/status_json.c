@@ -1,9 +1,12 @@
 /* The JSON for the status page. Lists end after ROWS; the counts include all. */
+#include "cmd/observe/stats.h"
 #include "daemon/server_state.h"
 #include "daemon/status/json_rows.h"
 #include "daemon/status/web_priv.h"
 #include "latchd-config.h"
 #include "util/json.h"
+
+#include <string.h>
 
 enum { ROWS = 25 };
 
@@ -57,47 +60,32 @@ static void add_lists(struct row_writer *t)
 
 /* --- numbers ---------------------------------------------------------- */
 
-static void add_now(struct server *s, struct json *j)
+/* The numbers of an object, which is open. */
+static void add_numbers(struct json *j, const struct stats *stats, const char *object)
 {
-    struct engine_stats n;
-    struct net_stats net;
+    size_t len = strlen(object);
 
-    engine_stats(s->engine, &n);
-    net_stats(s->net, &net);
-    json_open(j, "now", '{');
-    json_uint(j, "names", n.locks);
-    json_uint(j, "held", n.holds);
-    json_uint(j, "uncertain", n.uncertain);
-    json_uint(j, "lent", n.lent);
-    json_uint(j, "resting", n.resting);
-    json_uint(j, "permits", n.permits);
-    json_uint(j, "waiting", n.waiters);
-    json_uint(j, "kept", n.retained_waiters);
-    json_uint(j, "awaits", n.awaits);
-    json_uint(j, "followers", n.followers);
-    json_uint(j, "longest_ms", n.oldest_wait_ms);
-    json_uint(j, "connections", net.open);
-    json_close(j, '}');
-    json_open(j, "total", '{');
-    json_uint(j, "grants", n.grants);
-    json_uint(j, "local_grants", n.local_grants);
-    json_uint(j, "loans", n.loans);
-    json_uint(j, "releases", n.releases);
-    json_uint(j, "handovers", n.handovers);
-    json_uint(j, "lost", n.lost);
-    json_uint(j, "expired", n.expired);
-    json_uint(j, "timeouts", n.timeouts);
-    json_uint(j, "failures", n.unanswered);
-    json_uint(j, "renewals", n.renewals);
-    json_close(j, '}');
-    json_open(j, "max", '{');
-    json_uint(j, "waiting", s->config.engine.max_waiters);
-    json_uint(j, "held", s->config.engine.max_holds);
-    json_uint(j, "connections", s->config.net.max_clients);
-    json_close(j, '}');
+    for (size_t i = 0; i < STAT_COUNT; i++) {
+        const char *name = STATS[i].json;
+
+        if (stats->of[i].known && strncmp(name, object, len) == 0 && name[len] == '.') {
+            json_uint(j, name + len + 1, stats->of[i].number);
+        }
+    }
 }
 
-static void add_redis(struct server *s, struct json *j)
+static void add_now(struct json *j, const struct stats *stats)
+{
+    static const char *const OBJECTS[] = { "now", "total", "max" };
+
+    for (size_t i = 0; i < sizeof(OBJECTS) / sizeof(OBJECTS[0]); i++) {
+        json_open(j, OBJECTS[i], '{');
+        add_numbers(j, stats, OBJECTS[i]);
+        json_close(j, '}');
+    }
+}
+
+static void add_redis(struct server *s, struct json *j, const struct stats *stats)
 {
     struct store_info info;
 
@@ -107,8 +95,7 @@ static void add_redis(struct server *s, struct json *j)
     json_text(j, "address", info.address);
     json_text(j, "version", info.version);
     json_bool(j, "up", info.up);
-    json_uint(j, "reconnects", info.reconnects);
-    json_uint(j, "in_flight", info.in_flight);
+    add_numbers(j, stats, "redis");
     json_close(j, '}');
 }
 
@@ -147,8 +134,10 @@ void web_status(void *ctx, struct buf *out)
     struct json j = { .out = out };
     struct row_writer t = { s, &j };
     struct buf why = { 0 };
+    struct stats stats;
     bool ready;
 
+    stats_read(s->cmd, false, &stats);
     web_watched(s);
     ready = web_health(s, &why);
     json_open(&j, NULL, '{');
@@ -157,8 +146,8 @@ void web_status(void *ctx, struct buf *out)
     json_uint(&j, "uptime_ms", s->now_ms - s->started_ms);
     json_bool(&j, "ready", ready);
     json_bytes(&j, "health", buf_span(&why));
-    add_redis(s, &j);
-    add_now(s, &j);
+    add_redis(s, &j, &stats);
+    add_now(&j, &stats);
     add_history(s, &j);
     add_losses(&t);
     add_lists(&t);

@@ -1,5 +1,6 @@
 #include "unit/cmd/cmd_fake.h"
 
+#include "cmd/observe/stats.h"
 #include "support/runner.h"
 
 TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
@@ -67,4 +68,31 @@ START_TEST(rates_are_of_the_last_second)
     (void)fake_run(me, "CONFIG RESETSTAT");
     cmd_second(fake.cmd, 2500);
     ck_assert(has(fake_run(me, "INFO stats"), "instantaneous_ops_per_sec:0\r\n"));
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+
+    return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+START_TEST(metrics_are_named_as_prometheus_wants_it, STAT_COUNT)
+{
+    const struct stat_row *row = &STATS[_i];
+    bool seconds = row->type == STAT_MS || row->type == STAT_TIMES;
+
+    ck_assert_msg(ends_with(row->help, "."), "%s", row->name);
+    ck_assert_msg(row->json[0] == '\0' || strchr(row->json, '.') != NULL, "%s",
+                  row->name);
+    ck_assert_msg(row->section[0] != '\0' || row->metric[0] != '\0', "%s", row->name);
+    if (row->metric[0] == '\0') {
+        return;
+    }
+    ck_assert_msg(ends_with(row->metric, "_total") == (row->type == STAT_COUNTER), "%s",
+                  row->metric);
+    ck_assert_msg(ends_with(row->metric, "_seconds") == seconds, "%s", row->metric);
+    for (int i = 0; i < _i; i++) {
+        ck_assert_str_ne(row->metric, STATS[i].metric);
+    }
 }
