@@ -1,44 +1,63 @@
-/* backend: how the store works in one topology. store.c hands every call on to one of
- * these. After close() only info() and free() are called.
+/* backend: a store, and what one topology does otherwise than another.
  *
- * What make() returns owns its nodes, gets their events, and reports the store's
- * (setup->events). Every op that a backend is given gets exactly one result. */
+ * The store owns the nodes and does with all of them what does not depend on the
+ * topology. It begins the struct of a topology that has more than that. Every op that a
+ * topology is given gets exactly one result. */
 #ifndef LATCHD_BACKEND_BACKEND_H
 #define LATCHD_BACKEND_BACKEND_H
 
+#include "backend/node.h"
 #include "backend/store.h"
-#include "engine/lock_kind.h"
+#include "util/alloc.h"
 
-struct store_backend {
+/* Members that are NULL are left out, or done by the first node. */
+struct topology {
     const char *name; /* as in INFO */
-    /* *setup is valid during the call only, but its round_trips outlive the backend. */
-    void *(*make)(const struct store_setup *setup);
-    void (*start)(void *backend);
-    void (*set_tls)(void *backend, struct tls *tls);
-    void (*set_login)(void *backend, const struct backend_config *config);
-    void (*configure)(void *backend, const struct store_options *options);
-    void (*submit)(void *backend, const struct op *op);
-    bool (*seek_part)(const void *backend, uint32_t *part); /* NULL: it is one server */
-    void (*subscribe)(void *backend, struct span name, enum lock_class lock_class);
-    void (*unsubscribe)(void *backend, struct span name, enum lock_class lock_class);
-    void (*unlisten)(void *backend, struct span name, struct span member); /* or NULL */
-    void (*announce)(void *backend, struct span text); /* or NULL: nobody listens */
-    /* Or NULL, all three: */
-    void (*hear)(void *backend, bool is_pattern, struct span name, bool wanted);
-    bool (*hears)(const void *backend, bool is_pattern, struct span name);
-    bool (*publish)(void *backend, struct span channel, struct span text);
-    void (*begin_turn)(void *backend);
-    void (*end_turn)(void *backend);
+    size_t size;      /* of its struct */
+    bool relays;      /* hears the channels of lock libraries, at the first node */
+    void (*init)(struct store *s);
+    void (*start)(struct store *s);     /* instead of starting all nodes */
+    void (*configure)(struct store *s); /* options, TLS or logins are others now */
+    void (*submit)(struct store *s, const struct op *op);
+    bool (*seek_part)(const struct store *s, uint32_t *part); /* NULL: one server */
+    void (*subscribe)(struct store *s, struct span name, enum lock_class lock_class,
+                      bool wanted);
+    void (*unlisten)(struct store *s, struct span name, struct span member);
+    void (*begin_turn)(struct store *s); /* beside the nodes', as end_turn is */
+    void (*end_turn)(struct store *s);
     /* Adds its counters to *ret. */
-    void (*info)(const void *backend, struct store_info *ret);
-    void (*each_node)(const void *backend, store_node_fn *fn, void *ctx);
-    void (*close)(void *backend);
-    void (*free)(void *backend);
+    void (*info)(const struct store *s, struct store_info *ret);
+    void (*each_node)(const struct store *s, store_node_fn *fn, void *ctx);
+    void (*close)(struct store *s); /* beside the nodes; so are all that follow */
+    void (*free)(struct store *s);
 };
 
-extern const struct store_backend SINGLE_BACKEND;
-extern const struct store_backend SENTINEL_BACKEND;
-extern const struct store_backend CLUSTER_BACKEND;
-extern const struct store_backend QUORUM_BACKEND;
+struct store {
+    const struct topology *topology;
+    struct store_setup
+        setup; /* its config is a copy, its options are the current ones */
+    struct node **nodes;
+    size_t node_count;
+    bool closed;
+    struct histogram round_trips;
+};
+
+extern const struct topology SENTINEL_TOPOLOGY;
+extern const struct topology CLUSTER_TOPOLOGY;
+extern const struct topology QUORUM_TOPOLOGY;
+
+static inline struct node *store_add_node(struct store *s,
+                                          const struct node_setup *setup)
+{
+    s->nodes = xrealloc(s->nodes, (s->node_count + 1) * sizeof(struct node *));
+    return s->nodes[s->node_count++] = node_new(setup);
+}
+
+/* The node is the caller's then. */
+static inline void store_remove_node(struct store *s, size_t at)
+{
+    memmove(&s->nodes[at], &s->nodes[at + 1],
+            (--s->node_count - at) * sizeof(struct node *));
+}
 
 #endif

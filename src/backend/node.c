@@ -16,12 +16,12 @@ struct node {
     struct replica_ack *replica_ack; /* NULL: no replica is waited for */
     struct redis_sub *sub;
     struct redis_relay *relay; /* NULL: no lock library has waited for a message yet */
+    const struct store_setup *store;
+    const struct backend_url *from; /* the login and TLS */
     struct backend_url url;
-    char instance[OP_INSTANCE_LEN + 1];
     struct store_events events;
-    struct store_listener listener;
     const char *(*why_not)(void *ctx, bool same_server);
-    void (*on_moved)(void *ctx);
+    bool hears_daemons;
     uint64_t calls, unknown, late, errors;
     struct redis_link_setup link_setup; /* for a second one */
     bool told_up;
@@ -38,16 +38,17 @@ static void tell_up(struct node *n)
 {
     enum link_change change = n->change;
 
-    if (change == LINK_FAILED_OVER && n->events.on_failed_over != NULL) {
+    if (change == LINK_FAILED_OVER && n->link_setup.publish == PUBLISH_PLAIN) {
         if (!n->moved) {
             redis_sub_move(n->sub); /* it may lead to the old master */
         }
-        n->events.on_failed_over(n->events.ctx, NULL, NULL);
+        store_tell(&n->events, &(struct store_event){ .kind = STORE_FAILED_OVER });
     }
     n->told_up = true;
     n->moved = false;
     n->change = LINK_SAME;
-    n->events.on_up(n->events.ctx, change == LINK_SAME);
+    store_tell(&n->events, &(struct store_event){ .kind = STORE_UP,
+                                                  .same_server = change == LINK_SAME });
 }
 
 static const char *why_not(void *ctx, bool same_server)
@@ -83,7 +84,7 @@ static void on_down(void *ctx)
 
     if (n->told_up) {
         n->told_up = false;
-        n->events.on_down(n->events.ctx);
+        store_tell(&n->events, &(struct store_event){ .kind = STORE_DOWN });
     }
 }
 
@@ -120,7 +121,8 @@ static void deliver_reply(void *ctx, const struct redis_call *call,
         r->result.status = OP_NOREPLICAS;
     }
     count_result(n, r->result.status);
-    n->events.on_result(n->events.ctx, &r->result);
+    store_tell(&n->events,
+               &(struct store_event){ .kind = STORE_RESULT, .result = &r->result });
     script_result_fini(r);
 }
 
@@ -132,15 +134,6 @@ static void on_reply(void *ctx, const struct redis_call *call, const redisReply 
         replica_ack_on_reply(n->replica_ack, call, reply);
     } else {
         deliver_reply(n, call, reply, true);
-    }
-}
-
-static void on_moved(void *ctx)
-{
-    struct node *n = ctx;
-
-    if (n->on_moved != NULL) {
-        n->on_moved(n->events.ctx);
     }
 }
 
@@ -158,20 +151,18 @@ static const struct replica_ack_events ACKED_EVENTS = {
     .on_reply = deliver_reply,
 };
 
-static const struct redis_sub_events SUB_EVENTS = {
-    .on_moved = on_moved,
-};
-
-/* --- for the backend ------------------------------------------------------------- */
+/* --- for the store ------------------------------------------------------------- */
 
 /* The second link comes with the first configuration that needs it. */
-static void configure_acked(struct node *n, const struct store_options *options)
+static void configure_acked(struct node *n)
 {
+    const struct store_options *options = &n->store->options;
+
     if (n->replica_ack == NULL && options->min_replicas > 0) {
         struct replica_ack_setup setup = {
             .link = n->link_setup,
             .first = n->link,
-            .instance = n->instance,
+            .instance = n->store->instance,
             .events = &ACKED_EVENTS,
             .ctx = n,
         };
@@ -202,7 +193,7 @@ struct node *node_new(const struct node_setup *setup)
         .is_replicated = setup->is_replicated,
         .publish = setup->publish,
         .round_trips = store->round_trips,
-        .listener = &n->listener,
+        .told = setup->events,
         .events = &LINK_EVENTS,
         .ctx = n,
     };
@@ -211,28 +202,29 @@ struct node *node_new(const struct node_setup *setup)
         .is_clustered = setup->publish != PUBLISH_PLAIN,
         .instance = store->instance,
         .hears_daemons = setup->hears_daemons,
-        .listener = &n->listener,
-        .events = &SUB_EVENTS,
-        .ctx = n,
+        .events = setup->events,
     };
 
     sub.conn.seed = ~setup->seed;
     backend_url_copy(&n->url, setup->url);
+    if (setup->host != NULL) {
+        backend_url_set_server(&n->url, span_str(setup->host), span_str(setup->port));
+    }
     if (n->url.wants_tls && n->url.tls == NULL) {
         abort(); /* or passwords would go out in the clear */
     }
-    memcpy(n->instance, store->instance, sizeof(n->instance));
+    n->store = store;
+    n->from = setup->url;
     n->events = setup->events;
-    n->listener = setup->listener;
     n->why_not = setup->why_not;
+    n->hears_daemons = setup->hears_daemons;
     n->link_setup = link;
-    n->on_moved = setup->on_moved;
     n->link = redis_link_new(&link);
     n->sender = (struct script_sender){ .link = n->link,
-                                        .instance = n->instance,
+                                        .instance = n->store->instance,
                                         .batches = setup->batches };
     n->sub = redis_sub_new(&sub);
-    configure_acked(n, &store->options);
+    configure_acked(n);
     return n;
 }
 
@@ -286,33 +278,26 @@ void node_resubscribe(struct node *n)
     redis_sub_retry(n->sub);
 }
 
-void node_set_tls(struct node *n, struct tls *tls)
+void node_configure(struct node *n)
 {
-    backend_url_set_tls(&n->url, tls);
-}
+    uint64_t timeout_ms = n->store->options.timeout_ms;
+    bool logs_in = backend_url_set_login(&n->url, n->from);
 
-void node_set_login(struct node *n, const struct backend_url *from)
-{
-    if (!backend_url_set_login(&n->url, from) || n->closed) {
-        return;
-    }
-    script_sender_flush(&n->sender);
-    redis_link_log_in(n->link);
-    if (n->replica_ack != NULL) {
-        replica_ack_log_in(n->replica_ack);
-    }
-}
-
-void node_configure(struct node *n, const struct store_options *options)
-{
+    backend_url_set_tls(&n->url, n->from->tls);
     script_sender_flush(&n->sender); /* before replicas count for what comes then */
-    redis_link_set_timeout(n->link, options->timeout_ms);
-    redis_sub_set_timeout(n->sub, options->timeout_ms);
-    if (n->relay != NULL) {
-        redis_relay_set_timeout(n->relay, options->timeout_ms);
+    if (logs_in) {
+        redis_link_log_in(n->link);
+        if (n->replica_ack != NULL) {
+            replica_ack_log_in(n->replica_ack);
+        }
     }
-    n->link_setup.conn.timeout_ms = options->timeout_ms;
-    configure_acked(n, options);
+    redis_link_set_timeout(n->link, timeout_ms);
+    redis_sub_set_timeout(n->sub, timeout_ms);
+    if (n->relay != NULL) {
+        redis_relay_set_timeout(n->relay, timeout_ms);
+    }
+    n->link_setup.conn.timeout_ms = timeout_ms;
+    configure_acked(n);
 }
 
 void node_submit(struct node *n, const struct op *op)
@@ -328,32 +313,24 @@ void node_submit(struct node *n, const struct op *op)
     }
 }
 
-void node_subscribe(struct node *n, struct span name, enum lock_class lock_class)
+void node_subscribe(struct node *n, struct span name, enum lock_class lock_class,
+                    bool wanted)
 {
     if (!n->closed) {
-        redis_sub_add(n->sub, name, lock_class);
+        redis_sub_want(n->sub, name, lock_class, wanted);
     }
 }
 
-void node_unsubscribe(struct node *n, struct span name, enum lock_class lock_class)
+void node_listen(struct node *n, struct span name, struct span member, bool wanted)
 {
     if (!n->closed) {
-        redis_sub_remove(n->sub, name, lock_class);
+        redis_sub_listen(n->sub, name, member, wanted);
     }
 }
 
-void node_listen(struct node *n, struct span name, struct span member)
+bool node_announce(struct node *n, struct span text)
 {
-    if (!n->closed) {
-        redis_sub_listen(n->sub, name, member);
-    }
-}
-
-void node_unlisten(struct node *n, struct span name, struct span member)
-{
-    if (!n->closed) {
-        redis_sub_unlisten(n->sub, name, member);
-    }
+    return n->hears_daemons && !n->closed && redis_link_announce(n->link, text);
 }
 
 void node_hear(struct node *n, bool is_pattern, struct span name, bool wanted)
@@ -364,7 +341,7 @@ void node_hear(struct node *n, bool is_pattern, struct span name, bool wanted)
     if (n->relay == NULL) {
         struct redis_relay_setup setup = {
             .conn = n->link_setup.conn,
-            .listener = &n->listener,
+            .events = n->events,
         };
 
         n->relay = redis_relay_new(&setup);

@@ -5,8 +5,8 @@
  * after the old link has been killed on the server (or the op's deadline in Redis time
  * has passed), so that no copy of it can run later.
  *
- * A backend owns the node, and gets the same events from it as the daemon gets from the
- * store; no event comes during a call into the node. */
+ * The store owns the node. Its events are those that the daemon gets from the store; no
+ * event comes during a call into the node. */
 #ifndef LATCHD_BACKEND_NODE_H
 #define LATCHD_BACKEND_NODE_H
 
@@ -19,12 +19,13 @@ struct node;
 struct redis_link;
 
 struct node_setup {
-    /* valid during the call only: loop, instance, options */
+    /* Both outlive the node: loop, instance, options, and the user, password and TLS.
+     */
     const struct store_setup *store;
-    const struct backend_url *url; /* copied */
-    uint64_t seed;                 /* for jitter: different for each node */
+    const struct backend_url *url;
+    const char *host, *port; /* instead of the URL's; or NULL */
+    uint64_t seed;           /* for jitter: different for each node */
     struct store_events events;
-    struct store_listener listener;
     /* If the node is one of several servers: see redis_link.h. */
     bool is_replicated;
     bool hears_daemons; /* listens to what other daemons announce */
@@ -33,14 +34,13 @@ struct node_setup {
     enum publish_way publish;
     uint64_t backoff_max_ms;
     const char *(*why_not)(void *ctx, bool same_server); /* ctx: that of the events */
-    void (*on_moved)(void *ctx); /* a channel belongs to another node; may be NULL */
 };
 
 struct node *node_new(const struct node_setup *setup);
 /* Starts connecting. */
 void node_start(struct node *n);
-/* Makes the node one of another server. Both links move there at once: on_down and
- * on_unsubscribed_all come during the call, then on_up (ops that were open are
+/* Makes the node one of another server. Both links move there at once: STORE_DOWN and
+ * STORE_UNSUBSCRIBED_ALL come during the call, then STORE_UP (ops that were open are
  * unknown), and every wanted channel is subscribed again. Starts the node if it was not
  * started. */
 void node_move(struct node *n, const char *host, const char *port);
@@ -50,24 +50,22 @@ void node_abandon(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
 /* Takes over the subscriptions of names of those groups from `from`. */
 void node_adopt(struct node *n, struct node *from,
                 bool (*concerns)(void *ctx, uint32_t group), void *ctx);
-/* The node's first link, to ask what its server has executed, and to announce. */
+/* The node's first link, to ask what its server has executed. */
 struct redis_link *node_link(struct node *n);
 /* Asks again for subscriptions that a cluster refused. */
 void node_resubscribe(struct node *n);
-/* Sets the TLS of later connections, if the node's URL wants TLS. Takes a reference. */
-void node_set_tls(struct node *n, struct tls *tls);
-/* User and password of later connections; the command links that are open log in again.
- */
-void node_set_login(struct node *n, const struct backend_url *from);
-void node_configure(struct node *n, const struct store_options *options);
+/* The options or the URL of its setup are others now. TLS, user and password are for
+ * later connections; the command links that are open log in again. */
+void node_configure(struct node *n);
 void node_submit(struct node *n, const struct op *op);
-void node_subscribe(struct node *n, struct span name, enum lock_class lock_class);
-void node_unsubscribe(struct node *n, struct span name, enum lock_class lock_class);
+void node_subscribe(struct node *n, struct span name, enum lock_class lock_class,
+                    bool wanted);
 /* In a cluster: listens to the sharded channel of that member of this instance in the
  * fair queue of `name`. Its messages are reported as the name's, and the subscription
  * as one of them. */
-void node_listen(struct node *n, struct span name, struct span member);
-void node_unlisten(struct node *n, struct span name, struct span member);
+void node_listen(struct node *n, struct span name, struct span member, bool wanted);
+/* See store_announce(). False: the node is not for that, or out of reach. */
+bool node_announce(struct node *n, struct span text);
 /* Channels of lock libraries: see store_hear(), store_hears() and store_publish(). */
 void node_hear(struct node *n, bool is_pattern, struct span name, bool wanted);
 bool node_hears(const struct node *n, bool is_pattern, struct span name);

@@ -2,8 +2,9 @@
  * or several (backend_config.h). Each op gets exactly one result. The store reconnects
  * by itself.
  *
- * A backend (backend.h), which owns nodes (node.h), does the work. No event comes
- * during a call into the store, but for store_begin_turn(): events come from the loop.
+ * It owns nodes (node.h); a topology (backend.h) says which, and how they work
+ * together. No event comes during a call into the store, but for store_begin_turn():
+ * events come from the loop.
  */
 #ifndef LATCHD_BACKEND_STORE_H
 #define LATCHD_BACKEND_STORE_H
@@ -35,7 +36,6 @@ struct store_setup {
     struct store_options options;
     uint64_t seed; /* for jitter */
     struct store_events events;
-    struct store_listener listener;
     struct histogram *round_trips; /* the store's own; leave it NULL */
 };
 

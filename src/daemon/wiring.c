@@ -42,10 +42,8 @@ static void on_scanned(struct server *s, const struct op_result *result)
     cmd_on_scanned(s->cmd, result->id, &names);
 }
 
-static void on_result(void *ctx, const struct op_result *result)
+static void on_result(struct server *s, const struct op_result *result)
 {
-    struct server *s = ctx;
-
     if ((result->id & STORE_SCAN_ID) != 0) {
         on_scanned(s, result);
     } else {
@@ -88,9 +86,8 @@ static void log_withheld(const struct server *s, uint64_t before_ms)
     }
 }
 
-static void on_up(void *ctx, bool same_server)
+static void on_up(struct server *s, bool same_server)
 {
-    struct server *s = ctx;
     uint64_t left_ms = quarantine_left_ms(s);
 
     s->redis_answered = true;
@@ -102,10 +99,8 @@ static void on_up(void *ctx, bool same_server)
     }
 }
 
-static void on_down(void *ctx)
+static void on_down(struct server *s)
 {
-    struct server *s = ctx;
-
     loop_tell_trouble(s);
     engine_on_store_down(s->engine);
     if (s->phase == SERVER_RUNNING) {
@@ -113,12 +108,11 @@ static void on_down(void *ctx)
     }
 }
 
-static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+static void on_failed_over(struct server *s, const struct store_event *ev)
 {
-    struct server *s = ctx;
     struct engine_stats stats;
 
-    engine_on_failover(s->engine, concerns, arg);
+    engine_on_failover(s->engine, ev->groups.concerns, ev->groups.ctx);
     engine_stats(s->engine, &stats);
     log_warning("locks",
                 "Redis has failed over, and may have lost the last grants: %" PRIu64
@@ -127,71 +121,59 @@ static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
                 stats.restoring, stats.quarantine_left_ms);
 }
 
-static void on_nothing_was_lost(void *ctx, store_concerns_fn *concerns, void *arg)
+/* What an event of the store is to the engine, or to the commands. */
+static void on_store_event(void *ctx, const struct store_event *ev)
 {
     struct server *s = ctx;
+    uint64_t left_ms;
 
-    engine_on_lossless_failover(s->engine, concerns, arg);
-}
-
-static void on_clock_jumped(void *ctx)
-{
-    struct server *s = ctx;
-
-    engine_on_clock_jump(s->engine);
-}
-
-static void on_clock_behind(void *ctx, uint64_t us)
-{
-    struct server *s = ctx;
-
-    engine_on_clock_behind(s->engine, us);
-}
-
-static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
-{
-    struct server *s = ctx;
-
-    engine_on_subscribed(s->engine, name, lock_class);
-}
-
-static void on_unsubscribed_all(void *ctx)
-{
-    struct server *s = ctx;
-
-    engine_on_subscriptions_lost(s->engine);
-}
-
-static void on_message(void *ctx, struct span name, enum lock_class lock_class,
-                       struct span payload)
-{
-    struct server *s = ctx;
-
-    engine_on_message(s->engine, name, lock_class, payload);
-}
-
-static void on_listening(void *ctx)
-{
-    struct server *s = ctx;
-
-    engine_listening(s->engine);
-}
-
-static void on_announced(void *ctx, struct span text)
-{
-    struct server *s = ctx;
-    uint64_t left_ms = quarantine_left_ms(s);
-
-    engine_announced(s->engine, text);
-    log_withheld(s, left_ms);
-}
-
-static void on_published(void *ctx, struct span pattern, struct span channel,
-                         struct span text)
-{
-    struct server *s = ctx;
-
-    cmd_published(s->cmd, pattern, channel, text);
+    switch (ev->kind) {
+    case STORE_RESULT:
+        on_result(s, ev->result);
+        break;
+    case STORE_FAILED_OVER:
+        on_failed_over(s, ev);
+        break;
+    case STORE_LOST_NOTHING:
+        engine_on_lossless_failover(s->engine, ev->groups.concerns, ev->groups.ctx);
+        break;
+    case STORE_UP:
+        on_up(s, ev->same_server);
+        break;
+    case STORE_DOWN:
+        on_down(s);
+        break;
+    case STORE_CLOCK_JUMPED:
+        engine_on_clock_jump(s->engine);
+        break;
+    case STORE_CLOCK_BEHIND:
+        engine_on_clock_behind(s->engine, ev->clock_us);
+        break;
+    case STORE_SUBSCRIBED:
+        engine_on_subscribed(s->engine, ev->channel.name, ev->channel.lock_class);
+        break;
+    case STORE_UNSUBSCRIBED_ALL:
+        engine_on_subscriptions_lost(s->engine);
+        break;
+    case STORE_MESSAGE:
+        engine_on_message(s->engine, ev->channel.name, ev->channel.lock_class,
+                          ev->channel.payload);
+        break;
+    case STORE_LISTENING:
+        engine_listening(s->engine);
+        break;
+    case STORE_ANNOUNCED:
+        left_ms = quarantine_left_ms(s);
+        engine_announced(s->engine, ev->text);
+        log_withheld(s, left_ms);
+        break;
+    case STORE_PUBLISHED:
+        cmd_published(s->cmd, ev->published.pattern, ev->published.channel,
+                      ev->published.text);
+        break;
+    case STORE_MOVED: /* stays in the store */
+        break;
+    }
 }
 
 /* The store reconnects by itself when the embedded Redis comes up again. */
@@ -344,25 +326,7 @@ static bool make_store(struct server *s, struct tls *tls)
         .io = &s->io,
         .options = s->config.store,
         .seed = s->seed,
-        .events = {
-            .ctx = s,
-            .on_result = on_result,
-            .on_up = on_up,
-            .on_down = on_down,
-            .on_failed_over = on_failed_over,
-            .on_nothing_was_lost = on_nothing_was_lost,
-        },
-        .listener = {
-            .ctx = s,
-            .on_clock_jumped = on_clock_jumped,
-            .on_clock_behind = on_clock_behind,
-            .on_subscribed = on_subscribed,
-            .on_unsubscribed_all = on_unsubscribed_all,
-            .on_message = on_message,
-            .on_listening = on_listening,
-            .on_announced = on_announced,
-            .on_published = on_published,
-        },
+        .events = { on_store_event, s },
     };
 
     memcpy(setup.instance, s->instance, sizeof(setup.instance));

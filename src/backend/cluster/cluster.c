@@ -5,27 +5,88 @@
  * other masters wait for their link, or for the map to name another owner. An op that a
  * node refuses, as it does not have that slot (now), did nothing: OP_LATE, reported a
  * bit later, when the map may be better. */
-#include "backend/cluster/cluster_priv.h"
-
+#include "backend/backend.h"
+#include "backend/cluster/cluster_discovery.h"
 #include "backend/cluster/slot.h"
-#include "util/alloc.h"
+#include "backend/cluster/slot_map.h"
+#include "backend/redis/call_fifo.h"
+#include "backend/redis/redis_link.h"
 #include "util/clock.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
-/* Announcements of daemons in a Cluster: any node takes them, and all pass them on. */
+enum {
+    CLUSTER_DISCOVERIES = 3,
+    CLUSTER_REFRESH_MS = 1000,     /* how often the map is asked for.. */
+    CLUSTER_HURRY_MS = 100,        /* ..and while something is wrong */
+    CLUSTER_SUSPECT_MAP_MS = 1000, /* how long a refusal makes the map suspect */
+    CLUSTER_REFUSE_MS = 5000,      /* how long views older than the last are refused */
+    CLUSTER_CHECK_MS = 10000,      /* how long it may turn out that nothing was lost */
+    CLUSTER_LATER_MS = 30,         /* a refused op is not sent again before */
+    CLUSTER_LATER_MAX_MS = 500,
+    CLUSTER_LATER_EACH = 50, /* and a millisecond more for each so many refused ops */
+};
+
+/* A master: a node that has slots, or had some. */
+struct member {
+    struct cluster *cluster;
+    struct node *node;
+    char host[SLOT_HOST_MAX + 1];
+    char port[6];
+    size_t slots;
+    bool up;
+    bool was_up;
+    bool listens; /* to what daemons announce; all nodes pass it on */
+    /* The node's last failover, see cluster.c: */
+    uint32_t failover;
+    struct member *successor;     /* NULL: the failover is settled */
+    struct redis_history history; /* as it was when the failover was noticed */
+    uint64_t reconnects;          /* the same */
+    uint64_t prove_until_ms;
+};
+
+struct cluster {
+    struct store store; /* its nodes are those of the members, in their order */
+    uv_timer_t timer;
+    struct cluster_discovery *discoveries[CLUSTER_DISCOVERIES];
+    bool lost[CLUSTER_DISCOVERIES]; /* that discovery needs another node */
+    size_t next_server;             /* where a discovery goes next */
+    struct slot_map map;            /* the last view that was believed */
+    struct member *owners[SLOT_COUNT];
+    struct member *before[SLOT_COUNT]; /* while a view is taken over */
+    bool failed[SLOT_COUNT];           /* the same */
+    /* the last failover that took the slot away; 0: none */
+    uint32_t failover_of[SLOT_COUNT];
+    uint32_t failovers;
+    struct member **members;
+    size_t member_count;
+    struct member **gone; /* closed, to be freed a bit later */
+    size_t gone_count;
+    struct call_fifo
+        later; /* refused ops: deadline_us is when the refusal is reported; our clock */
+    bool up, was_up;
+    uint64_t map_suspect_ms; /* when the map last seemed wrong */
+    uint64_t asked_ms;       /* when the discoveries last asked */
+    uint64_t believed_ms;    /* the last view that was believed */
+    uint64_t seed;
+};
+
+static struct cluster *cluster_of(const struct store *store)
+{
+    return container_of(store, struct cluster, store);
+}
 
 static bool is_master(const struct slot_map *map, const struct member *m);
 static void cluster_suspect_map(struct cluster *c);
-static void on_result(void *ctx, const struct op_result *result);
-static void cluster_on_moved(void *member);
+static void on_node_event(void *ctx, const struct store_event *ev);
 
-/* cluster.c */
-static void cluster_on_listening(void *member)
+/* What a daemon announces to one node is passed on by all. */
+static void on_listening(struct member *m, const struct store_event *listening)
 {
-    struct member *m = member;
     struct cluster *c = m->cluster;
     bool any = false;
 
@@ -34,26 +95,7 @@ static void cluster_on_listening(void *member)
     }
     m->listens = true;
     if (!any) {
-        c->listener.on_listening(c->listener.ctx);
-    }
-}
-
-static void cluster_on_announced(void *member, struct span text)
-{
-    struct cluster *c = ((struct member *)member)->cluster;
-
-    c->listener.on_announced(c->listener.ctx, text);
-}
-
-static void cluster_announce(void *cluster, struct span text)
-{
-    struct cluster *c = cluster;
-
-    for (size_t i = 0; i < c->member_count; i++) {
-        if (c->members[i]->up) {
-            redis_link_announce(node_link(c->members[i]->node), text);
-            return;
-        }
+        store_tell(&c->store.setup.events, listening);
     }
 }
 
@@ -64,22 +106,21 @@ static void cluster_announce(void *cluster, struct span text)
 static void cluster_listen(struct member *m, const struct op *op)
 {
     if (op->kind == OP_ACQUIRE && op->acquire.enqueue) {
-        node_listen(m->node, op->name, op->acquire.claim.member);
+        node_listen(m->node, op->name, op->acquire.claim.member, true);
     }
     if (op->kind == OP_QUEUE) {
         for (size_t i = 0; i < op->queue.count; i++) {
-            node_listen(m->node, op->name, op->queue.members[i]);
+            node_listen(m->node, op->name, op->queue.members[i], true);
         }
     }
 }
 
-static void cluster_unlisten(void *cluster, struct span name, struct span member)
+static void cluster_unlisten(struct store *store, struct span name, struct span member)
 {
-    struct cluster *c = cluster;
-    struct member *m = c->owners[slot_of(name)];
+    struct member *m = cluster_of(store)->owners[slot_of(name)];
 
     if (m != NULL) {
-        node_unlisten(m->node, name, member);
+        node_listen(m->node, name, member, false);
     }
 }
 
@@ -161,14 +202,16 @@ static bool check_member(struct cluster *c, struct member *m)
         "cluster",
         "%s:%s has passed on all that it had to %s:%s: the failover lost nothing",
         m->host, m->port, m->successor->host, m->successor->port);
-    c->events.on_nothing_was_lost(c->events.ctx, was_theirs, m);
+    store_tell(&c->store.setup.events,
+               &(struct store_event){ .kind = STORE_LOST_NOTHING,
+                                      .groups = { was_theirs, m } });
     return false;
 }
 
 /* Checks whether failovers lost nothing, and reports it. */
 static void cluster_check_failover(struct cluster *c)
 {
-    for (size_t i = 0; i < c->member_count && !c->closed; i++) {
+    for (size_t i = 0; i < c->member_count && !c->store.closed; i++) {
         struct member *m = c->members[i];
 
         if (m->successor != NULL && !check_member(c, m)) {
@@ -196,28 +239,22 @@ static struct member *member_find(const struct cluster *c, const struct slot_nod
 static struct member *member_new(struct cluster *c, const struct slot_node *at)
 {
     struct member *m = xcalloc(1, sizeof(*m));
-    struct backend_url url;
     struct node_setup setup = {
-        .store = &c->setup,
-        .url = &url,
+        .store = &c->store.setup,
+        .url = &c->store.setup.config.urls[0],
+        .host = m->host,
+        .port = m->port,
         .seed = c->seed += 0x9e3779b97f4a7c15,
-        .events = CLUSTER_MEMBER_EVENTS,
-        .listener = CLUSTER_MEMBER_LISTENER,
-        .publish = c->setup.config.cluster.publish,
+        .events = { on_node_event, m },
+        .publish = c->store.setup.config.cluster.publish,
         .hears_daemons = true,
         .backoff_max_ms = CLUSTER_SUSPECT_MAP_MS / 2,
-        .on_moved = cluster_on_moved,
     };
 
     m->cluster = c;
     memcpy(m->host, at->host, sizeof(m->host));
     memcpy(m->port, at->port, sizeof(m->port));
-    backend_url_copy(&url, &c->setup.config.urls[0]);
-    backend_url_set_server(&url, span_str(m->host), span_str(m->port));
-    setup.events.ctx = m;
-    setup.listener.ctx = m;
-    m->node = node_new(&setup);
-    backend_url_fini(&url);
+    m->node = store_add_node(&c->store, &setup);
     node_start(m->node);
     c->members = xrealloc(c->members, (c->member_count + 1) * sizeof(struct member *));
     c->members[c->member_count++] = m;
@@ -236,6 +273,7 @@ static void close_member(struct cluster *c, size_t at)
             c->members[i]->successor = NULL;
         }
     }
+    store_remove_node(&c->store, at);
     memmove(&c->members[at], &c->members[at + 1],
             (--c->member_count - at) * sizeof(struct member *));
     c->gone = xrealloc(c->gone, (c->gone_count + 1) * sizeof(struct member *));
@@ -360,7 +398,9 @@ static void tell_failed(struct cluster *c)
                     "%zu slots failed over: writes to their old owners may be lost",
                     count);
         suspect_failovers(c);
-        c->events.on_failed_over(c->events.ctx, has_failed, c);
+        store_tell(&c->store.setup.events,
+                   &(struct store_event){ .kind = STORE_FAILED_OVER,
+                                          .groups = { has_failed, c } });
     }
 }
 
@@ -471,7 +511,7 @@ static bool cluster_on_view(void *cluster, struct span text, const char *host)
     struct slot_map now;
     bool has_slots = false;
 
-    if (c->closed || !slot_map_parse(text, host, &now)) {
+    if (c->store.closed || !slot_map_parse(text, host, &now)) {
         return false;
     }
     for (uint32_t slot = 0; slot < SLOT_COUNT && !has_slots; slot++) {
@@ -517,7 +557,7 @@ static void arm_timer(struct cluster *c)
     if (first != NULL && first->deadline_us / 1000 < at) {
         at = first->deadline_us / 1000;
     }
-    uv_update_time(c->setup.io->loop);
+    uv_update_time(c->store.setup.io->loop);
     (void)uv_timer_start(&c->timer, on_timer, at > now ? at - now : 1, 0);
 }
 
@@ -531,7 +571,7 @@ static void cluster_suspect_map(struct cluster *c)
 /* Sends the discovery to the next node of the map, or server of the configuration. */
 static void send_elsewhere(struct cluster *c, struct cluster_discovery *discovery)
 {
-    const struct backend_config *config = &c->setup.config;
+    const struct backend_config *config = &c->store.setup.config;
     size_t count = c->map.node_count + config->url_count;
 
     for (size_t i = 0; i < count; i++) {
@@ -572,13 +612,15 @@ static void on_timer(uv_timer_t *timer)
     const struct redis_call *first;
     struct redis_call call;
 
-    while (!c->closed && (first = call_fifo_first(&c->later)) != NULL &&
+    while (!c->store.closed && (first = call_fifo_first(&c->later)) != NULL &&
            first->deadline_us <= clock_boot_us()) {
         (void)call_fifo_pop(&c->later, &call);
-        c->events.on_result(c->events.ctx,
-                            &(struct op_result){ .id = call.op_id, .status = OP_LATE });
+        store_tell(&c->store.setup.events,
+                   &(struct store_event){ .kind = STORE_RESULT,
+                                          .result = &(struct op_result){
+                                              .id = call.op_id, .status = OP_LATE } });
     }
-    if (c->closed) {
+    if (c->store.closed) {
         return;
     }
     if (clock_boot_ms() >= c->asked_ms + wait_ms) {
@@ -622,20 +664,8 @@ static void tell_later(struct cluster *c, uint64_t op_id)
     cluster_suspect_map(c);
 }
 
-static void on_result(void *ctx, const struct op_result *result)
+static void on_up(struct member *m, bool same_server)
 {
-    struct cluster *c = ((struct member *)ctx)->cluster;
-
-    if (result->status == OP_LATE && result->text.len != 0) {
-        tell_later(c, result->id);
-    } else {
-        c->events.on_result(c->events.ctx, result);
-    }
-}
-
-static void on_up(void *ctx, bool same_server)
-{
-    struct member *m = ctx;
     struct cluster *c = m->cluster;
 
     m->up = true;
@@ -647,13 +677,13 @@ static void on_up(void *ctx, bool same_server)
         bool again = c->was_up;
 
         c->up = c->was_up = true;
-        c->events.on_up(c->events.ctx, again);
+        store_tell(&c->store.setup.events,
+                   &(struct store_event){ .kind = STORE_UP, .same_server = again });
     }
 }
 
-static void on_down(void *ctx)
+static void on_down(struct member *m, const struct store_event *down)
 {
-    struct member *m = ctx;
     struct cluster *c = m->cluster;
     bool any = false;
 
@@ -664,83 +694,60 @@ static void on_down(void *ctx)
     cluster_suspect_map(c);
     if (c->up && !any) {
         c->up = false;
-        c->events.on_down(c->events.ctx);
+        store_tell(&c->store.setup.events, down);
     }
 }
 
-static void on_clock_jumped(void *ctx)
-{
-    struct cluster *c = ((struct member *)ctx)->cluster;
-
-    c->listener.on_clock_jumped(c->listener.ctx);
-}
-
-static void on_clock_behind(void *ctx, uint64_t us)
-{
-    struct cluster *c = ((struct member *)ctx)->cluster;
-
-    if (c->listener.on_clock_behind != NULL) {
-        c->listener.on_clock_behind(c->listener.ctx, us);
-    }
-}
-
-static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
-{
-    struct cluster *c = ((struct member *)ctx)->cluster;
-
-    c->listener.on_subscribed(c->listener.ctx, name, lock_class);
-}
-
-/* The member's names are subscribed to again, here or elsewhere, and their waiters ask
- * once more. */
-static void on_unsubscribed_all(void *ctx)
-{
-    ((struct member *)ctx)->listens = false;
-}
-
-/* Every node hears what is published to plain channels. */
-static void on_message(void *ctx, struct span name, enum lock_class lock_class,
-                       struct span payload)
+static void on_node_event(void *ctx, const struct store_event *ev)
 {
     struct member *m = ctx;
     struct cluster *c = m->cluster;
 
-    if (c->owners[slot_of(name)] == m) {
-        c->listener.on_message(c->listener.ctx, name, lock_class, payload);
+    switch (ev->kind) {
+    case STORE_RESULT:
+        if (ev->result->status == OP_LATE && ev->result->text.len != 0) {
+            tell_later(c, ev->result->id);
+            return;
+        }
+        break;
+    case STORE_UP:
+        on_up(m, ev->same_server);
+        return;
+    case STORE_DOWN:
+        on_down(m, ev);
+        return;
+    case STORE_FAILED_OVER: /* the map tells */
+        return;
+    case STORE_UNSUBSCRIBED_ALL:
+        /* The member's names are subscribed to again, here or elsewhere, and their
+         * waiters ask once more. */
+        m->listens = false;
+        return;
+    case STORE_MESSAGE:
+        /* Every node hears what is published to plain channels. */
+        if (c->owners[slot_of(ev->channel.name)] != m) {
+            return;
+        }
+        break;
+    case STORE_LISTENING:
+        on_listening(m, ev);
+        return;
+    case STORE_MOVED:
+        cluster_suspect_map(c);
+        return;
+    default:
+        break;
     }
+    store_tell(&c->store.setup.events, ev);
 }
-
-static void cluster_on_moved(void *member)
-{
-    cluster_suspect_map(((struct member *)member)->cluster);
-}
-
-const struct store_events CLUSTER_MEMBER_EVENTS = {
-    .on_result = on_result,
-    .on_up = on_up,
-    .on_down = on_down,
-};
-
-const struct store_listener CLUSTER_MEMBER_LISTENER = {
-    .on_clock_jumped = on_clock_jumped,
-    .on_clock_behind = on_clock_behind,
-    .on_subscribed = on_subscribed,
-    .on_unsubscribed_all = on_unsubscribed_all,
-    .on_message = on_message,
-    .on_listening = cluster_on_listening,
-    .on_announced = cluster_on_announced,
-};
 
 /* --- for the store --------------------------------------------------------------- */
 
-static void *cluster_make(const struct store_setup *setup)
+static void cluster_init(struct store *store)
 {
-    struct cluster *c = xcalloc(1, sizeof(*c));
+    struct cluster *c = cluster_of(store);
+    const struct store_setup *setup = &store->setup;
 
-    c->setup = *setup;
-    backend_config_copy(&c->setup.config, &setup->config);
-    c->events = setup->events;
-    c->listener = setup->listener;
     c->seed = setup->seed;
     (void)uv_timer_init(setup->io->loop, &c->timer);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
@@ -757,59 +764,29 @@ static void *cluster_make(const struct store_setup *setup)
         c->discoveries[i] = cluster_discovery_new(&discovery);
         c->lost[i] = true;
     }
-    return c;
 }
 
-static void cluster_start(void *backend)
+static void cluster_start(struct store *store)
 {
-    struct cluster *c = backend;
+    struct cluster *c = cluster_of(store);
 
     refresh_map(c);
     arm_timer(c);
 }
 
-static void cluster_set_tls(void *backend, struct tls *tls)
+static void cluster_configure(struct store *store)
 {
-    struct cluster *c = backend;
+    struct cluster *c = cluster_of(store);
 
-    backend_config_set_tls(&c->setup.config, tls);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        cluster_discovery_set_tls(c->discoveries[i], tls);
-    }
-    for (size_t i = 0; i < c->member_count; i++) {
-        node_set_tls(c->members[i]->node, tls);
+        cluster_discovery_configure(c->discoveries[i], &store->setup.config.urls[0],
+                                    store->setup.options.timeout_ms);
     }
 }
 
-static void cluster_set_login(void *backend, const struct backend_config *config)
+static void cluster_submit(struct store *store, const struct op *op)
 {
-    struct cluster *c = backend;
-
-    backend_config_set_login(&c->setup.config, config);
-    for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        cluster_discovery_set_login(c->discoveries[i], &config->urls[0]);
-    }
-    for (size_t i = 0; i < c->member_count; i++) {
-        node_set_login(c->members[i]->node, &config->urls[0]);
-    }
-}
-
-static void cluster_configure(void *backend, const struct store_options *options)
-{
-    struct cluster *c = backend;
-
-    c->setup.options = *options;
-    for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        cluster_discovery_set_timeout(c->discoveries[i], options->timeout_ms);
-    }
-    for (size_t i = 0; i < c->member_count; i++) {
-        node_configure(c->members[i]->node, options);
-    }
-}
-
-static void cluster_submit(void *backend, const struct op *op)
-{
-    struct cluster *c = backend;
+    struct cluster *c = cluster_of(store);
     struct member *m = c->owners[op->group % SLOT_COUNT];
 
     if (m == NULL) {
@@ -821,9 +798,9 @@ static void cluster_submit(void *backend, const struct op *op)
 }
 
 /* A member is named by its first slot. */
-static bool cluster_seek_part(const void *backend, uint32_t *part)
+static bool cluster_seek_part(const struct store *store, uint32_t *part)
 {
-    const struct cluster *c = backend;
+    const struct cluster *c = cluster_of(store);
 
     for (uint32_t slot = *part; slot < SLOT_COUNT; slot++) {
         const struct member *m = c->owners[slot];
@@ -843,121 +820,68 @@ static bool cluster_seek_part(const void *backend, uint32_t *part)
     return false;
 }
 
-static void cluster_subscribe(void *backend, struct span name,
-                              enum lock_class lock_class)
+static void cluster_subscribe(struct store *store, struct span name,
+                              enum lock_class lock_class, bool wanted)
 {
-    struct cluster *c = backend;
-    struct member *m = c->owners[slot_of(name)];
+    struct member *m = cluster_of(store)->owners[slot_of(name)];
 
     if (m != NULL) {
-        node_subscribe(m->node, name, lock_class);
+        node_subscribe(m->node, name, lock_class, wanted);
     }
 }
 
-static void cluster_unsubscribe(void *backend, struct span name,
-                                enum lock_class lock_class)
+static void cluster_info(const struct store *store, struct store_info *ret)
 {
-    struct cluster *c = backend;
-    struct member *m = c->owners[slot_of(name)];
-
-    if (m != NULL) {
-        node_unsubscribe(m->node, name, lock_class);
-    }
-}
-
-static void cluster_begin_turn(void *backend)
-{
-    struct cluster *c = backend;
-
-    for (size_t i = 0; i < c->member_count; i++) {
-        node_begin_turn(c->members[i]->node);
-    }
-}
-
-static void cluster_end_turn(void *backend)
-{
-    struct cluster *c = backend;
-
-    for (size_t i = 0; i < c->member_count; i++) {
-        node_end_turn(c->members[i]->node);
-    }
-}
-
-static void cluster_info(const void *backend, struct store_info *ret)
-{
-    const struct cluster *c = backend;
-
+    const struct cluster *c = cluster_of(store);
     bool grants = false;
 
-    for (size_t i = c->member_count; i > 0; i--) {
-        node_info(c->members[i - 1]->node, ret);
+    for (size_t i = store->node_count; i > 0; i--) {
+        node_info(store->nodes[i - 1], ret);
         grants = grants || ret->why_not == NULL;
     }
     ret->why_not = grants ? NULL : ret->why_not;
     ret->in_flight += c->later.count;
-    ret->up = c->up && !c->closed;
+    ret->up = c->up && !store->closed;
 }
 
-static void cluster_each_node(const void *backend, store_node_fn *fn, void *ctx)
+static void cluster_close(struct store *store)
 {
-    const struct cluster *c = backend;
+    struct cluster *c = cluster_of(store);
 
-    for (size_t i = 0; i < c->member_count; i++) {
-        node_tell(c->members[i]->node, "master", fn, ctx);
-    }
-}
-
-static void cluster_close(void *backend)
-{
-    struct cluster *c = backend;
-
-    c->closed = true;
     uv_close((uv_handle_t *)&c->timer, NULL);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
         cluster_discovery_close(c->discoveries[i]);
     }
-    for (size_t i = 0; i < c->member_count; i++) {
-        node_close(c->members[i]->node);
-    }
 }
 
-static void cluster_free(void *backend)
+static void cluster_free(struct store *store)
 {
-    struct cluster *c = backend;
+    struct cluster *c = cluster_of(store);
 
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
         cluster_discovery_free(c->discoveries[i]);
     }
     for (size_t i = 0; i < c->member_count; i++) {
-        node_free(c->members[i]->node);
         free(c->members[i]);
     }
     cluster_retire(c);
     slot_map_fini(&c->map);
     call_fifo_fini(&c->later);
-    backend_config_fini(&c->setup.config);
     free(c->members);
     free(c->gone);
-    free(c);
 }
 
-const struct store_backend CLUSTER_BACKEND = {
+const struct topology CLUSTER_TOPOLOGY = {
     .name = "cluster",
-    .make = cluster_make,
+    .size = sizeof(struct cluster),
+    .init = cluster_init,
     .start = cluster_start,
-    .set_tls = cluster_set_tls,
-    .set_login = cluster_set_login,
     .configure = cluster_configure,
     .submit = cluster_submit,
     .seek_part = cluster_seek_part,
     .subscribe = cluster_subscribe,
-    .unsubscribe = cluster_unsubscribe,
     .unlisten = cluster_unlisten,
-    .announce = cluster_announce,
-    .begin_turn = cluster_begin_turn,
-    .end_turn = cluster_end_turn,
     .info = cluster_info,
-    .each_node = cluster_each_node,
     .close = cluster_close,
     .free = cluster_free,
 };

@@ -135,19 +135,11 @@ void cluster_discovery_go(struct cluster_discovery *s, const char *host,
     s->moving = false;
 }
 
-void cluster_discovery_set_tls(struct cluster_discovery *s, struct tls *tls)
+void cluster_discovery_configure(struct cluster_discovery *s,
+                                 const struct backend_url *from, uint64_t timeout_ms)
 {
-    backend_url_set_tls(&s->url, tls);
-}
-
-void cluster_discovery_set_login(struct cluster_discovery *s,
-                                 const struct backend_url *from)
-{
+    backend_url_set_tls(&s->url, from->tls);
     (void)backend_url_set_login(&s->url, from);
-}
-
-void cluster_discovery_set_timeout(struct cluster_discovery *s, uint64_t timeout_ms)
-{
     redis_conn_set_timeout(s->conn, limit_timeout(timeout_ms));
 }
 

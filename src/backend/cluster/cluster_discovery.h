@@ -37,11 +37,9 @@ void cluster_discovery_go(struct cluster_discovery *s, const char *host,
                           const char *port);
 /* Asks the node, unless a question is due anyway. */
 void cluster_discovery_ask(struct cluster_discovery *s);
-void cluster_discovery_set_tls(struct cluster_discovery *s, struct tls *tls);
-/* For later connections. */
-void cluster_discovery_set_login(struct cluster_discovery *s,
-                                 const struct backend_url *from);
-void cluster_discovery_set_timeout(struct cluster_discovery *s, uint64_t timeout_ms);
+/* Takes login and TLS for later connections. */
+void cluster_discovery_configure(struct cluster_discovery *s,
+                                 const struct backend_url *from, uint64_t timeout_ms);
 void cluster_discovery_close(struct cluster_discovery *s);
 /* After the loop has run out. */
 void cluster_discovery_free(struct cluster_discovery *s);

@@ -3,11 +3,10 @@
  * release that is published at any node; a release is published at every node that had
  * the lock, and a majority is subscribed (quorum_subs.h). */
 #include "backend/backend.h"
-#include "backend/node.h"
 #include "backend/quorum/quorum_coordinator.h"
 #include "backend/quorum/quorum_subs.h"
-#include "util/alloc.h"
 #include "util/clock.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #include <inttypes.h>
@@ -19,7 +18,6 @@ struct quorum;
 
 struct member {
     struct quorum *quorum;
-    struct node *node;
     unsigned index;
     bool up;
     bool failed_over; /* to a server that may lack the last grants, whatever its age */
@@ -27,8 +25,7 @@ struct member {
 };
 
 struct quorum {
-    struct store_events events;
-    struct store_listener listener;
+    struct store store; /* its nodes are those of the members */
     struct quorum_coordinator *coordinator;
     struct quorum_subs *subs;
     uv_timer_t timer;
@@ -40,39 +37,24 @@ struct quorum {
     struct member members[QUORUM_NODES_MAX];
 };
 
-static void look_at_clock(struct quorum *q)
-{
-    coordinator_time(q->coordinator, clock_boot_ms(), clock_wall_us());
-}
-
 /* --- from the coordinator --------------------------------------------------------- */
 
 static void on_send(void *ctx, unsigned node, const struct op *op)
 {
     struct quorum *q = ctx;
 
-    node_submit(q->members[node].node, op);
+    node_submit(q->store.nodes[node], op);
 }
 
 static void on_done(void *ctx, const struct op_result *result)
 {
     struct quorum *q = ctx;
 
-    q->events.on_result(q->events.ctx, result);
+    store_tell(&q->store.setup.events,
+               &(struct store_event){ .kind = STORE_RESULT, .result = result });
 }
 
 /* --- from the nodes --------------------------------------------------------------- */
-
-static void on_result(void *ctx, const struct op_result *result)
-{
-    struct member *m = ctx;
-
-    if ((result->id & STORE_SCAN_ID) != 0) {
-        m->quorum->events.on_result(m->quorum->events.ctx, result);
-        return;
-    }
-    coordinator_result(m->quorum->coordinator, m->index, result);
-}
 
 /* The store is up while a majority is. */
 static void tell_up(struct quorum *q)
@@ -89,11 +71,12 @@ static void tell_up(struct quorum *q)
 
         q->was_up = true;
         q->replaced = 0;
-        q->events.on_up(q->events.ctx, same);
+        store_tell(&q->store.setup.events,
+                   &(struct store_event){ .kind = STORE_UP, .same_server = same });
     } else {
         log_warning("quorum", "no majority of the servers can be asked");
         q->replaced = 0;
-        q->events.on_down(q->events.ctx);
+        store_tell(&q->store.setup.events, &(struct store_event){ .kind = STORE_DOWN });
     }
 }
 
@@ -108,7 +91,7 @@ static bool is_twin(const struct member *m, const struct store_info *info)
         if (!q->members[i].up || i == m->index) {
             continue;
         }
-        node_info(q->members[i].node, &other);
+        node_info(q->store.nodes[i], &other);
         if (info->run_id[0] != '\0' && strcmp(info->run_id, other.run_id) == 0) {
             log_error("quorum", "%s and %s are one server: it has one vote",
                       other.address, info->address);
@@ -118,21 +101,13 @@ static bool is_twin(const struct member *m, const struct store_info *info)
     return false;
 }
 
-static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+static void on_up(struct member *m, bool same_server)
 {
-    struct member *m = ctx;
-
-    m->failed_over = true;
-}
-
-static void on_up(void *ctx, bool same_server)
-{
-    struct member *m = ctx;
     struct quorum *q = m->quorum;
     struct store_info info = { 0 };
     uint64_t abstains;
 
-    node_info(m->node, &info);
+    node_info(q->store.nodes[m->index], &info);
     m->is_twin = is_twin(m, &info);
     if (m->is_twin) {
         return;
@@ -154,56 +129,59 @@ static void on_up(void *ctx, bool same_server)
     tell_up(q);
 }
 
-static void on_down(void *ctx)
-{
-    struct member *m = ctx;
-
-    m->up = false;
-    coordinator_node_down(m->quorum->coordinator, m->index);
-    tell_up(m->quorum);
-}
-
-static void on_clock_jumped(void *ctx)
-{
-    struct member *m = ctx;
-
-    coordinator_node_lost(m->quorum->coordinator, m->index);
-}
-
-static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
-{
-    struct member *m = ctx;
-    struct quorum *q = m->quorum;
-
-    if (quorum_subs_on(q->subs, m->index, name, lock_class)) {
-        q->listener.on_subscribed(q->listener.ctx, name, lock_class);
-    }
-}
-
 static void tell_subscribed(void *ctx, struct span name, enum lock_class lock_class)
 {
-    struct quorum *q = ctx;
+    const struct quorum *q = ctx;
 
-    q->listener.on_subscribed(q->listener.ctx, name, lock_class);
+    store_tell(&q->store.setup.events,
+               &(struct store_event){ .kind = STORE_SUBSCRIBED,
+                                      .channel = { name, lock_class, SPAN_NONE } });
 }
 
-static void on_unsubscribed_all(void *ctx)
+static void on_node_event(void *ctx, const struct store_event *ev)
 {
     struct member *m = ctx;
     struct quorum *q = m->quorum;
 
-    if (quorum_subs_off(q->subs, m->index)) {
-        q->listener.on_unsubscribed_all(q->listener.ctx);
-        quorum_subs_tell(q->subs, tell_subscribed, q);
+    switch (ev->kind) {
+    case STORE_RESULT:
+        if ((ev->result->id & STORE_SCAN_ID) == 0) {
+            coordinator_result(q->coordinator, m->index, ev->result);
+            return;
+        }
+        break;
+    case STORE_FAILED_OVER:
+        m->failed_over = true;
+        return;
+    case STORE_UP:
+        on_up(m, ev->same_server);
+        return;
+    case STORE_DOWN:
+        m->up = false;
+        coordinator_node_down(q->coordinator, m->index);
+        tell_up(q);
+        return;
+    case STORE_CLOCK_JUMPED:
+        coordinator_node_lost(q->coordinator, m->index);
+        return;
+    case STORE_CLOCK_BEHIND: /* does not matter here */
+        return;
+    case STORE_SUBSCRIBED:
+        if (!quorum_subs_on(q->subs, m->index, ev->channel.name,
+                            ev->channel.lock_class)) {
+            return;
+        }
+        break;
+    case STORE_UNSUBSCRIBED_ALL:
+        if (quorum_subs_off(q->subs, m->index)) {
+            store_tell(&q->store.setup.events, ev);
+            quorum_subs_tell(q->subs, tell_subscribed, q);
+        }
+        return;
+    default:
+        break;
     }
-}
-
-static void on_message(void *ctx, struct span name, enum lock_class lock_class,
-                       struct span payload)
-{
-    struct member *m = ctx;
-
-    m->quorum->listener.on_message(m->quorum->listener.ctx, name, lock_class, payload);
+    store_tell(&q->store.setup.events, ev);
 }
 
 /* --- time ------------------------------------------------------------------------- */
@@ -231,33 +209,31 @@ static void arm_timer(struct quorum *q)
 
 /* --- for the store ---------------------------------------------------------------- */
 
-static void make_member(struct quorum *q, unsigned i, const struct store_setup *setup)
+static struct quorum *quorum_of(const struct store *store)
 {
+    return container_of(store, struct quorum, store);
+}
+
+static void make_member(struct quorum *q, unsigned i)
+{
+    const struct store_setup *setup = &q->store.setup;
     struct member *m = &q->members[i];
     struct node_setup node = {
         .store = setup,
         .url = &setup->config.urls[i],
         .seed = setup->seed + i * UINT64_C(0x9e3779b97f4a7c15),
-        .events = { .ctx = m,
-                    .on_result = on_result,
-                    .on_failed_over = on_failed_over,
-                    .on_up = on_up,
-                    .on_down = on_down },
-        .listener = { .ctx = m,
-                      .on_clock_jumped = on_clock_jumped,
-                      .on_subscribed = on_subscribed,
-                      .on_unsubscribed_all = on_unsubscribed_all,
-                      .on_message = on_message },
+        .events = { on_node_event, m },
     };
 
     m->quorum = q;
     m->index = i;
-    m->node = node_new(&node);
+    (void)store_add_node(&q->store, &node);
 }
 
-static void *quorum_make(const struct store_setup *setup)
+static void quorum_init(struct store *store)
 {
-    struct quorum *q = xcalloc(1, sizeof(*q));
+    struct quorum *q = quorum_of(store);
+    const struct store_setup *setup = &store->setup;
     struct coordinator_setup coordinator = {
         .node_count = (unsigned)setup->config.url_count,
         .timeout_ms = setup->options.timeout_ms,
@@ -267,72 +243,40 @@ static void *quorum_make(const struct store_setup *setup)
         .events = { .ctx = q, .send = on_send, .done = on_done },
     };
 
-    q->events = setup->events;
-    q->listener = setup->listener;
     q->count = coordinator.node_count;
     q->coordinator = coordinator_new(&coordinator);
     q->subs = quorum_subs_new(q->count);
     (void)uv_timer_init(setup->io->loop, &q->timer);
     q->timer.data = q;
     for (unsigned i = 0; i < q->count; i++) {
-        make_member(q, i, setup);
-    }
-    return q;
-}
-
-static void quorum_start(void *backend)
-{
-    struct quorum *q = backend;
-
-    for (unsigned i = 0; i < q->count; i++) {
-        node_start(q->members[i].node);
+        make_member(q, i);
     }
 }
 
-static void quorum_set_tls(void *backend, struct tls *tls)
+static void quorum_configure(struct store *store)
 {
-    struct quorum *q = backend;
+    const struct store_options *options = &store->setup.options;
 
-    for (unsigned i = 0; i < q->count; i++) {
-        node_set_tls(q->members[i].node, tls);
-    }
+    coordinator_configure(quorum_of(store)->coordinator, options->timeout_ms,
+                          options->quarantine_ms);
 }
 
-static void quorum_set_login(void *backend, const struct backend_config *config)
+static void quorum_submit(struct store *store, const struct op *op)
 {
-    struct quorum *q = backend;
+    struct quorum *q = quorum_of(store);
 
-    for (unsigned i = 0; i < q->count; i++) {
-        node_set_login(q->members[i].node, &config->urls[i]);
-    }
-}
-
-static void quorum_configure(void *backend, const struct store_options *options)
-{
-    struct quorum *q = backend;
-
-    coordinator_configure(q->coordinator, options->timeout_ms, options->quarantine_ms);
-    for (unsigned i = 0; i < q->count; i++) {
-        node_configure(q->members[i].node, options);
-    }
-}
-
-static void quorum_submit(void *backend, const struct op *op)
-{
-    struct quorum *q = backend;
-
-    look_at_clock(q);
+    coordinator_time(q->coordinator, clock_boot_ms(), clock_wall_us());
     if (op->kind == OP_SCAN) {
-        node_submit(q->members[op->group % q->count].node, op);
+        node_submit(store->nodes[op->group % q->count], op);
     } else {
         coordinator_submit(q->coordinator, op);
     }
 }
 
 /* A name that is held is held on a majority, so that one that is down hides none. */
-static bool quorum_seek_part(const void *backend, uint32_t *part)
+static bool quorum_seek_part(const struct store *store, uint32_t *part)
 {
-    const struct quorum *q = backend;
+    const struct quorum *q = quorum_of(store);
 
     while (*part < q->count && !q->members[*part].up) {
         ++*part;
@@ -340,53 +284,36 @@ static bool quorum_seek_part(const void *backend, uint32_t *part)
     return *part < q->count;
 }
 
-static void quorum_subscribe(void *backend, struct span name,
-                             enum lock_class lock_class)
+static void quorum_subscribe(struct store *store, struct span name,
+                             enum lock_class lock_class, bool wanted)
 {
-    struct quorum *q = backend;
+    struct quorum *q = quorum_of(store);
 
-    quorum_subs_add(q->subs, name, lock_class);
-    for (unsigned i = 0; i < q->count; i++) {
-        node_subscribe(q->members[i].node, name, lock_class);
+    if (wanted) {
+        quorum_subs_add(q->subs, name, lock_class);
+    } else {
+        quorum_subs_remove(q->subs, name, lock_class);
     }
-}
-
-static void quorum_unsubscribe(void *backend, struct span name,
-                               enum lock_class lock_class)
-{
-    struct quorum *q = backend;
-
-    quorum_subs_remove(q->subs, name, lock_class);
     for (unsigned i = 0; i < q->count; i++) {
-        node_unsubscribe(q->members[i].node, name, lock_class);
+        node_subscribe(store->nodes[i], name, lock_class, wanted);
     }
 }
 
 /* The deadlines that have passed come first. */
-static void quorum_begin_turn(void *backend)
+static void quorum_begin_turn(struct store *store)
 {
-    struct quorum *q = backend;
-
-    for (unsigned i = 0; i < q->count; i++) {
-        node_begin_turn(q->members[i].node);
-    }
-    coordinator_tick(q->coordinator, clock_boot_ms(), clock_wall_us());
+    coordinator_tick(quorum_of(store)->coordinator, clock_boot_ms(), clock_wall_us());
 }
 
-static void quorum_end_turn(void *backend)
+static void quorum_end_turn(struct store *store)
 {
-    struct quorum *q = backend;
-
-    for (unsigned i = 0; i < q->count; i++) {
-        node_end_turn(q->members[i].node);
-    }
-    arm_timer(q);
+    arm_timer(quorum_of(store));
 }
 
 /* Sums the counters; the round trip is one that most nodes need at most. */
-static void quorum_info(const void *backend, struct store_info *ret)
+static void quorum_info(const struct store *store, struct store_info *ret)
 {
-    const struct quorum *q = backend;
+    const struct quorum *q = quorum_of(store);
     struct coordinator_stats stats;
     unsigned refusing = 0;
     bool any = false;
@@ -394,7 +321,7 @@ static void quorum_info(const void *backend, struct store_info *ret)
     for (unsigned i = 0; i < q->count; i++) {
         struct store_info one = { 0 };
 
-        node_info(q->members[i].node, &one);
+        node_info(q->store.nodes[i], &one);
         refusing += one.why_not != NULL;
         if (2 * refusing > q->count) { /* the others are no majority */
             ret->why_not = one.why_not;
@@ -427,51 +354,37 @@ static void quorum_info(const void *backend, struct store_info *ret)
                                               .forgotten = stats.forgotten };
 }
 
-static void quorum_each_node(const void *backend, store_node_fn *fn, void *ctx)
+static void quorum_each_node(const struct store *store, store_node_fn *fn, void *ctx)
 {
-    const struct quorum *q = backend;
+    const struct quorum *q = quorum_of(store);
 
     for (unsigned i = 0; i < q->count; i++) {
         bool abstains =
             q->members[i].is_twin || coordinator_abstains(q->coordinator, i) != 0;
 
-        node_tell(q->members[i].node, abstains ? "abstains" : "master", fn, ctx);
+        node_tell(q->store.nodes[i], abstains ? "abstains" : "master", fn, ctx);
     }
 }
 
-static void quorum_close(void *backend)
+static void quorum_close(struct store *store)
 {
-    struct quorum *q = backend;
-
-    for (unsigned i = 0; i < q->count; i++) {
-        node_close(q->members[i].node);
-    }
-    uv_close((uv_handle_t *)&q->timer, NULL);
+    uv_close((uv_handle_t *)&quorum_of(store)->timer, NULL);
 }
 
-static void quorum_free(void *backend)
+static void quorum_free(struct store *store)
 {
-    struct quorum *q = backend;
-
-    for (unsigned i = 0; i < q->count; i++) {
-        node_free(q->members[i].node);
-    }
-    coordinator_free(q->coordinator);
-    quorum_subs_free(q->subs);
-    free(q);
+    coordinator_free(quorum_of(store)->coordinator);
+    quorum_subs_free(quorum_of(store)->subs);
 }
 
-const struct store_backend QUORUM_BACKEND = {
+const struct topology QUORUM_TOPOLOGY = {
     .name = "quorum",
-    .make = quorum_make,
-    .start = quorum_start,
-    .set_tls = quorum_set_tls,
-    .set_login = quorum_set_login,
+    .size = sizeof(struct quorum),
+    .init = quorum_init,
     .configure = quorum_configure,
     .submit = quorum_submit,
     .seek_part = quorum_seek_part,
     .subscribe = quorum_subscribe,
-    .unsubscribe = quorum_unsubscribe,
     .begin_turn = quorum_begin_turn,
     .end_turn = quorum_end_turn,
     .info = quorum_info,

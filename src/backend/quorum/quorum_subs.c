@@ -11,8 +11,9 @@ struct quorum_sub {
     struct table_node in_all;
     unsigned nodes; /* one bit for each that listens */
     bool told;
+    enum lock_class lock_class;
     size_t len;
-    char text[]; /* its family, then the name */
+    char name[];
 };
 
 struct quorum_subs {
@@ -27,12 +28,12 @@ static bool is_majority(const struct quorum_subs *h, unsigned nodes)
 
 static struct quorum_sub *sub_new(struct span name, enum lock_class lock_class)
 {
-    struct quorum_sub *e = xcalloc(1, sizeof(*e) + 1 + name.len);
+    struct quorum_sub *e = xcalloc(1, sizeof(*e) + name.len);
 
-    e->len = 1 + name.len;
-    e->text[0] = (char)('a' + lock_class);
-    memcpy(e->text + 1, name.ptr, name.len);
-    e->in_all.key = hash_bytes(e->text, e->len);
+    e->lock_class = lock_class;
+    e->len = name.len;
+    memcpy(e->name, name.ptr, name.len);
+    e->in_all.key = hash_bytes(name.ptr, name.len);
     return e;
 }
 
@@ -41,22 +42,19 @@ static struct quorum_sub *heard_in(struct table_node *n)
     return container_of(n, struct quorum_sub, in_all);
 }
 
-static bool is_same(const struct quorum_sub *a, const struct quorum_sub *b)
-{
-    return span_eq(span_of(a->text, a->len), span_of(b->text, b->len));
-}
-
 static struct quorum_sub *find_sub(const struct quorum_subs *h, struct span name,
                                    enum lock_class lock_class)
 {
-    struct quorum_sub *key = sub_new(name, lock_class);
-    struct table_node *n = table_find(&h->all, key->in_all.key);
+    struct table_node *n = table_find(&h->all, hash_bytes(name.ptr, name.len));
 
-    while (n != NULL && !is_same(heard_in(n), key)) {
-        n = table_next(n);
+    for (; n != NULL; n = table_next(n)) {
+        struct quorum_sub *e = heard_in(n);
+
+        if (e->lock_class == lock_class && span_eq(span_of(e->name, e->len), name)) {
+            return e;
+        }
     }
-    free(key);
-    return n == NULL ? NULL : heard_in(n);
+    return NULL;
 }
 
 struct quorum_subs *quorum_subs_new(unsigned node_count)
@@ -157,7 +155,7 @@ void quorum_subs_tell(struct quorum_subs *h, quorum_subs_fn *fn, void *ctx)
 
         if (!e->told && is_majority(h, e->nodes)) {
             e->told = true;
-            fn(ctx, span_of(e->text + 1, e->len - 1), e->text[0] == 'r');
+            fn(ctx, span_of(e->name, e->len), e->lock_class);
         }
     }
 }

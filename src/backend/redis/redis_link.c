@@ -62,7 +62,7 @@ struct redis_link {
     struct redis_conn *conn;
     const struct backend_url *url;
     const struct redis_link_events *events;
-    const struct store_listener *listener; /* NULL: of a second link */
+    struct store_events told_to; /* of clock jumps */
     void *ctx;
     uint64_t timeout_ms;
     enum link_stage stage;
@@ -258,19 +258,20 @@ static void link_load_scripts(struct redis_link *l)
     }
 }
 
-void redis_link_announce(struct redis_link *l, struct span text)
+bool redis_link_announce(struct redis_link *l, struct span text)
 {
     struct buf *out = redis_conn_out(l->conn);
     char channel[CHANNEL_DAEMONS_MAX];
 
     if (l->stage != LINK_READY) {
-        return;
+        return false;
     }
     command_begin(out, 3);
     command_word(out, SPAN("PUBLISH"));
     command_word(out, channel_daemons(channel, l->url->db));
     command_word(out, text);
     (void)link_push(l, CALL_ANNOUNCE);
+    return true;
 }
 
 bool redis_link_publish(struct redis_link *l, struct span channel, struct span text)
@@ -616,8 +617,9 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
     }
     us += seconds * 1000000;
     before_us = redis_clock_if_behind(&l->clock, call->sent_us, now_us, us);
-    if (before_us != 0 && l->listener != NULL && l->listener->on_clock_behind != NULL) {
-        l->listener->on_clock_behind(l->listener->ctx, before_us);
+    if (before_us != 0 && !l->is_second) {
+        store_tell(&l->told_to, &(struct store_event){ .kind = STORE_CLOCK_BEHIND,
+                                                       .clock_us = before_us });
     }
     /* Another server, another clock, and nothing rests on it before the link is ready:
      * a server that is busy with its start may tell an old time. */
@@ -629,8 +631,9 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
                     "the clock of %s jumped: holds are uncertain until they are "
                     "confirmed; let NTP slew it, not step it",
                     redis_conn_address(l->conn));
-        if (l->listener != NULL) {
-            l->listener->on_clock_jumped(l->listener->ctx);
+        if (!l->is_second) { /* the first link sees it as well */
+            store_tell(&l->told_to,
+                       &(struct store_event){ .kind = STORE_CLOCK_JUMPED });
         }
     }
     return !l->closed && end_stage(l, us);
@@ -1145,7 +1148,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
     conn.ctx = l;
     l->url = conn.url;
     l->events = setup->events;
-    l->listener = setup->listener;
+    l->told_to = setup->told;
     l->ctx = setup->ctx;
     l->timeout_ms = conn.timeout_ms;
     l->is_replicated = setup->is_replicated;

@@ -58,8 +58,7 @@ struct redis_link_setup {
     bool is_second;                /* beside another one, to the same server */
     const struct redis_link_events *events;
     void *ctx;
-    /* Hears of clock jumps; outlives the link. NULL: a second link. */
-    const struct store_listener *listener;
+    struct store_events told; /* of clock jumps; not by a second link */
 };
 
 struct redis_link *redis_link_new(const struct redis_link_setup *setup);
@@ -118,8 +117,8 @@ typedef bool redis_group_fn(void *ctx, uint32_t group);
 void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ctx,
                         bool sent_too);
 
-/* Publishes `text` to channel_daemons(), unless the link is not ready. */
-void redis_link_announce(struct redis_link *l, struct span text);
+/* Publishes `text` to channel_daemons(). False: the link is not ready. */
+bool redis_link_announce(struct redis_link *l, struct span text);
 
 /* Publishes on the channel of a lock library. False: not so that it certainly arrives,
  * as the link is not ready, or Redis refused the last one. */

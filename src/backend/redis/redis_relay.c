@@ -29,7 +29,7 @@ struct relay_channel { /* or pattern */
 
 struct redis_relay {
     struct redis_conn *conn;
-    const struct store_listener *listener;
+    struct store_events events;
     struct table channels;
     struct list asked;
     bool started;
@@ -218,6 +218,14 @@ static void on_answered(struct redis_relay *r, const char *refusal)
     }
 }
 
+static void tell_published(const struct redis_relay *r, struct span pattern,
+                           struct span channel, struct span text)
+{
+    store_tell(&r->events,
+               &(struct store_event){ .kind = STORE_PUBLISHED,
+                                      .published = { pattern, channel, text } });
+}
+
 /* ["message", channel, text], ["pmessage", pattern, channel, text], ["subscribe" or
  * "psubscribe", name, count], the same of what ended, ["pong", ""] */
 static void on_push(struct redis_relay *r, const redisReply *reply)
@@ -235,9 +243,9 @@ static void on_push(struct redis_relay *r, const redisReply *reply)
                span_eq(texts[0], SPAN("psubscribe"))) {
         on_answered(r, NULL);
     } else if (span_eq(texts[0], SPAN("message")) && texts[2].ptr != NULL) {
-        r->listener->on_published(r->listener->ctx, SPAN_NONE, texts[1], texts[2]);
+        tell_published(r, SPAN_NONE, texts[1], texts[2]);
     } else if (span_eq(texts[0], SPAN("pmessage")) && texts[3].ptr != NULL) {
-        r->listener->on_published(r->listener->ctx, texts[1], texts[2], texts[3]);
+        tell_published(r, texts[1], texts[2], texts[3]);
     }
 }
 
@@ -272,7 +280,7 @@ struct redis_relay *redis_relay_new(const struct redis_relay_setup *setup)
     conn.is_quiet = true;
     conn.events = &CONN_EVENTS;
     conn.ctx = r;
-    r->listener = setup->listener;
+    r->events = setup->events;
     list_init(&r->asked);
     r->conn = redis_conn_new(&conn);
     return r;

@@ -19,7 +19,7 @@ struct redis_relay;
 
 struct redis_relay_setup {
     struct redis_conn_setup conn; /* its names in the log and its events are ours */
-    const struct store_listener *listener; /* outlives the relay */
+    struct store_events events;   /* STORE_PUBLISHED only */
 };
 
 struct redis_relay *redis_relay_new(const struct redis_relay_setup *setup);

@@ -12,8 +12,7 @@
 
 struct redis_sub {
     struct redis_conn *conn;
-    const struct redis_sub_events *events;
-    void *ctx;
+    struct store_events events;
     struct sub_channels channels;
     size_t open; /* confirmations, of all channels */
     bool greeted;
@@ -26,7 +25,6 @@ struct redis_sub {
     struct log_recent told;    /* lately */
     bool pattern_open;         /* PSUBSCRIBE was asked, and is not answered yet */
     uint64_t ping_us;          /* when the open PING was sent; 0: none */
-    const struct store_listener *listener;
     bool hears_daemons;
     bool daemons_open; /* its SUBSCRIBE was asked behind that, the same */
     char daemons[CHANNEL_DAEMONS_MAX];
@@ -125,9 +123,7 @@ static void on_misplaced(struct redis_sub *s, struct sub_channel *ch)
     }
     ch->shard_refused = true;
     list_append(&s->shard_refused, &ch->in_shard);
-    if (s->events->on_moved != NULL) {
-        s->events->on_moved(s->ctx);
-    }
+    store_tell(&s->events, &(struct store_event){ .kind = STORE_MOVED });
 }
 
 static bool is_of(const struct list *it, struct span text, enum lock_class lock_class)
@@ -242,23 +238,12 @@ static struct span member_text(struct span name, struct span member)
     return span_of(text, len);
 }
 
-void redis_sub_listen(struct redis_sub *s, struct span name, struct span member)
+void redis_sub_listen(struct redis_sub *s, struct span name, struct span member,
+                      bool wanted)
 {
     struct span text = member_text(name, member);
 
-    sub_channel_want_member(&s->channels, text);
-    free((char *)text.ptr);
-}
-
-void redis_sub_unlisten(struct redis_sub *s, struct span name, struct span member)
-{
-    struct span text = member_text(name, member);
-    struct sub_channel *ch = sub_channel_find(&s->channels, text, false);
-
-    if (ch != NULL && ch->want_member) {
-        ch->want_member = false;
-        sub_channel_ask(&s->channels, ch);
-    }
+    sub_channel_want_member(&s->channels, text, wanted);
     free((char *)text.ptr);
 }
 
@@ -312,16 +297,15 @@ static void sub_on_daemons_refused(struct redis_sub *s, const char *why)
 /* Returns true if the push was about that channel. */
 static bool sub_on_daemons(struct redis_sub *s, const struct span *texts, size_t count)
 {
-    const struct store_listener *to = s->listener;
-
     if (!s->hears_daemons || count < 2 || !span_eq(texts[1], span_str(s->daemons))) {
         return false;
     }
     if (count == 3 && span_eq(texts[0], SPAN("message"))) {
-        to->on_announced(to->ctx, texts[2]);
+        store_tell(&s->events,
+                   &(struct store_event){ .kind = STORE_ANNOUNCED, .text = texts[2] });
     } else if (span_eq(texts[0], SPAN("subscribe"))) {
         s->daemons_open = false;
-        to->on_listening(to->ctx);
+        store_tell(&s->events, &(struct store_event){ .kind = STORE_LISTENING });
     }
     return true;
 }
@@ -332,14 +316,15 @@ enum {
 };
 
 /* Tells of a message; without payload, that the subscription is confirmed. */
-static void tell_name(const struct store_listener *listener, struct span name,
+static void tell_name(const struct redis_sub *s, struct span name,
                       enum lock_class lock_class, const struct span *payload)
 {
-    if (payload != NULL) {
-        listener->on_message(listener->ctx, name, lock_class, *payload);
-    } else {
-        listener->on_subscribed(listener->ctx, name, lock_class);
-    }
+    struct store_event ev = {
+        .kind = payload != NULL ? STORE_MESSAGE : STORE_SUBSCRIBED,
+        .channel = { name, lock_class, payload != NULL ? *payload : SPAN_NONE }
+    };
+
+    store_tell(&s->events, &ev);
 }
 
 static void tell_channel(struct redis_sub *s, const struct sub_channel *ch,
@@ -350,11 +335,10 @@ static void tell_channel(struct redis_sub *s, const struct sub_channel *ch,
     struct span text = span_of(ch->text, ch->len);
 
     if (ch->want_braced) {
-        tell_name(s->listener, text, lock_class, payload);
+        tell_name(s, text, lock_class, payload);
     }
     if (unbraced && !s->closed) {
-        tell_name(s->listener, span_of(text.ptr + 1, text.len - 2), lock_class,
-                  payload);
+        tell_name(s, span_of(text.ptr + 1, text.len - 2), lock_class, payload);
     }
 }
 
@@ -487,7 +471,7 @@ static void on_lost(void *ctx)
         }
     }
     if (was_greeted) {
-        s->listener->on_unsubscribed_all(s->listener->ctx);
+        store_tell(&s->events, &(struct store_event){ .kind = STORE_UNSUBSCRIBED_ALL });
     }
 }
 
@@ -572,10 +556,10 @@ static void sub_on_member(struct redis_sub *s, struct span channel)
     const struct span freed = SPAN("0");
 
     if (names.braced.len != 0) {
-        tell_name(s->listener, names.braced, CLASS_PLAIN, &freed);
+        tell_name(s, names.braced, CLASS_PLAIN, &freed);
     }
     if (names.unbraced.len != 0 && !s->closed) {
-        tell_name(s->listener, names.unbraced, CLASS_PLAIN, &freed);
+        tell_name(s, names.unbraced, CLASS_PLAIN, &freed);
     }
 }
 
@@ -698,9 +682,7 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
     conn.events = &CONN_EVENTS;
     conn.ctx = s;
     s->events = setup->events;
-    s->ctx = setup->ctx;
     s->is_clustered = setup->is_clustered;
-    s->listener = setup->listener;
     s->hears_daemons = setup->hears_daemons;
     (void)channel_daemons(s->daemons, conn.url->db);
     list_init(&s->shard_asked);
@@ -726,31 +708,20 @@ void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms)
     redis_conn_set_timeout(s->conn, timeout_ms);
 }
 
-void redis_sub_add(struct redis_sub *s, struct span name, enum lock_class lock_class)
+void redis_sub_want(struct redis_sub *s, struct span name, enum lock_class lock_class,
+                    bool wanted)
 {
-    struct sub_channel *ch = sub_channel_of(&s->channels, name, lock_class, true);
-
-    if (channel_is_tagged(name, lock_class)) {
-        ch->want_braced = true;
-    } else {
-        ch->want_unbraced = true;
-    }
-    sub_channel_ask(&s->channels, ch);
-}
-
-void redis_sub_remove(struct redis_sub *s, struct span name, enum lock_class lock_class)
-{
-    struct sub_channel *ch = sub_channel_of(&s->channels, name, lock_class, false);
+    struct sub_channel *ch = sub_channel_of(&s->channels, name, lock_class, wanted);
 
     if (ch == NULL) {
         return;
     }
     if (channel_is_tagged(name, lock_class)) {
-        ch->want_braced = false;
+        ch->want_braced = wanted;
     } else {
-        ch->want_unbraced = false;
+        ch->want_unbraced = wanted;
     }
-    if (!sub_channel_is_named(ch)) {
+    if (wanted || !sub_channel_is_named(ch)) {
         sub_channel_ask(&s->channels, ch);
     }
 }
@@ -771,13 +742,14 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
                 continue;
             }
             if (ch->want_braced) {
-                redis_sub_add(s, text, lock_class);
+                redis_sub_want(s, text, lock_class, true);
             }
             if (ch->want_unbraced) {
-                redis_sub_add(s, span_of(text.ptr + 1, text.len - 2), lock_class);
+                redis_sub_want(s, span_of(text.ptr + 1, text.len - 2), lock_class,
+                               true);
             }
             if (ch->want_member) {
-                sub_channel_want_member(&s->channels, text);
+                sub_channel_want_member(&s->channels, text, true);
             }
             ch->want_unbraced = ch->want_braced = ch->want_member = false;
             sub_shard_let_go(ch);

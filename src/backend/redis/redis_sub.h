@@ -18,21 +18,15 @@
 
 struct redis_sub;
 
-struct redis_sub_events {
-    /* Of a clustered one: a channel's slot is at another node. To be followed by
-     * redis_sub_adopt() there, or redis_sub_retry(). May be NULL. */
-    void (*on_moved)(void *ctx);
-};
-
 struct redis_sub_setup {
     struct redis_conn_setup
         conn; /* its name in the log and its events are the link's */
     bool is_clustered;
-    bool hears_daemons;                    /* reports what other daemons announce */
-    const struct store_listener *listener; /* outlives the link */
-    const char *instance;                  /* OP_INSTANCE_LEN digits; copied */
-    const struct redis_sub_events *events;
-    void *ctx;
+    bool hears_daemons;   /* reports what other daemons announce */
+    const char *instance; /* OP_INSTANCE_LEN digits; copied */
+    /* Of a clustered one also STORE_MOVED: a channel's slot is at another node. To be
+     * followed by redis_sub_adopt() there, or redis_sub_retry(). */
+    struct store_events events;
 };
 
 struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup);
@@ -41,13 +35,12 @@ void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms);
 /* The URL was changed: see redis_link_move(). What is wanted stays wanted. */
 void redis_sub_move(struct redis_sub *s);
 /* The channel of a lock of that class. */
-void redis_sub_add(struct redis_sub *s, struct span name, enum lock_class lock_class);
-void redis_sub_remove(struct redis_sub *s, struct span name,
-                      enum lock_class lock_class);
+void redis_sub_want(struct redis_sub *s, struct span name, enum lock_class lock_class,
+                    bool wanted);
 /* Of a clustered one: the sharded channel of a member of that name's fair queue. Once
  * it is listened to, and after each loss again, that is told as a message. */
-void redis_sub_listen(struct redis_sub *s, struct span name, struct span member);
-void redis_sub_unlisten(struct redis_sub *s, struct span name, struct span member);
+void redis_sub_listen(struct redis_sub *s, struct span name, struct span member,
+                      bool wanted);
 void redis_sub_flush(struct redis_sub *s);
 /* Takes over the names of those groups (slots) from another link. */
 void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,

@@ -99,12 +99,12 @@ void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch)
 }
 
 /* The text of a member has a brace, and so is its own channel. */
-void sub_channel_want_member(struct sub_channels *cs, struct span text)
+void sub_channel_want_member(struct sub_channels *cs, struct span text, bool wanted)
 {
-    struct sub_channel *ch = sub_channel_of(cs, text, false, true);
+    struct sub_channel *ch = sub_channel_of(cs, text, CLASS_PLAIN, wanted);
 
-    if (!ch->want_member) {
-        ch->want_member = true;
+    if (ch != NULL && ch->want_member != wanted) {
+        ch->want_member = wanted;
         sub_channel_ask(cs, ch);
     }
 }

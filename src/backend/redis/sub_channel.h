@@ -48,7 +48,7 @@ bool sub_channel_is_wanted(const struct sub_channel *ch);
 /* By a name, so the plain channel is wanted as well. */
 bool sub_channel_is_named(const struct sub_channel *ch);
 /* `text`: the channel of a member without the prefix. */
-void sub_channel_want_member(struct sub_channels *cs, struct span text);
+void sub_channel_want_member(struct sub_channels *cs, struct span text, bool wanted);
 /* Puts it at the end of the todo list. */
 void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch);
 void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch);

@@ -304,7 +304,6 @@ struct replica_ack *replica_ack_new(const struct replica_ack_setup *setup)
     link.is_second = true;
     link.events = &SECOND_EVENTS;
     link.ctx = a;
-    link.listener = NULL; /* the first link sees clock jumps as well */
     a->second = redis_link_new(&link);
     return a;
 }

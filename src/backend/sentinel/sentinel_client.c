@@ -339,21 +339,13 @@ void sentinel_client_start(struct sentinel_client *p)
     redis_conn_start(p->conn);
 }
 
-void sentinel_client_set_timeout(struct sentinel_client *p, uint64_t timeout_ms)
+void sentinel_client_configure(struct sentinel_client *p,
+                               const struct backend_url *from, uint64_t timeout_ms)
 {
+    backend_url_set_tls(&p->url, from->tls);
+    (void)backend_url_set_login(&p->url, from);
     redis_conn_set_timeout(p->conn, timeout_ms);
     sentinel_sub_set_timeout(p->sub, timeout_ms);
-}
-
-void sentinel_client_set_tls(struct sentinel_client *p, struct tls *tls)
-{
-    backend_url_set_tls(&p->url, tls);
-}
-
-void sentinel_client_set_login(struct sentinel_client *p,
-                               const struct backend_url *from)
-{
-    (void)backend_url_set_login(&p->url, from);
 }
 
 bool sentinel_client_is_at(const struct sentinel_client *p, struct span host,

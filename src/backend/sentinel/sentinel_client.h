@@ -40,12 +40,10 @@ struct sentinel_client_setup {
 
 struct sentinel_client *sentinel_client_new(const struct sentinel_client_setup *setup);
 void sentinel_client_start(struct sentinel_client *p);
-void sentinel_client_set_timeout(struct sentinel_client *p, uint64_t timeout_ms);
-/* For connections from now on, if its URL wants TLS. */
-void sentinel_client_set_tls(struct sentinel_client *p, struct tls *tls);
-/* For connections from now on. */
-void sentinel_client_set_login(struct sentinel_client *p,
-                               const struct backend_url *from);
+/* Takes the login, and the TLS if its own URL wants TLS, for connections from now on.
+ */
+void sentinel_client_configure(struct sentinel_client *p,
+                               const struct backend_url *from, uint64_t timeout_ms);
 /* Asks now, or as soon as the open question is answered, or, if the Sentinel is out of
  * reach, when it is back. `others`: also for the other Sentinels. */
 void sentinel_client_ask(struct sentinel_client *p, bool others);

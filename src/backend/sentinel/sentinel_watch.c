@@ -287,30 +287,13 @@ void sentinel_watch_start(struct sentinel_watch *w)
     arm_timer(w);
 }
 
-void sentinel_watch_set_timeout(struct sentinel_watch *w, uint64_t timeout_ms)
+void sentinel_watch_configure(struct sentinel_watch *w, uint64_t timeout_ms)
 {
     w->timeout_ms = timeout_ms;
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
         if (w->seats[i].peer != NULL) {
-            sentinel_client_set_timeout(w->seats[i].peer, timeout_ms);
-        }
-    }
-}
-
-void sentinel_watch_set_tls(struct sentinel_watch *w, struct tls *tls)
-{
-    for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        if (w->seats[i].peer != NULL) {
-            sentinel_client_set_tls(w->seats[i].peer, tls);
-        }
-    }
-}
-
-void sentinel_watch_set_login(struct sentinel_watch *w, const struct backend_url *from)
-{
-    for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        if (w->seats[i].peer != NULL) {
-            sentinel_client_set_login(w->seats[i].peer, from);
+            sentinel_client_configure(w->seats[i].peer, &w->config->urls[0],
+                                      timeout_ms);
         }
     }
 }

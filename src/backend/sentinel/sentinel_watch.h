@@ -34,11 +34,9 @@ struct sentinel_watch_info {
 
 struct sentinel_watch *sentinel_watch_new(const struct sentinel_watch_setup *setup);
 void sentinel_watch_start(struct sentinel_watch *w);
-void sentinel_watch_set_timeout(struct sentinel_watch *w, uint64_t timeout_ms);
-/* After the config's login was set: the same. */
-void sentinel_watch_set_login(struct sentinel_watch *w, const struct backend_url *from);
-/* After the config's TLS was set: also for Sentinels that were found. */
-void sentinel_watch_set_tls(struct sentinel_watch *w, struct tls *tls);
+/* Login or TLS of the config are others now, or the timeout is: for all Sentinels, also
+ * those that were found. */
+void sentinel_watch_configure(struct sentinel_watch *w, uint64_t timeout_ms);
 /* Says whether the master works. When it stops working, all Sentinels are asked at
  * once. */
 void sentinel_watch_set_usable(struct sentinel_watch *w, bool usable);

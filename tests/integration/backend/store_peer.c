@@ -18,10 +18,8 @@ static struct peer *heard(void *ctx)
     return p;
 }
 
-static void on_result(void *ctx, const struct op_result *r)
+static void keep_result(struct peer *p, const struct op_result *r)
 {
-    struct peer *p = heard(ctx);
-
     ck_assert_uint_lt(p->results, PEER_RESULTS_MAX);
     p->result[p->results].id = r->id;
     p->result[p->results].status = r->status;
@@ -32,66 +30,49 @@ static void on_result(void *ctx, const struct op_result *r)
     p->results++;
 }
 
-static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+static void keep_name(struct peer *p, const struct store_event *ev)
+{
+    p->last_class = ev->channel.lock_class;
+    (void)snprintf(p->last_name, sizeof p->last_name, "%.*s", (int)ev->channel.name.len,
+                   ev->channel.name.ptr);
+}
+
+static void on_event(void *ctx, const struct store_event *ev)
 {
     struct peer *p = heard(ctx);
 
-    p->failed_overs++;
-    p->failed_over_ups = p->ups;
-}
-
-static void on_up(void *ctx, bool same_server)
-{
-    struct peer *p = heard(ctx);
-
-    p->ups++;
-    p->same_ups += same_server ? 1 : 0;
-}
-
-static void on_down(void *ctx)
-{
-    heard(ctx)->downs++;
-}
-
-static void on_clock_jumped(void *ctx)
-{
-    heard(ctx)->jumps++;
-}
-
-static void keep_name(struct peer *p, struct span name, enum lock_class lock_class)
-{
-    p->last_class = lock_class;
-    (void)snprintf(p->last_name, sizeof p->last_name, "%.*s", (int)name.len, name.ptr);
-}
-
-static void on_subscribed(void *ctx, struct span name, enum lock_class lock_class)
-{
-    struct peer *p = heard(ctx);
-
-    p->subscribed++;
-    keep_name(p, name, lock_class);
-}
-
-static void on_listening(void *ctx)
-{
-}
-
-static void on_announced(void *ctx, struct span text)
-{
-}
-
-static void on_unsubscribed_all(void *ctx)
-{
-    heard(ctx)->unsubscribed++;
-}
-
-static void on_message(void *ctx, struct span name, enum lock_class lock_class,
-                       struct span payload)
-{
-    struct peer *p = heard(ctx);
-
-    p->messages++;
-    keep_name(p, name, lock_class);
+    switch (ev->kind) {
+    case STORE_RESULT:
+        keep_result(p, ev->result);
+        break;
+    case STORE_FAILED_OVER:
+        p->failed_overs++;
+        p->failed_over_ups = p->ups;
+        break;
+    case STORE_UP:
+        p->ups++;
+        p->same_ups += ev->same_server ? 1 : 0;
+        break;
+    case STORE_DOWN:
+        p->downs++;
+        break;
+    case STORE_CLOCK_JUMPED:
+        p->jumps++;
+        break;
+    case STORE_SUBSCRIBED:
+        p->subscribed++;
+        keep_name(p, ev);
+        break;
+    case STORE_UNSUBSCRIBED_ALL:
+        p->unsubscribed++;
+        break;
+    case STORE_MESSAGE:
+        p->messages++;
+        keep_name(p, ev);
+        break;
+    default:
+        break;
+    }
 }
 
 static void on_clock(uv_timer_t *timer)
@@ -105,18 +86,7 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
         .options = { .timeout_ms = timeout_ms },
         .instance = PEER_INSTANCE,
         .seed = 7,
-        .events = { .ctx = p,
-                    .on_result = on_result,
-                    .on_failed_over = on_failed_over,
-                    .on_up = on_up,
-                    .on_down = on_down },
-        .listener = { .ctx = p,
-                      .on_clock_jumped = on_clock_jumped,
-                      .on_subscribed = on_subscribed,
-                      .on_unsubscribed_all = on_unsubscribed_all,
-                      .on_listening = on_listening,
-                      .on_announced = on_announced,
-                      .on_message = on_message },
+        .events = { on_event, p },
     };
     const char *err = NULL;
 
@@ -159,6 +129,7 @@ void peer_close(struct peer *p)
 
 void peer_turn(struct peer *p)
 {
+    store_begin_turn(p->store);
     (void)uv_run(&p->loop, UV_RUN_ONCE);
     p->in_call = true;
     store_end_turn(p->store);
