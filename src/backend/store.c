@@ -100,8 +100,8 @@ void store_submit(struct store *s, const struct op *op)
     }
 }
 
-static void subscribe(struct store *s, struct span name, enum lock_class lock_class,
-                      bool wanted)
+static void set_subscribed(struct store *s, struct span name,
+                           enum lock_class lock_class, bool wanted)
 {
     if (s->closed) {
         return;
@@ -115,12 +115,12 @@ static void subscribe(struct store *s, struct span name, enum lock_class lock_cl
 
 void store_subscribe(struct store *s, struct span name, enum lock_class lock_class)
 {
-    subscribe(s, name, lock_class, true);
+    set_subscribed(s, name, lock_class, true);
 }
 
 void store_unsubscribe(struct store *s, struct span name, enum lock_class lock_class)
 {
-    subscribe(s, name, lock_class, false);
+    set_subscribed(s, name, lock_class, false);
 }
 
 void store_unlisten(struct store *s, struct span name, struct span member)

@@ -1,7 +1,9 @@
 #include "sentinel_conn.h"
 
+#include "backend/redis/redis_command.h"
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/fifo.h"
 #include "util/list.h"
 
 #include <stdio.h>
@@ -13,6 +15,12 @@ enum { TICK_MS = 750 };
 
 enum state { IDLE, WAITING, OPEN, CLOSED };
 
+struct question {
+    redis_reply_fn *on_reply;
+    void *of;
+    uint64_t asked_us;
+};
+
 struct redis_conn {
     struct list in_all;
     const struct redis_conn_events *events;
@@ -21,6 +29,8 @@ struct redis_conn {
     enum state state;
     uint64_t timeout_ms, heard_us, tick_ms;
     struct buf out;
+    struct fifo questions; /* struct question each */
+    bool pings;
     bool said; /* anything, since it was opened */
     enum asked asked[ASKED_MAX];
     size_t asked_count;
@@ -160,10 +170,23 @@ void conns_end_turn(void)
     }
 }
 
+static bool is_silent(const struct redis_conn *c, uint64_t since_us)
+{
+    uint64_t from = since_us > c->heard_us ? since_us : c->heard_us;
+
+    return clock_boot_us() - from > c->timeout_ms * 1000;
+}
+
 static void tick(struct redis_conn *c)
 {
+    const struct question *first = fifo_first(&c->questions);
+
     c->tick_ms = net.now_ms + TICK_MS;
-    c->events->on_tick(c->ctx);
+    if (first != NULL && is_silent(c, first->asked_us)) {
+        redis_conn_fail(c, "it is silent");
+    } else if (first == NULL && c->pings) {
+        redis_conn_ask(c, 1, (const char *const[]){ "PING" }, NULL, NULL);
+    }
     redis_conn_flush(c);
 }
 
@@ -288,6 +311,7 @@ void conn_open(struct redis_conn *c)
     c->tick_ms = net.now_ms + TICK_MS;
     c->said = false;
     c->asked_count = 0;
+    (void)redis_conn_auth(c, NULL);
     c->events->on_open(c->ctx);
     redis_conn_flush(c);
 }
@@ -299,6 +323,7 @@ static void hang_up(struct redis_conn *c, enum state state)
         c->reader = NULL;
     }
     buf_reset(&c->out);
+    fifo_fini(&c->questions);
     c->asked_count = 0;
     c->state = state;
 }
@@ -312,6 +337,23 @@ void conn_break(struct redis_conn *c)
         redis_conn_fail(c, "it broke");
     } else if (c->state == WAITING && c->events->on_refused != NULL) {
         c->events->on_refused(c->ctx);
+    }
+}
+
+static void answer(struct redis_conn *c, const redisReply *reply)
+{
+    struct question q;
+
+    if (!fifo_pop(&c->questions, &q)) {
+        redis_conn_fail(c, "it answers what was not asked");
+        return;
+    }
+    c->asked_count--;
+    memmove(c->asked, c->asked + 1, c->asked_count * sizeof(c->asked[0]));
+    if (q.on_reply != NULL) {
+        q.on_reply(c->ctx, q.of, reply);
+    } else if (reply->type == REDIS_REPLY_ERROR) {
+        redis_conn_fail(c, "%s", reply->str);
     }
 }
 
@@ -335,12 +377,13 @@ void conn_receive(struct redis_conn *c, struct span bytes)
         if (reply == NULL) {
             return;
         }
-        if (c->asked_count != 0) {
-            c->asked_count--;
-            memmove(c->asked, c->asked + 1, c->asked_count * sizeof(c->asked[0]));
+        if (c->events->on_push == NULL || !c->events->on_push(c->ctx, reply)) {
+            answer(c, reply);
         }
-        c->events->on_reply(c->ctx, reply);
         freeReplyObject(reply);
+        if (c->reader == reader) {
+            redis_conn_flush(c);
+        }
     }
 }
 
@@ -354,6 +397,7 @@ struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
     c->events = setup->events;
     c->ctx = setup->ctx;
     c->url = setup->url;
+    c->pings = setup->pings;
     c->timeout_ms = setup->timeout_ms;
     (void)snprintf(c->address, sizeof(c->address), "%s:%s", c->url->host, c->url->port);
     list_append(&net.all, &c->in_all);
@@ -381,10 +425,22 @@ struct buf *redis_conn_out(struct redis_conn *c)
     return &c->out;
 }
 
-bool redis_conn_auth(struct redis_conn *c)
+void redis_conn_ask(struct redis_conn *c, size_t count, const char *const *words,
+                    redis_reply_fn *on_reply, void *of)
+{
+    struct question *q;
+
+    command_words(redis_conn_out(c), count, words);
+    q = fifo_push(&c->questions, sizeof(*q));
+    q->on_reply = on_reply;
+    q->of = of;
+    q->asked_us = clock_boot_us();
+}
+
+bool redis_conn_auth(struct redis_conn *c, redis_reply_fn *on_reply)
 {
     if (c->url->password != NULL) {
-        buf_add_str(redis_conn_out(c), "*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n");
+        redis_conn_ask(c, 2, (const char *const[]){ "AUTH", "p" }, on_reply, NULL);
     }
     return c->url->password != NULL;
 }
@@ -405,22 +461,15 @@ void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
 {
     if (c->state == OPEN) {
         hang_up(c, WAITING);
-        c->events->on_lost(c->ctx);
+        if (c->events->on_lost != NULL) {
+            c->events->on_lost(c->ctx);
+        }
     }
 }
 
 void redis_conn_move(struct redis_conn *c)
 {
     sentinel_fail("a Sentinel does not move");
-}
-
-void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us)
-{
-    uint64_t from = since_us > c->heard_us ? since_us : c->heard_us;
-
-    if (clock_boot_us() - from > c->timeout_ms * 1000) {
-        redis_conn_fail(c, "it is silent");
-    }
 }
 
 uint64_t redis_conn_heard_us(const struct redis_conn *c)

@@ -9,9 +9,9 @@
 #include "backend/cluster/cluster_discovery.h"
 #include "backend/cluster/slot.h"
 #include "backend/cluster/slot_map.h"
-#include "backend/redis/call_fifo.h"
 #include "backend/redis/redis_link.h"
 #include "util/clock.h"
+#include "util/fifo.h"
 #include "util/list.h"
 #include "util/log.h"
 
@@ -49,6 +49,12 @@ struct member {
     uint64_t prove_until_ms;
 };
 
+/* An op that a node refused, which is reported later (boot clock). */
+struct refused_op {
+    uint64_t id;
+    uint64_t due_ms;
+};
+
 struct cluster {
     struct store store; /* its nodes are those of the members, in their order */
     uv_timer_t timer;
@@ -66,8 +72,7 @@ struct cluster {
     size_t member_count;
     struct member **gone; /* closed, to be freed a bit later */
     size_t gone_count;
-    struct call_fifo
-        later; /* refused ops: deadline_us is when the refusal is reported; our clock */
+    struct fifo later; /* struct refused_op each */
     bool up, was_up;
     uint64_t map_suspect_ms; /* when the map last seemed wrong */
     uint64_t asked_ms;       /* when the discoveries last asked */
@@ -550,12 +555,12 @@ static bool in_hurry(const struct cluster *c)
 
 static void arm_timer(struct cluster *c)
 {
-    const struct redis_call *first = call_fifo_first(&c->later);
+    const struct refused_op *first = fifo_first(&c->later);
     uint64_t now = clock_boot_ms();
     uint64_t at = c->asked_ms + (in_hurry(c) ? CLUSTER_HURRY_MS : CLUSTER_REFRESH_MS);
 
-    if (first != NULL && first->deadline_us / 1000 < at) {
-        at = first->deadline_us / 1000;
+    if (first != NULL && first->due_ms < at) {
+        at = first->due_ms;
     }
     uv_update_time(c->store.setup.io->loop);
     (void)uv_timer_start(&c->timer, on_timer, at > now ? at - now : 1, 0);
@@ -609,16 +614,16 @@ static void on_timer(uv_timer_t *timer)
 {
     struct cluster *c = container_of(timer, struct cluster, timer);
     uint64_t wait_ms = in_hurry(c) ? CLUSTER_HURRY_MS : CLUSTER_REFRESH_MS;
-    const struct redis_call *first;
-    struct redis_call call;
+    const struct refused_op *first;
+    struct refused_op op;
 
-    while (!c->store.closed && (first = call_fifo_first(&c->later)) != NULL &&
-           first->deadline_us <= clock_boot_us()) {
-        (void)call_fifo_pop(&c->later, &call);
+    while (!c->store.closed && (first = fifo_first(&c->later)) != NULL &&
+           first->due_ms <= clock_boot_ms()) {
+        (void)fifo_pop(&c->later, &op);
         store_tell(&c->store.setup.events,
                    &(struct store_event){ .kind = STORE_RESULT,
                                           .result = &(struct op_result){
-                                              .id = call.op_id, .status = OP_LATE } });
+                                              .id = op.id, .status = OP_LATE } });
     }
     if (c->store.closed) {
         return;
@@ -653,14 +658,12 @@ static const struct cluster_discovery_events DISCOVERY_EVENTS = {
 static void tell_later(struct cluster *c, uint64_t op_id)
 {
     uint64_t wait_ms = CLUSTER_LATER_MS + c->later.count / CLUSTER_LATER_EACH;
-    uint64_t at_us;
-    struct redis_call *call;
+    struct refused_op *op;
 
     wait_ms = wait_ms > CLUSTER_LATER_MAX_MS ? CLUSTER_LATER_MAX_MS : wait_ms;
-    at_us = clock_boot_us() + wait_ms * 1000;
-    call = call_fifo_push(&c->later);
-    call->op_id = op_id;
-    call->deadline_us = at_us;
+    op = fifo_push(&c->later, sizeof(*op));
+    op->id = op_id;
+    op->due_ms = clock_boot_ms() + wait_ms;
     cluster_suspect_map(c);
 }
 
@@ -866,7 +869,7 @@ static void cluster_free(struct store *store)
     }
     cluster_retire(c);
     slot_map_fini(&c->map);
-    call_fifo_fini(&c->later);
+    fifo_fini(&c->later);
     free(c->members);
     free(c->gone);
 }

@@ -1,8 +1,6 @@
 #include "backend/cluster/cluster_discovery.h"
 
-#include "backend/redis/redis_command.h"
 #include "util/alloc.h"
-#include "util/clock.h"
 
 #include <stdlib.h>
 
@@ -15,58 +13,20 @@ struct cluster_discovery {
     void *ctx;
     bool is_open;
     bool is_ready;
-    bool logging_in;   /* AUTH is not answered yet */
-    uint64_t asked_us; /* that is not answered yet; 0: nothing */
-    bool moving;       /* by cluster_discovery_go() */
+    bool is_asking;
+    bool moving; /* by cluster_discovery_go() */
     bool closed;
 };
 
-void cluster_discovery_ask(struct cluster_discovery *s)
-{
-    static const char *const NODES[] = { "CLUSTER", "NODES" };
-
-    if (!s->closed && s->is_open && s->asked_us == 0) {
-        s->asked_us = clock_boot_us();
-        command_words(redis_conn_out(s->conn), 2, NODES);
-        redis_conn_flush(s->conn);
-    }
-}
-
-/* --- the connection -------------------------------------------------------------- */
-
-static void on_open(void *ctx)
+static void on_nodes(void *ctx, void *of, const redisReply *reply)
 {
     struct cluster_discovery *s = ctx;
 
-    s->is_open = true;
-    s->logging_in = redis_conn_auth(s->conn);
-    cluster_discovery_ask(s);
-}
-
-static void on_gone(void *ctx)
-{
-    struct cluster_discovery *s = ctx;
-
-    s->is_open = s->is_ready = s->logging_in = false;
-    s->asked_us = 0;
-    if (!s->moving) {
-        s->events->on_failed(s->ctx, s);
-    }
-}
-
-static void on_reply(void *ctx, const redisReply *reply)
-{
-    struct cluster_discovery *s = ctx;
-
+    s->is_asking = false;
     if (reply->type == REDIS_REPLY_ERROR) {
         redis_conn_fail(s->conn, "%s", reply->str);
         return;
     }
-    if (s->logging_in) {
-        s->logging_in = false;
-        return;
-    }
-    s->asked_us = 0;
     if (reply->type != REDIS_REPLY_STRING ||
         !s->events->on_view(s->ctx, span_of(reply->str, (size_t)reply->len),
                             s->url.host)) {
@@ -79,21 +39,40 @@ static void on_reply(void *ctx, const redisReply *reply)
     }
 }
 
-static void on_tick(void *ctx)
+void cluster_discovery_ask(struct cluster_discovery *s)
+{
+    if (!s->closed && s->is_open && !s->is_asking) {
+        s->is_asking = true;
+        redis_conn_ask(s->conn, 2, (const char *const[]){ "CLUSTER", "NODES" },
+                       on_nodes, NULL);
+        redis_conn_flush(s->conn);
+    }
+}
+
+/* --- the connection -------------------------------------------------------------- */
+
+static void on_open(void *ctx)
 {
     struct cluster_discovery *s = ctx;
 
-    if (s->asked_us != 0) {
-        redis_conn_check_silence(s->conn, s->asked_us);
+    s->is_open = true;
+    cluster_discovery_ask(s);
+}
+
+static void on_gone(void *ctx)
+{
+    struct cluster_discovery *s = ctx;
+
+    s->is_open = s->is_ready = s->is_asking = false;
+    if (!s->moving) {
+        s->events->on_failed(s->ctx, s);
     }
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
     .on_open = on_open,
-    .on_reply = on_reply,
     .on_lost = on_gone,
     .on_refused = on_gone,
-    .on_tick = on_tick,
 };
 
 /* --- for the cluster ------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include "backend/redis/redis_command.h"
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/fifo.h"
 #include "util/list.h"
 #include "util/log.h"
 
@@ -18,6 +19,14 @@ enum {
     KEEPALIVE_S = 10,
     REASON_ROOM = 256,
     ADDRESS_ROOM = 160,
+};
+
+struct question {
+    redis_reply_fn *on_reply;
+    void *of;
+    uint64_t asked_us;
+    uint32_t patience_ms; /* in addition to the timeout */
+    uint32_t replies;     /* still to come */
 };
 
 enum conn_state { CONN_WAITING, CONN_CONNECTING, CONN_OPEN, CONN_CLOSED };
@@ -39,8 +48,11 @@ struct redis_conn {
     redisReader *reader;
     bool reply_taken; /* the one that is being handed over */
     struct buf out;
+    struct fifo questions; /* struct question each */
+    bool pings;
     unsigned attempts;
     uint64_t heard_us;
+    uint64_t asked_us; /* of the question that was answered last */
     uint64_t tick_due_us;
     bool ready;
     char reason[REASON_ROOM]; /* why it is of no use; empty: all is well */
@@ -113,8 +125,16 @@ static void hang_up(struct redis_conn *c)
         c->reader = NULL;
     }
     buf_reset(&c->out);
+    fifo_fini(&c->questions);
     c->state = CONN_WAITING;
     c->ready = false;
+}
+
+static void tell_lost(struct redis_conn *c)
+{
+    if (c->events->on_lost != NULL) {
+        c->events->on_lost(c->ctx);
+    }
 }
 
 static void drop_conn(struct redis_conn *c, const char *reason)
@@ -125,7 +145,7 @@ static void drop_conn(struct redis_conn *c, const char *reason)
     hang_up(c);
     arm_timer(c, backoff_ms(c));
     if (was_open) {
-        c->events->on_lost(c->ctx);
+        tell_lost(c);
     } else if (c->events->on_refused != NULL) {
         c->events->on_refused(c->ctx);
     }
@@ -155,7 +175,7 @@ void redis_conn_move(struct redis_conn *c)
     c->is_refused = false;
     arm_timer(c, 0);
     if (was_open) {
-        c->events->on_lost(c->ctx);
+        tell_lost(c);
     }
 }
 
@@ -224,8 +244,32 @@ static void on_connect(void *ctx, int status)
     }
     c->heard_us = clock_boot_us();
     arm_timer(c, tick_ms(c));
+    (void)redis_conn_auth(c, NULL);
     c->events->on_open(c->ctx);
     redis_conn_flush(c);
+}
+
+static void answer_question(struct redis_conn *c, const redisReply *reply)
+{
+    bool is_error = reply->type == REDIS_REPLY_ERROR;
+    struct question *first = fifo_first(&c->questions);
+    struct question q;
+
+    if (first == NULL) {
+        redis_conn_fail(c, "it answers what was not asked");
+        return;
+    }
+    q = *first;
+    c->asked_us = q.asked_us;
+    first->replies--;
+    if (is_error || first->replies == 0) {
+        (void)fifo_pop(&c->questions, &q);
+    }
+    if (q.on_reply != NULL) {
+        q.on_reply(c->ctx, q.of, reply);
+    } else if (is_error) {
+        redis_conn_fail(c, "%s", reply->str);
+    }
 }
 
 /* What a server says before it closes a connection that it does not want: the answer to
@@ -256,13 +300,14 @@ static void on_read(void *ctx, const char *data, size_t len)
             return;
         }
         if (reply == NULL) {
+            redis_conn_flush(c);
             return;
         }
         c->reply_taken = false;
         if (is_turned_away(reply)) {
             redis_conn_fail(c, "%s", ((redisReply *)reply)->str);
-        } else {
-            c->events->on_reply(c->ctx, reply);
+        } else if (c->events->on_push == NULL || !c->events->on_push(c->ctx, reply)) {
+            answer_question(c, reply);
         }
         if (!c->reply_taken) {
             freeReplyObject(reply);
@@ -306,6 +351,34 @@ static void connect_now(struct redis_conn *c)
 
 /* --- time ------------------------------------------------------------------------ */
 
+/* Drops the connection if nothing was received for the timeout, while a question is
+ * open. */
+static void check_silence(struct redis_conn *c)
+{
+    const struct question *first = fifo_first(&c->questions);
+    uint64_t now = clock_boot_us();
+    uint64_t from;
+
+    if (first != NULL) {
+        from = first->asked_us + first->patience_ms * UINT64_C(1000);
+        from = from > c->heard_us ? from : c->heard_us;
+        if (now > from && now - from > c->timeout_ms * 1000) {
+            fail_silent(c, "no answer for %llu ms", (unsigned long long)c->timeout_ms);
+        }
+    }
+}
+
+static void run_tick(struct redis_conn *c)
+{
+    check_silence(c);
+    if (c->state == CONN_OPEN && c->pings && c->questions.count == 0) {
+        redis_conn_ask(c, 1, (const char *const[]){ "PING" }, NULL, NULL);
+    }
+    if (c->state == CONN_OPEN && c->events->on_tick != NULL) {
+        c->events->on_tick(c->ctx);
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct redis_conn *c = container_of(timer, struct redis_conn, timer);
@@ -324,7 +397,7 @@ static void on_timer(uv_timer_t *timer)
             c->heard_us = clock_boot_us();
         }
         arm_timer(c, tick_ms(c));
-        c->events->on_tick(c->ctx);
+        run_tick(c);
         redis_conn_flush(c);
         break;
     case CONN_CLOSED:
@@ -339,16 +412,6 @@ static void arm_timer(struct redis_conn *c, uint64_t ms)
     (void)uv_timer_start(&c->timer, on_timer, ms, 0);
 }
 
-void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us)
-{
-    uint64_t from = since_us > c->heard_us ? since_us : c->heard_us;
-    uint64_t now = clock_boot_us();
-
-    if (now > from && now - from > c->timeout_ms * 1000) {
-        fail_silent(c, "no answer for %llu ms", (unsigned long long)c->timeout_ms);
-    }
-}
-
 /* --- for the owner --------------------------------------------------------------- */
 
 struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
@@ -359,6 +422,7 @@ struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
     c->url = setup->url;
     c->module = setup->module;
     c->what = setup->what == NULL ? "Redis" : setup->what;
+    c->pings = setup->pings;
     c->loss_level = setup->is_quiet ? LOG_DEBUG : LOG_WARNING;
     c->ready_level = setup->is_quiet ? LOG_DEBUG : LOG_NOTICE;
     c->backoff_max_ms =
@@ -404,7 +468,45 @@ void redis_conn_flush(struct redis_conn *c)
     }
 }
 
-bool redis_conn_auth(struct redis_conn *c)
+void redis_conn_ask(struct redis_conn *c, size_t count, const char *const *words,
+                    redis_reply_fn *on_reply, void *of)
+{
+    command_words(&c->out, count, words);
+    redis_conn_expect(c, 1, on_reply, of);
+}
+
+void redis_conn_expect(struct redis_conn *c, unsigned replies, redis_reply_fn *on_reply,
+                       void *of)
+{
+    struct question *q = fifo_push(&c->questions, sizeof(*q));
+
+    q->on_reply = on_reply;
+    q->of = of;
+    q->asked_us = clock_boot_us();
+    q->replies = replies;
+}
+
+void redis_conn_be_patient(struct redis_conn *c, uint64_t ms)
+{
+    struct question *last = fifo_at(&c->questions, c->questions.count - 1);
+
+    last->patience_ms = (uint32_t)ms;
+}
+
+bool redis_conn_is_asked(const struct redis_conn *c, redis_reply_fn *on_reply,
+                         const void *of)
+{
+    const struct question *first = fifo_first(&c->questions);
+
+    return first != NULL && first->on_reply == on_reply && first->of == of;
+}
+
+uint64_t redis_conn_asked_us(const struct redis_conn *c)
+{
+    return c->asked_us;
+}
+
+bool redis_conn_auth(struct redis_conn *c, redis_reply_fn *on_reply)
 {
     const struct backend_url *url = c->url;
 
@@ -417,6 +519,7 @@ bool redis_conn_auth(struct redis_conn *c)
         command_word(&c->out, span_str(url->user));
     }
     command_word(&c->out, span_str(url->password));
+    redis_conn_expect(c, 1, on_reply, NULL);
     return true;
 }
 
@@ -450,6 +553,7 @@ static void on_closed(uv_handle_t *handle)
         container_of((uv_timer_t *)(void *)handle, struct redis_conn, timer);
 
     buf_reset(&c->out);
+    fifo_fini(&c->questions);
     free(c);
 }
 

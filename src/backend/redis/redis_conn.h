@@ -3,10 +3,11 @@
  *   WAITING --timer--> CONNECTING --connected--> OPEN --lost, failed--> WAITING
  *      ^------------------ refused, deadline ------'
  *
- * It moves bytes and takes replies apart; what to say, and what a reply answers, is the
- * owner's (redis_link, redis_sub). One heap object with one timer handle; it frees
- * itself after redis_conn_close(), once the loop has run. Events come from the loop
- * only. */
+ * It moves bytes, logs in, takes replies apart, and knows which reply answers which
+ * question; what to ask is the owner's (redis_link, redis_sub). It drops a connection
+ * on which a question stays open for the timeout. One heap object with one timer
+ * handle; it frees itself after redis_conn_close(), once the loop has run. Events come
+ * from the loop only. */
 #ifndef LATCHD_BACKEND_REDIS_REDIS_CONN_H
 #define LATCHD_BACKEND_REDIS_REDIS_CONN_H
 
@@ -18,14 +19,18 @@
 struct redis_conn;
 
 struct redis_conn_events {
-    /* Connected: the owner sends its greeting. */
+    /* Connected, and AUTH is asked if the URL wants it: the owner sends its greeting.
+     */
     void (*on_open)(void *ctx);
-    void (*on_reply)(void *ctx, const redisReply *reply);
-    /* An open connection is lost, for any reason. */
+    /* A reply that may be a message: returns false if it answers a question. NULL: all
+     * replies do. */
+    bool (*on_push)(void *ctx, const redisReply *reply);
+    /* An open connection is lost, for any reason; no question is answered any more. May
+     * be NULL. */
     void (*on_lost)(void *ctx);
     /* The connection could not be opened. May be NULL. */
     void (*on_refused)(void *ctx);
-    /* From time to time while the connection is open. */
+    /* From time to time while the connection is open. May be NULL. */
     void (*on_tick)(void *ctx);
 };
 
@@ -35,6 +40,7 @@ struct redis_conn_setup {
     const char *module;            /* for the log */
     const char *what;              /* the same; NULL: Redis */
     bool is_quiet;                 /* another connection logs for it */
+    bool pings;                    /* asks PING at times when nothing else is asked */
     uint64_t backoff_max_ms;       /* 0: 250 */
     uint64_t timeout_ms;           /* for connecting, and for silence */
     uint64_t seed;
@@ -50,8 +56,28 @@ void redis_conn_set_timeout(struct redis_conn *c, uint64_t timeout_ms);
 struct buf *redis_conn_out(struct redis_conn *c);
 void redis_conn_flush(struct redis_conn *c);
 
-/* Sends AUTH as the URL wants it; returns false if it wants none. */
-bool redis_conn_auth(struct redis_conn *c);
+/* Takes the reply to a question. `ctx` is the owner's, `of` the question's. */
+typedef void redis_reply_fn(void *ctx, void *of, const redisReply *reply);
+
+/* Asks a question of constant words. Without `on_reply` only an error is looked at,
+ * which drops the connection. */
+void redis_conn_ask(struct redis_conn *c, size_t count, const char *const *words,
+                    redis_reply_fn *on_reply, void *of);
+/* The same for a command that the caller writes by itself, right before or after, and
+ * which has `replies` replies unless the next one is an error. */
+void redis_conn_expect(struct redis_conn *c, unsigned replies, redis_reply_fn *on_reply,
+                       void *of);
+/* The last question may be answered so much later than others. */
+void redis_conn_be_patient(struct redis_conn *c, uint64_t ms);
+/* Whether that is the question that is answered next. */
+bool redis_conn_is_asked(const struct redis_conn *c, redis_reply_fn *on_reply,
+                         const void *of);
+/* When the question was asked that is being answered, or was answered last (boot
+ * clock). */
+uint64_t redis_conn_asked_us(const struct redis_conn *c);
+
+/* Asks AUTH as the URL wants it; returns false if it wants none. */
+bool redis_conn_auth(struct redis_conn *c, redis_reply_fn *on_reply);
 
 /* During on_reply: makes the reply the owner's, who frees it by freeReplyObject(). */
 void redis_conn_take_reply(struct redis_conn *c);
@@ -72,10 +98,6 @@ void redis_conn_move(struct redis_conn *c);
 /* Why the server that answers is of no use, as redis_conn_fail() was told last. NULL:
  * it is of use, does not answer, or this is not known yet. */
 const char *redis_conn_trouble(const struct redis_conn *c);
-
-/* Drops the connection if nothing was received for the timeout, while something asked
- * at `since_us` (boot clock) is open. */
-void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us);
 
 /* When bytes came last. */
 uint64_t redis_conn_heard_us(const struct redis_conn *c);

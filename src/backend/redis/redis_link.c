@@ -6,45 +6,53 @@
 #include "backend/script/scripts.h"
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/fifo.h"
 #include "util/log.h"
 #include "util/parse.h"
+#include "util/transition.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum call_what {
-    CALL_OP,
-    CALL_ABANDONED, /* an op that was reported as unknown before its answer came */
-    CALL_AUTH,
-    CALL_LOGIN, /* AUTH again, on a ready link */
-    CALL_SELECT,
-    CALL_SET_NAME,
-    CALL_INFO_SERVER,
-    CALL_INFO_REPLICATION,
-    CALL_HISTORY, /* INFO replication again, on a ready link */
-    CALL_PROBE,   /* the same, to see that it is the same master still */
-    CALL_CLIENT_ID,
-    CALL_KILL,
-    CALL_LOAD,    /* item_count: which script */
-    CALL_TIME,    /* ends a stage of the handshake, or is a heartbeat */
-    CALL_AUDIT,   /* item_count: which question */
-    CALL_FITNESS, /* may locks be kept here? */
-    CALL_LOOK,    /* are writes taken now? */
-    CALL_MARK,    /* a write, so that WAIT has an offset to start from */
-    CALL_WAIT,
-    CALL_ANNOUNCE,
-    CALL_PUBLISH, /* for a lock library */
-};
-
 enum { REFUSAL_ROOM = 256 };
 
-enum link_stage {
+/*   DOWN --connected--> GREETING --> PREPARING --> READY
+ *     ^                                  '-> WAITING --^
+ *     '------- lost, failed: from everywhere ----------'
+ *
+ * CLOSED comes from everywhere, and stays. */
+enum link_state {
     LINK_DOWN,
     LINK_GREETING,  /* asks the server who it is */
     LINK_PREPARING, /* old link killed, scripts loaded */
     LINK_WAITING,   /* the old link could not be killed: until its ops are late */
     LINK_READY,
+    LINK_CLOSED, /* no event comes any more */
 };
+
+static const char *const LINK_NAMES[] = {
+    [LINK_DOWN] = "down",           [LINK_GREETING] = "greeting",
+    [LINK_PREPARING] = "preparing", [LINK_WAITING] = "waiting",
+    [LINK_READY] = "ready",         [LINK_CLOSED] = "closed",
+};
+
+static const uint32_t LINK_NEXT[] = {
+    [LINK_DOWN] = TRANSITION_TO(LINK_GREETING) | TRANSITION_TO(LINK_CLOSED),
+    [LINK_GREETING] = TRANSITION_TO(LINK_PREPARING) | TRANSITION_TO(LINK_DOWN) |
+                      TRANSITION_TO(LINK_CLOSED),
+    [LINK_PREPARING] = TRANSITION_TO(LINK_WAITING) | TRANSITION_TO(LINK_READY) |
+                       TRANSITION_TO(LINK_DOWN) | TRANSITION_TO(LINK_CLOSED),
+    [LINK_WAITING] = TRANSITION_TO(LINK_READY) | TRANSITION_TO(LINK_DOWN) |
+                     TRANSITION_TO(LINK_CLOSED),
+    [LINK_READY] = TRANSITION_TO(LINK_DOWN) | TRANSITION_TO(LINK_CLOSED),
+    [LINK_CLOSED] = 0,
+};
+
+static const struct transitions LINK_TRANSITIONS = { "link to Redis", LINK_NAMES,
+                                                     LINK_NEXT };
+
+/* A question that is asked from time to time, one at a time. */
+enum asking { NOT_ASKED, ASKED, ASK_NO_MORE /* it was refused */ };
 
 struct server_id {
     char run_id[48];
@@ -65,46 +73,44 @@ struct redis_link {
     struct store_events told_to; /* of clock jumps */
     void *ctx;
     uint64_t timeout_ms;
-    enum link_stage stage;
-    bool closed;              /* no event comes any more */
+    enum link_state state;
     bool is_replicated;       /* see redis_link.h */
+    bool is_second;           /* the same */
     enum publish_way wanted;  /* redis_link_setup's */
     enum publish_way publish; /* of this server */
-    struct call_fifo open;    /* on this link */
-    struct call_fifo orphans; /* ops of links before */
+    struct fifo open;         /* struct redis_call: on this connection */
+    struct fifo orphans;      /* the same: of connections before */
     struct redis_clock clock;
-    struct server_id server; /* of this link, as far as known */
+    struct server_id server; /* of this connection, as far as known */
     struct server_id before; /* of the last one that was ready */
-    uint64_t client_id;      /* of this link; 0: not known */
     uint64_t client_before;  /* of the last one that was ready, until it is killed */
-    bool kill_failed;
-    unsigned loading; /* SCRIPT LOADs open */
-    bool clock_asked; /* a heartbeat is open */
-    bool fitness_asked, look_asked;
-    unsigned
-        look_tag; /* of a cluster: the tag whose slot is this node's, as far as known */
-    bool look_refused; /* the user has no right to that key: nothing is looked at */
-    bool in_doubt;     /* something was refused: the next look is by the script */
+    uint64_t ready_count;
+    uint64_t alive_us;     /* the server was the one of `before` then, at the least */
+    enum link_change seen; /* since the link was ready */
+    unsigned look_tag;     /* of a cluster: the tag whose slot is this node's, as far as
+                              known */
     char refusal[REFUSAL_ROOM]; /* why the server takes no grants; empty: it does */
     bool refusal_told;          /* the log has it */
     struct log_recent told;     /* lately */
-    bool is_second;
-    bool clock_due;        /* the next WAIT is to have a heartbeat before it */
-    bool announce_refused; /* an announcement was refused */
-    bool publish_refused;  /* the last PUBLISH for a lock library was */
-    bool batch_refused;    /* one call for several ops was refused */
-    bool has_written;      /* something was written on this link */
-    uint64_t wait_us;      /* how long the WAIT that is open may take; 0: none is */
-    uint64_t ready_count;
-    uint64_t alive_us;  /* the server was the one of `before` then, at the least */
-    uint64_t probed_us; /* it was last asked whether it is the same master */
-    bool is_probed;     /* that question is open */
-    bool probe_refused; /* INFO is not allowed */
+    bool announce_refused;      /* the last announcement was */
+    bool publish_refused;       /* the last PUBLISH for a lock library was */
     bool replicas_counted;
-    bool was_replica; /* a server at this address was one, since the link was ready */
-    char audited[48]; /* run id of the server that was */
-    bool has_aof;     /* by its audit */
+    char audited[48];      /* run id of the server that was */
+    bool has_aof;          /* by its audit */
     uint64_t min_replicas; /* by its audit; 0: not known, or none */
+    /* Of this connection; zeroed when it is lost: */
+    struct {
+        enum asking clock, fitness, look, probe;
+        uint64_t client_id; /* 0: not known */
+        uint64_t probed_us; /* when the last probe was sent */
+        unsigned loading;   /* SCRIPT LOADs open */
+        bool kill_failed;
+        bool in_doubt;      /* something was refused: the next look is by the script */
+        bool batch_refused; /* one call for several ops was refused */
+        bool has_written;
+        bool waits;     /* a WAIT is open */
+        bool clock_due; /* the next WAIT is to have a heartbeat before it */
+    } now;
     struct histogram *round_trips;
 };
 
@@ -131,37 +137,41 @@ static const char *const AUDIT_NAMES[AUDIT_COUNT] = {
     [AUDIT_REPLICAS] = "min-replicas-to-write",
 };
 
-static struct redis_call *link_push(struct redis_link *l, enum call_what what);
 static enum link_change link_change_of(const struct redis_link *l);
 static void link_become_ready(struct redis_link *l);
-static void on_reply(void *ctx, const redisReply *reply);
+static redis_reply_fn on_time, on_probe, on_fitness, on_look, on_login, on_history,
+    on_info_server, on_info_replication, on_client_id, on_killed, on_loaded, on_audit,
+    on_announced, on_published;
 
-static struct redis_call *link_send(struct redis_link *l, enum call_what what,
-                                    size_t count, const char *const *words)
+static void set_state(struct redis_link *l, enum link_state state)
 {
-    command_words(redis_conn_out(l->conn), count, words);
-    return link_push(l, what);
+    transition_check(&LINK_TRANSITIONS, l->state, state);
+    l->state = state;
+}
+
+static void on_ignored(void *ctx, void *of, const redisReply *reply)
+{
 }
 
 static void link_ask_clock(struct redis_link *l)
 {
-    l->clock_asked = true;
-    (void)link_send(l, CALL_TIME, 1, (const char *const[]){ "TIME" });
+    l->now.clock = ASKED;
+    redis_conn_ask(l->conn, 1, (const char *const[]){ "TIME" }, on_time, NULL);
 }
 
-/* Asks whether the server is the same master still, unless that was asked lately. */
-/* In a cluster the map tells who is a master. The first link probes for the second. */
+/* Asks whether the server is the same master still, unless that was asked lately. In a
+ * cluster the map tells who is a master. The first link probes for the second. */
 static void link_probe(struct redis_link *l)
 {
     uint64_t now_us = clock_boot_us();
 
-    if (l->stage == LINK_READY && !l->is_probed && !l->probe_refused && !l->is_second &&
+    if (l->state == LINK_READY && l->now.probe == NOT_ASKED && !l->is_second &&
         l->wanted == PUBLISH_PLAIN &&
-        now_us - l->probed_us >= PROBE_MS * UINT64_C(1000)) {
-        l->is_probed = true;
-        l->probed_us = now_us;
-        (void)link_send(l, CALL_PROBE, 2,
-                        (const char *const[]){ "INFO", "replication" });
+        now_us - l->now.probed_us >= PROBE_MS * UINT64_C(1000)) {
+        l->now.probe = ASKED;
+        l->now.probed_us = now_us;
+        redis_conn_ask(l->conn, 2, (const char *const[]){ "INFO", "replication" },
+                       on_probe, NULL);
     }
 }
 
@@ -170,9 +180,9 @@ static void ask_fitness(struct redis_link *l)
     const char *const words[] = { "EVALSHA", LUA_SCRIPTS[l->publish][LUA_FITNESS].sha1,
                                   "0" };
 
-    if (!l->is_second && !l->fitness_asked) {
-        l->fitness_asked = true;
-        (void)link_send(l, CALL_FITNESS, 3, words);
+    if (!l->is_second && l->now.fitness == NOT_ASKED) {
+        l->now.fitness = ASKED;
+        redis_conn_ask(l->conn, 3, words, on_fitness, NULL);
     }
 }
 
@@ -183,25 +193,25 @@ static void link_look(struct redis_link *l)
 {
     char key[sizeof(LOOK_KEY) + 16] = LOOK_KEY;
 
-    if (l->stage != LINK_READY || l->is_second) {
+    if (l->state != LINK_READY || l->is_second) {
         return;
     }
-    if (l->in_doubt) {
+    if (l->now.in_doubt) {
         ask_fitness(l);
-    } else if (!l->look_asked && !l->look_refused) {
+    } else if (l->now.look == NOT_ASKED) {
         if (l->look_tag != 0) {
             (void)snprintf(key, sizeof(key), LOOK_KEY_TAGGED, l->look_tag);
         }
-        l->look_asked = true;
-        (void)link_send(l, CALL_LOOK, 4, (const char *const[]){ "SET", key, "", "XX" });
+        l->now.look = ASKED;
+        redis_conn_ask(l->conn, 4, (const char *const[]){ "SET", key, "", "XX" },
+                       on_look, NULL);
     }
 }
 
 void redis_link_log_in(struct redis_link *l)
 {
-    if (l->stage == LINK_READY && redis_conn_auth(l->conn)) {
-        (void)link_push(l, CALL_LOGIN);
-        l->in_doubt = true; /* another user may lack rights */
+    if (l->state == LINK_READY && redis_conn_auth(l->conn, on_login)) {
+        l->now.in_doubt = true; /* another user may lack rights */
         link_look(l);
         redis_conn_flush(l->conn);
     }
@@ -209,33 +219,31 @@ void redis_link_log_in(struct redis_link *l)
 
 void redis_link_ask_history(struct redis_link *l)
 {
-    (void)link_send(l, CALL_HISTORY, 2, (const char *const[]){ "INFO", "replication" });
+    redis_conn_ask(l->conn, 2, (const char *const[]){ "INFO", "replication" },
+                   on_history, NULL);
     redis_conn_flush(l->conn);
 }
 
-/* Handshake. The functions return false if they dropped the link. */
-static void link_greet(struct redis_link *l)
+/* The handshake begins. */
+static void on_open(void *ctx)
 {
+    struct redis_link *l = ctx;
     char db[16];
 
-    l->stage = LINK_GREETING;
+    set_state(l, LINK_GREETING);
     l->server = (struct server_id){ 0 };
-    l->client_id = 0;
-    l->kill_failed = false;
-    l->probe_refused = false;
-    if (redis_conn_auth(l->conn)) {
-        (void)link_push(l, CALL_AUTH);
-    }
     if (l->url->db != 0) {
         (void)snprintf(db, sizeof(db), "%u", l->url->db);
-        (void)link_send(l, CALL_SELECT, 2, (const char *const[]){ "SELECT", db });
+        redis_conn_ask(l->conn, 2, (const char *const[]){ "SELECT", db }, NULL, NULL);
     }
-    (void)link_send(l, CALL_SET_NAME, 3,
-                    (const char *const[]){ "CLIENT", "SETNAME", "latchd" });
-    (void)link_send(l, CALL_INFO_SERVER, 2, (const char *const[]){ "INFO", "server" });
-    (void)link_send(l, CALL_INFO_REPLICATION, 2,
-                    (const char *const[]){ "INFO", "replication" });
-    (void)link_send(l, CALL_CLIENT_ID, 2, (const char *const[]){ "CLIENT", "ID" });
+    redis_conn_ask(l->conn, 3, (const char *const[]){ "CLIENT", "SETNAME", "latchd" },
+                   on_ignored, NULL);
+    redis_conn_ask(l->conn, 2, (const char *const[]){ "INFO", "server" },
+                   on_info_server, NULL);
+    redis_conn_ask(l->conn, 2, (const char *const[]){ "INFO", "replication" },
+                   on_info_replication, NULL);
+    redis_conn_ask(l->conn, 2, (const char *const[]){ "CLIENT", "ID" }, on_client_id,
+                   NULL);
     link_ask_clock(l);
 }
 
@@ -243,50 +251,47 @@ static void link_load_scripts(struct redis_link *l)
 {
     const struct lua_script *scripts = LUA_SCRIPTS[l->publish];
 
-    if (l->loading != 0) {
+    if (l->now.loading != 0) {
         return;
     }
     for (int i = 0; i < LUA_COUNT; i++) {
         struct buf *out = redis_conn_out(l->conn);
 
-        link_push(l, CALL_LOAD)->item_count = (uint8_t)i;
         command_begin(out, 3);
         command_word(out, SPAN("SCRIPT"));
         command_word(out, SPAN("LOAD"));
         command_word(out, span_of(scripts[i].text, scripts[i].len));
-        l->loading++;
+        redis_conn_expect(l->conn, 1, on_loaded, NULL);
+        l->now.loading++;
     }
 }
 
-bool redis_link_announce(struct redis_link *l, struct span text)
-{
-    struct buf *out = redis_conn_out(l->conn);
-    char channel[CHANNEL_DAEMONS_MAX];
-
-    if (l->stage != LINK_READY) {
-        return false;
-    }
-    command_begin(out, 3);
-    command_word(out, SPAN("PUBLISH"));
-    command_word(out, channel_daemons(channel, l->url->db));
-    command_word(out, text);
-    (void)link_push(l, CALL_ANNOUNCE);
-    return true;
-}
-
-bool redis_link_publish(struct redis_link *l, struct span channel, struct span text)
+static bool send_publish(struct redis_link *l, struct span channel, struct span text,
+                         redis_reply_fn *on_reply)
 {
     struct buf *out = redis_conn_out(l->conn);
 
-    if (l->stage != LINK_READY) {
+    if (l->state != LINK_READY) {
         return false;
     }
     command_begin(out, 3);
     command_word(out, SPAN("PUBLISH"));
     command_word(out, channel);
     command_word(out, text);
-    (void)link_push(l, CALL_PUBLISH);
-    return !l->publish_refused;
+    redis_conn_expect(l->conn, 1, on_reply, NULL);
+    return true;
+}
+
+bool redis_link_announce(struct redis_link *l, struct span text)
+{
+    char channel[CHANNEL_DAEMONS_MAX];
+
+    return send_publish(l, channel_daemons(channel, l->url->db), text, on_announced);
+}
+
+bool redis_link_publish(struct redis_link *l, struct span channel, struct span text)
+{
+    return send_publish(l, channel, text, on_published) && !l->publish_refused;
 }
 
 /* --- the audit ------------------------------------------------------------------- */
@@ -315,7 +320,7 @@ static void audit_settings(struct redis_link *l)
     for (int i = 0; i < AUDIT_COUNT; i++) {
         const char *const words[] = { "CONFIG", "GET", AUDIT_NAMES[i] };
 
-        link_send(l, CALL_AUDIT, 3, words)->item_count = (uint8_t)i;
+        redis_conn_ask(l->conn, 3, words, on_audit, NULL);
     }
 }
 
@@ -333,8 +338,14 @@ static void on_min_replicas(struct redis_link *l, const char *value)
     }
 }
 
-static void on_audit(struct redis_link *l, enum audit question, const redisReply *reply)
+static bool is_setting(const redisReply *reply, enum audit question)
 {
+    return strcmp(reply->element[0]->str, AUDIT_NAMES[question]) == 0;
+}
+
+static void on_audit(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_link *l = ctx;
     const char *value;
 
     if (reply->type == REDIS_REPLY_ERROR && log_is_news(&l->told, "CONFIG")) {
@@ -346,21 +357,22 @@ static void on_audit(struct redis_link *l, enum audit question, const redisReply
                     redis_conn_address(l->conn), reply->str);
     }
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->type != REDIS_REPLY_STRING ||
         reply->element[1]->type != REDIS_REPLY_STRING) {
         return;
     }
     value = reply->element[1]->str;
-    if (question == AUDIT_EVICTION && strcmp(value, "noeviction") != 0) {
+    if (is_setting(reply, AUDIT_EVICTION) && strcmp(value, "noeviction") != 0) {
         log_warning("redis",
                     "maxmemory-policy is %s: Redis may throw locks away; set it to "
                     "noeviction",
                     value);
-    } else if (question == AUDIT_AOF) {
+    } else if (is_setting(reply, AUDIT_AOF)) {
         l->has_aof = strcmp(value, "yes") == 0;
-    } else if (question == AUDIT_SAVE && value[0] == '\0' && !l->has_aof) {
+    } else if (is_setting(reply, AUDIT_SAVE) && value[0] == '\0' && !l->has_aof) {
         log_warning("redis", "neither append-only file nor snapshots: a restart of "
                              "Redis loses all locks; set appendonly to yes");
-    } else if (question == AUDIT_REPLICAS) {
+    } else if (is_setting(reply, AUDIT_REPLICAS)) {
         on_min_replicas(l, value);
     }
 }
@@ -433,15 +445,16 @@ static void warn_of_deaf_classes(struct redis_link *l, const redisReply *reply)
 /* Before the link is ready, what is missing keeps it from being used: so nothing is
  * granted that could not be released. Later it is told only, as holds are renewed as
  * long as that works. */
-static bool on_fitness(struct redis_link *l, const redisReply *reply)
+static void on_fitness(void *ctx, void *of, const redisReply *reply)
 {
+    struct redis_link *l = ctx;
     char text[REFUSAL_ROOM] = "";
     struct buf rights = { 0 };
 
-    l->fitness_asked = false;
+    l->now.fitness = NOT_ASKED;
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
         link_load_scripts(l);
-        return true;
+        return;
     }
     if (reply->type == REDIS_REPLY_ERROR) {
         (void)snprintf(text, sizeof(text), "it refuses EVALSHA: %s", reply->str);
@@ -459,18 +472,19 @@ static bool on_fitness(struct redis_link *l, const redisReply *reply)
         buf_reset(&rights);
         warn_of_deaf_classes(l, reply);
     }
-    if (text[0] != '\0' && l->stage == LINK_PREPARING) {
+    if (text[0] != '\0' && l->state == LINK_PREPARING) {
         redis_conn_fail(l->conn, "it cannot keep locks: %s", text);
-        return false;
+        return;
     }
     set_refusal(l, text[0] == '\0' ? reply->element[0]->str : text);
-    l->in_doubt = l->refusal[0] != '\0';
-    return true;
+    l->now.in_doubt = l->refusal[0] != '\0';
 }
 
-static void on_look(struct redis_link *l, const redisReply *reply)
+static void on_look(void *ctx, void *of, const redisReply *reply)
 {
-    l->look_asked = false;
+    struct redis_link *l = ctx;
+
+    l->now.look = NOT_ASKED;
     if (reply->type == REDIS_REPLY_ERROR &&
         script_reply_is_redirected(span_str(reply->str))) {
         l->look_tag++;
@@ -478,20 +492,20 @@ static void on_look(struct redis_link *l, const redisReply *reply)
             link_look(l);
         }
     } else if (reply->type == REDIS_REPLY_ERROR) {
-        l->look_refused = strncmp(reply->str, "NOPERM", 6) == 0;
-        l->in_doubt = true;
+        l->now.look = strncmp(reply->str, "NOPERM", 6) == 0 ? ASK_NO_MORE : NOT_ASKED;
+        l->now.in_doubt = true;
         ask_fitness(l);
     }
 }
 
-/* --- the stages ------------------------------------------------------------------ */
+/* --- the states ------------------------------------------------------------------ */
 
 static bool has_deadline_after(const struct redis_link *l, uint64_t redis_us)
 {
     for (size_t i = 0; i < l->orphans.count; i++) {
-        size_t at = (l->orphans.first + i) & (l->orphans.room - 1);
+        const struct redis_call *call = fifo_at(&l->orphans, i);
 
-        if (l->orphans.ring[at].deadline_us >= redis_us) {
+        if (call->deadline_us >= redis_us) {
             return true;
         }
     }
@@ -532,53 +546,69 @@ static bool may_be_used(struct redis_link *l)
     return why_not == NULL;
 }
 
-static bool prepare_link(struct redis_link *l)
+static void prepare_link(struct redis_link *l)
 {
     char id[24];
 
-    l->stage = LINK_PREPARING;
+    set_state(l, LINK_PREPARING);
     l->publish = atoi(l->server.version) >= SHARDED_MAJOR ? l->wanted : PUBLISH_PLAIN;
     if (is_same_process(l) && l->client_before != 0) {
         (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)l->client_before);
-        (void)link_send(l, CALL_KILL, 4,
-                        (const char *const[]){ "CLIENT", "KILL", "ID", id });
+        redis_conn_ask(l->conn, 4, (const char *const[]){ "CLIENT", "KILL", "ID", id },
+                       on_killed, NULL);
     } else {
-        l->kill_failed = may_be_same_process(l);
+        l->now.kill_failed = may_be_same_process(l);
     }
     link_load_scripts(l);
     ask_fitness(l);
     link_ask_clock(l);
-    return true;
 }
 
-/* A stage ends with the answer to its TIME. */
-static bool end_stage(struct redis_link *l, uint64_t redis_us)
+/* A state of the handshake ends with the answer to its TIME. */
+static void end_state(struct redis_link *l, uint64_t redis_us)
 {
-    switch (l->stage) {
+    switch (l->state) {
     case LINK_GREETING:
         if (l->server.history.is_replica) {
-            l->was_replica = true;
+            l->seen = LINK_FAILED_OVER;
             redis_conn_fail(l->conn, "it is a replica: latchd needs its master");
-            return false;
+        } else if (may_be_used(l)) {
+            prepare_link(l);
         }
-        return may_be_used(l) && prepare_link(l);
+        break;
     case LINK_PREPARING:
     case LINK_WAITING:
-        if (l->kill_failed && has_deadline_after(l, redis_us)) {
-            l->stage = LINK_WAITING;
-            return true;
+        if (!l->now.kill_failed || !has_deadline_after(l, redis_us)) {
+            audit_settings(l);
+            link_become_ready(l);
+        } else if (l->state == LINK_PREPARING) {
+            set_state(l, LINK_WAITING);
         }
-        audit_settings(l);
-        link_become_ready(l);
-        return l->stage == LINK_READY;
+        break;
     case LINK_DOWN:
     case LINK_READY:
+    case LINK_CLOSED:
         break;
     }
-    return true;
 }
 
 /* --- replies --------------------------------------------------------------------- */
+
+/* True: the reply is an error, and the link was dropped. */
+static bool is_failure(struct redis_link *l, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_conn_fail(l->conn, "%s", reply->str);
+    }
+    return reply->type == REDIS_REPLY_ERROR;
+}
+
+/* The same, but the user may lack the right to ask. */
+static bool is_failure_despite_rights(struct redis_link *l, const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM", 6) != 0 &&
+           is_failure(l, reply);
+}
 
 /* Copies the value of `key:` in an INFO reply; empty if it is not there. */
 static void info_value(const redisReply *reply, const char *key, char *ret, size_t room)
@@ -602,31 +632,34 @@ static void info_value(const redisReply *reply, const char *key, char *ret, size
     }
 }
 
-static bool on_time(struct redis_link *l, const struct redis_call *call,
-                    const redisReply *reply)
+static void on_time(void *ctx, void *of, const redisReply *reply)
 {
-    const uint64_t now_us = clock_boot_us();
+    struct redis_link *l = ctx;
+    const uint64_t now_us = clock_boot_us(), sent_us = redis_conn_asked_us(l->conn);
     uint64_t seconds, us, before_us;
 
-    l->clock_asked = false;
+    l->now.clock = NOT_ASKED;
+    if (is_failure(l, reply)) {
+        return;
+    }
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
         !parse_u64(span_str(reply->element[0]->str), UINT32_MAX, &seconds) ||
         !parse_u64(span_str(reply->element[1]->str), 999999, &us)) {
         redis_conn_fail(l->conn, "it does not tell the time");
-        return false;
+        return;
     }
     us += seconds * 1000000;
-    before_us = redis_clock_if_behind(&l->clock, call->sent_us, now_us, us);
+    before_us = redis_clock_if_behind(&l->clock, sent_us, now_us, us);
     if (before_us != 0 && !l->is_second) {
         store_tell(&l->told_to, &(struct store_event){ .kind = STORE_CLOCK_BEHIND,
                                                        .clock_us = before_us });
     }
     /* Another server, another clock, and nothing rests on it before the link is ready:
      * a server that is busy with its start may tell an old time. */
-    if (l->stage != LINK_READY && !is_same_process(l)) {
+    if (l->state != LINK_READY && !is_same_process(l)) {
         l->clock = (struct redis_clock){ 0 };
     }
-    if (redis_clock_sample(&l->clock, call->sent_us, now_us, us)) {
+    if (redis_clock_sample(&l->clock, sent_us, now_us, us)) {
         log_warning("redis",
                     "the clock of %s jumped: holds are uncertain until they are "
                     "confirmed; let NTP slew it, not step it",
@@ -636,23 +669,26 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
                        &(struct store_event){ .kind = STORE_CLOCK_JUMPED });
         }
     }
-    return !l->closed && end_stage(l, us);
+    end_state(l, us);
 }
 
-static bool on_loaded(struct redis_link *l, int script, const redisReply *reply)
+/* All are loaded at once, so the answers come in their order. */
+static void on_loaded(void *ctx, void *of, const redisReply *reply)
 {
-    l->loading--;
-    if (reply->type != REDIS_REPLY_STRING ||
-        strcmp(reply->str, LUA_SCRIPTS[l->publish][script].sha1) != 0) {
+    struct redis_link *l = ctx;
+    unsigned script = LUA_COUNT - l->now.loading;
+
+    l->now.loading--;
+    if (!is_failure_despite_rights(l, reply) &&
+        (reply->type != REDIS_REPLY_STRING ||
+         strcmp(reply->str, LUA_SCRIPTS[l->publish][script].sha1) != 0)) {
         redis_conn_fail(l->conn, "it does not load scripts: %s",
                         reply->str == NULL ? "" : reply->str);
-        return false;
     }
-    return true;
 }
 
 /* Without rights to ask who it is, all is taken for another server. */
-static void on_history(struct redis_history *h, const redisReply *reply)
+static void read_history(struct redis_history *h, const redisReply *reply)
 {
     char role[16], end[24];
 
@@ -667,6 +703,13 @@ static void on_history(struct redis_history *h, const redisReply *reply)
     }
 }
 
+static void on_history(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_link *l = ctx;
+
+    read_history(&l->server.history, reply);
+}
+
 static void count_replicas(struct redis_link *l, const redisReply *reply)
 {
     char replicas[16];
@@ -678,25 +721,24 @@ static void count_replicas(struct redis_link *l, const redisReply *reply)
 
 /* Another history is one of another master, or shows that the server was a replica: the
  * handshake finds out. */
-static bool on_probe(struct redis_link *l, const redisReply *reply)
+static void on_probe(void *ctx, void *of, const redisReply *reply)
 {
+    struct redis_link *l = ctx;
     struct redis_history seen = { 0 };
 
-    l->is_probed = false;
-    l->probe_refused = reply->type == REDIS_REPLY_ERROR;
-    on_history(&seen, reply);
+    l->now.probe = reply->type == REDIS_REPLY_ERROR ? ASK_NO_MORE : NOT_ASKED;
+    read_history(&seen, reply);
     if (seen.is_replica) {
-        l->was_replica = true;
+        l->seen = LINK_FAILED_OVER;
         redis_conn_fail(l->conn, "it has become a replica: latchd needs its master");
-        return false;
+        return;
     }
     if (seen.id[0] != '\0' && strcmp(seen.id, l->server.history.id) != 0) {
         redis_conn_fail(l->conn, "its data has another history now (replication ID): "
                                  "latchd asks anew what it is");
-        return false;
+        return;
     }
     count_replicas(l, reply);
-    return true;
 }
 
 /* Valkey says in redis_version which Redis it is compatible with. */
@@ -709,11 +751,8 @@ static void on_version(struct server_id *s, const redisReply *reply)
     }
 }
 
-static void on_info(struct redis_link *l, enum call_what what, const redisReply *reply)
+static void log_info_refused(struct redis_link *l, const redisReply *reply)
 {
-    struct server_id *s = &l->server;
-    char replicas[16];
-
     if (reply->type == REDIS_REPLY_ERROR && !l->is_second &&
         log_is_news(&l->told, "INFO")) {
         log_warning("redis",
@@ -723,12 +762,30 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
                     "user run INFO",
                     redis_conn_address(l->conn), reply->str);
     }
-    if (what == CALL_INFO_SERVER) {
+}
+
+static void on_info_server(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_link *l = ctx;
+    struct server_id *s = &l->server;
+
+    if (!is_failure_despite_rights(l, reply)) {
+        log_info_refused(l, reply);
         info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
         on_version(s, reply);
         info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
-    } else {
-        on_history(&s->history, reply);
+    }
+}
+
+static void on_info_replication(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_link *l = ctx;
+    struct server_id *s = &l->server;
+    char replicas[16];
+
+    if (!is_failure_despite_rights(l, reply)) {
+        log_info_refused(l, reply);
+        read_history(&s->history, reply);
         count_replicas(l, reply);
         info_value(reply, "min_slaves_good_slaves", replicas, sizeof(replicas));
         s->counts_replicas =
@@ -737,8 +794,9 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
 }
 
 /* Without it other daemons do not wait for this one when Redis has lost its data. */
-static void on_announced(struct redis_link *l, const redisReply *reply)
+static void on_announced(void *ctx, void *of, const redisReply *reply)
 {
+    struct redis_link *l = ctx;
     bool mute = reply->type == REDIS_REPLY_ERROR;
 
     if (mute && !l->announce_refused && log_is_news(&l->told, "PUBLISH")) {
@@ -751,8 +809,10 @@ static void on_announced(struct redis_link *l, const redisReply *reply)
     l->announce_refused = mute;
 }
 
-static void on_published(struct redis_link *l, const redisReply *reply)
+static void on_published(void *ctx, void *of, const redisReply *reply)
 {
+    struct redis_link *l = ctx;
+
     l->publish_refused = reply->type == REDIS_REPLY_ERROR;
     if (l->publish_refused && log_is_news(&l->told, "PUBLISH for a library")) {
         log_warning("redis",
@@ -764,8 +824,10 @@ static void on_published(struct redis_link *l, const redisReply *reply)
 }
 
 /* The server goes on with the user from before if it refuses the new one. */
-static void on_login(const struct redis_link *l, const redisReply *reply)
+static void on_login(void *ctx, void *of, const redisReply *reply)
 {
+    const struct redis_link *l = ctx;
+
     if (reply->type == REDIS_REPLY_ERROR) {
         log_warning("redis",
                     "%s refuses the new user or password (%s): this link goes on as it "
@@ -777,9 +839,15 @@ static void on_login(const struct redis_link *l, const redisReply *reply)
     }
 }
 
-static void on_client_id(struct redis_link *l, const redisReply *reply)
+static void on_client_id(void *ctx, void *of, const redisReply *reply)
 {
-    l->client_id = reply->type == REDIS_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
+    struct redis_link *l = ctx;
+
+    if (is_failure_despite_rights(l, reply)) {
+        return;
+    }
+    l->now.client_id =
+        reply->type == REDIS_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
     if (reply->type == REDIS_REPLY_ERROR && !l->is_second &&
         log_is_news(&l->told, "CLIENT ID")) {
         log_warning("redis",
@@ -790,79 +858,11 @@ static void on_client_id(struct redis_link *l, const redisReply *reply)
     }
 }
 
-static bool is_forgivable(const redisReply *reply, enum call_what what)
+static void on_killed(void *ctx, void *of, const redisReply *reply)
 {
-    switch (what) {
-    case CALL_SET_NAME:
-    case CALL_KILL:
-    case CALL_AUDIT:
-    case CALL_HISTORY:
-    case CALL_PROBE:
-    case CALL_ANNOUNCE:
-    case CALL_FITNESS:
-    case CALL_LOOK:
-    case CALL_PUBLISH:
-    case CALL_LOGIN:
-        return true;
-    case CALL_INFO_SERVER:
-    case CALL_INFO_REPLICATION:
-    case CALL_CLIENT_ID:
-    case CALL_LOAD:
-        return strncmp(reply->str, "NOPERM", 6) == 0;
-    default:
-        return false;
-    }
-}
+    struct redis_link *l = ctx;
 
-static bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
-                              const redisReply *reply)
-{
-    enum call_what what = (enum call_what)call->what;
-
-    if (reply->type == REDIS_REPLY_ERROR && !is_forgivable(reply, what)) {
-        redis_conn_fail(l->conn, "%s", reply->str);
-        return false;
-    }
-    switch (what) {
-    case CALL_INFO_SERVER:
-    case CALL_INFO_REPLICATION:
-        on_info(l, what, reply);
-        return true;
-    case CALL_HISTORY:
-        on_history(&l->server.history, reply);
-        return true;
-    case CALL_PROBE:
-        return on_probe(l, reply);
-    case CALL_CLIENT_ID:
-        on_client_id(l, reply);
-        return true;
-    case CALL_KILL:
-        l->kill_failed = reply->type != REDIS_REPLY_INTEGER;
-        return true;
-    case CALL_LOAD:
-        return on_loaded(l, call->item_count, reply);
-    case CALL_TIME:
-        return on_time(l, call, reply);
-    case CALL_AUDIT:
-        on_audit(l, (enum audit)call->item_count, reply);
-        return true;
-    case CALL_ANNOUNCE:
-        on_announced(l, reply);
-        return true;
-    case CALL_LOGIN:
-        on_login(l, reply);
-        return true;
-    case CALL_LOOK:
-        on_look(l, reply);
-        return true;
-    case CALL_FITNESS:
-        return on_fitness(l, reply);
-    case CALL_PUBLISH:
-        on_published(l, reply);
-        return true;
-    default:
-        return true;
-    }
+    l->now.kill_failed = reply->type != REDIS_REPLY_INTEGER;
 }
 
 /* Errors of a server that cannot do what a link is for: the ops were not run, and the
@@ -872,15 +872,6 @@ static const char *const USELESS[] = { "READONLY ", "MASTERDOWN ", "LOADING ",
                                        "NOAUTH ", "NOREPLICAS " };
 
 enum { REPLICA_ERRORS = 2 };
-
-static struct redis_call *link_push(struct redis_link *l, enum call_what what)
-{
-    struct redis_call *call = call_fifo_push(&l->open);
-
-    call->what = (uint8_t)what;
-    call->sent_us = clock_boot_us();
-    return call;
-}
 
 /* --- ready, and lost ------------------------------------------------------------- */
 
@@ -906,7 +897,7 @@ static enum link_change link_change_of(const struct redis_link *l)
     if (l->ready_count == 0) {
         return LINK_RESTARTED;
     }
-    if (l->was_replica) {
+    if (l->seen == LINK_FAILED_OVER) {
         return LINK_FAILED_OVER;
     }
     if (l->before.run_id[0] == '\0' || l->server.run_id[0] == '\0') {
@@ -935,7 +926,7 @@ static void log_change(const struct redis_link *l, enum link_change change)
 /* The last step of the handshake. */
 static void link_become_ready(struct redis_link *l)
 {
-    struct call_fifo orphans = l->orphans;
+    struct fifo orphans = l->orphans;
     enum link_change change = link_change_of(l);
     struct redis_call call;
     char about[96];
@@ -945,45 +936,47 @@ static void link_become_ready(struct redis_link *l)
                    l->is_second ? ", for what replicas acknowledge" : "");
     redis_conn_ready(l->conn, l->server.version[0] == '\0' ? "" : about);
     log_change(l, change);
-    l->stage = LINK_READY;
-    l->was_replica = false;
+    set_state(l, LINK_READY);
+    l->seen = LINK_SAME;
     l->alive_us = clock_boot_us();
     l->before = l->server;
-    l->client_before = l->client_id;
-    l->orphans = (struct call_fifo){ 0 };
+    l->client_before = l->now.client_id;
+    l->orphans = (struct fifo){ 0 };
     l->ready_count++;
     l->events->on_up(l->ctx, change);
-    while (!l->closed && call_fifo_pop(&orphans, &call)) {
+    while (l->state != LINK_CLOSED && fifo_pop(&orphans, &call)) {
         l->events->on_reply(l->ctx, &call, NULL);
     }
-    call_fifo_fini(&orphans);
+    fifo_fini(&orphans);
+}
+
+static void push_call(struct fifo *calls, const struct redis_call *call)
+{
+    *(struct redis_call *)fifo_push(calls, sizeof(*call)) = *call;
 }
 
 static void on_lost(void *ctx)
 {
     struct redis_link *l = ctx;
-    bool was_ready = l->stage == LINK_READY;
+    bool was_ready = l->state == LINK_READY;
     struct redis_call call;
 
-    while (call_fifo_pop(&l->open, &call)) {
-        if (call.what == CALL_OP) {
-            *call_fifo_push(&l->orphans) = call;
+    while (fifo_pop(&l->open, &call)) {
+        if (!call.abandoned) {
+            push_call(&l->orphans, &call);
         }
     }
-    l->stage = LINK_DOWN;
-    l->loading = 0;
-    l->clock_asked = false;
-    l->is_probed = false;
-    l->fitness_asked = l->look_asked = l->look_refused = l->in_doubt = false;
-    l->has_written = false;
-    l->batch_refused = false;
-    l->wait_us = 0;
+    set_state(l, LINK_DOWN);
+    memset(&l->now, 0, sizeof(l->now));
     if (was_ready) {
+        if (redis_conn_asked_us(l->conn) > l->alive_us) {
+            l->alive_us = redis_conn_asked_us(l->conn);
+        }
         l->events->on_down(l->ctx);
     }
 }
 
-/* --- replies --------------------------------------------------------------------- */
+/* --- ops ------------------------------------------------------------------------- */
 
 /* The error that a script met stands at the beginning of the text, before Redis 7
  * inside a sentence. */
@@ -1026,23 +1019,27 @@ static void count_round_trip(struct redis_link *l, const struct redis_call *call
     histogram_add(l->round_trips, now_us > call->sent_us ? now_us - call->sent_us : 0);
 }
 
-static void on_op_reply(struct redis_link *l, const redisReply *reply)
+static void on_op_reply(void *ctx, void *of, const redisReply *reply)
 {
+    struct redis_link *l = ctx;
     struct redis_call calls[SCRIPT_BATCH_MAX];
-    size_t count = 1U + call_fifo_first(&l->open)->more;
+    const struct redis_call *first = fifo_first(&l->open);
+    size_t count = 1U + first->more;
     const redisReply *useless = find_useless(reply, count);
 
-    if (useless != NULL) {
-        l->was_replica = l->was_replica || is_useless(useless, REPLICA_ERRORS);
+    if (useless != NULL && !(first->abandoned && count == 1)) {
+        if (is_useless(useless, REPLICA_ERRORS)) {
+            l->seen = LINK_FAILED_OVER;
+        }
         redis_conn_fail(l->conn, "%s", useless->str); /* the ops become orphans */
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        (void)call_fifo_pop(&l->open, &calls[i]);
+        (void)fifo_pop(&l->open, &calls[i]);
         count_round_trip(l, &calls[i]);
     }
     if (reply->type == REDIS_REPLY_ERROR && strcasestr(reply->str, "evalsha") != NULL) {
-        l->in_doubt = true;
+        l->now.in_doubt = true;
     }
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
         /* The script did not run. An op that is sent again comes after SCRIPT LOAD. */
@@ -1052,77 +1049,41 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
         log_write(log_is_news(&l->told, "batch") ? LOG_NOTICE : LOG_DEBUG, "redis",
                   "each lock is asked for by a call of its own now: %s",
                   reply->type == REDIS_REPLY_ERROR ? reply->str : "odd answer");
-        l->batch_refused = true;
+        l->now.batch_refused = true;
     }
-    for (size_t i = 0; i < count && !l->closed; i++) {
-        if (calls[i].what == CALL_OP) {
+    for (size_t i = 0; i < count && l->state != LINK_CLOSED; i++) {
+        if (!calls[i].abandoned) {
             l->events->on_reply(l->ctx, &calls[i], script_reply_part(reply, i, count));
         }
     }
 }
 
-/* The mark comes first: without it what is acknowledged may be of nobody's writing. */
-static void on_acked(struct redis_link *l, const redisReply *reply)
-{
-    bool told = reply->type == REDIS_REPLY_INTEGER && l->has_written;
-
-    l->wait_us = 0;
-    l->events->on_acked(l->ctx, told ? reply->integer : -1,
-                        reply->type == REDIS_REPLY_ERROR ? reply->str : "");
-}
-
-static void on_reply(void *ctx, const redisReply *reply)
+static void on_marked(void *ctx, void *of, const redisReply *reply)
 {
     struct redis_link *l = ctx;
-    const struct redis_call *first = call_fifo_first(&l->open);
-    struct redis_call call;
 
-    if (first == NULL) {
-        redis_conn_fail(l->conn, "it answers what was not asked");
-        return;
-    }
-    if (l->stage == LINK_READY) {
-        l->alive_us = first->sent_us;
-    }
-    if (first->what == CALL_OP || first->more != 0) {
-        on_op_reply(l, reply);
-        return;
-    }
-    if (first->what == CALL_ABANDONED) {
-        (void)call_fifo_pop(&l->open, &call);
-        return;
-    }
-    (void)call_fifo_pop(&l->open, &call);
-    if (call.what == CALL_WAIT) {
-        on_acked(l, reply);
-        return;
-    }
-    if (call.what == CALL_MARK) {
-        l->has_written = reply->type == REDIS_REPLY_STATUS;
-        return;
-    }
-    if (link_on_own_reply(l, &call, reply)) {
-        redis_conn_flush(l->conn);
-    }
+    l->now.has_written = reply->type == REDIS_REPLY_STATUS;
 }
 
-static void on_open(void *ctx)
+/* The mark comes first: without it what is acknowledged may be of nobody's writing. */
+static void on_acked(void *ctx, void *of, const redisReply *reply)
 {
-    link_greet(ctx);
+    struct redis_link *l = ctx;
+    bool told = reply->type == REDIS_REPLY_INTEGER && l->now.has_written;
+
+    l->now.waits = false;
+    l->events->on_acked(l->ctx, told ? reply->integer : -1,
+                        reply->type == REDIS_REPLY_ERROR ? reply->str : "");
 }
 
 static void on_tick(void *ctx)
 {
     struct redis_link *l = ctx;
-    const struct redis_call *first = call_fifo_first(&l->open);
 
-    if (first != NULL) {
-        redis_conn_check_silence(l->conn, first->sent_us + l->wait_us);
-    }
-    if (l->wait_us != 0) {
-        l->clock_due = true; /* an answer from behind a WAIT tells little */
-    } else if (!l->clock_asked &&
-               (l->stage == LINK_READY || l->stage == LINK_WAITING)) {
+    if (l->now.waits) {
+        l->now.clock_due = true; /* an answer from behind a WAIT tells little */
+    } else if (l->now.clock == NOT_ASKED &&
+               (l->state == LINK_READY || l->state == LINK_WAITING)) {
         link_ask_clock(l);
         link_look(l);
     }
@@ -1131,7 +1092,6 @@ static void on_tick(void *ctx)
 
 static const struct redis_conn_events CONN_EVENTS = {
     .on_open = on_open,
-    .on_reply = on_reply,
     .on_lost = on_lost,
     .on_tick = on_tick,
 };
@@ -1178,30 +1138,34 @@ void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms)
 struct buf *redis_link_call_batch(struct redis_link *l, const struct op *ops,
                                   size_t count, struct op_times *ret)
 {
-    bool ready = l->stage == LINK_READY;
+    bool ready = l->state == LINK_READY;
     uint64_t now_us = clock_boot_us();
 
     ret->asked_us = redis_clock_at(&l->clock, now_us);
     ret->deadline_us = ret->asked_us + l->timeout_ms * 1000;
     ret->publish = l->publish;
     for (size_t i = 0; i < count; i++) {
-        struct redis_call *call = call_fifo_push(ready ? &l->open : &l->orphans);
-
-        call->what = CALL_OP;
-        call->sent_us = now_us;
-        call->op_id = ops[i].id;
-        call->op_kind = (uint8_t)ops[i].kind;
-        call->item_count = (uint8_t)op_item_count(&ops[i]);
-        call->group = ops[i].group;
-        call->more = i == 0 ? (uint8_t)(count - 1) : 0;
-        call->deadline_us = ready ? ret->deadline_us : 0;
+        push_call(ready ? &l->open : &l->orphans,
+                  &(struct redis_call){
+                      .sent_us = now_us,
+                      .op_id = ops[i].id,
+                      .op_kind = (uint8_t)ops[i].kind,
+                      .item_count = (uint8_t)op_item_count(&ops[i]),
+                      .group = ops[i].group,
+                      .more = i == 0 ? (uint8_t)(count - 1) : 0,
+                      .deadline_us = ready ? ret->deadline_us : 0,
+                  });
     }
-    return ready ? redis_conn_out(l->conn) : NULL;
+    if (!ready) {
+        return NULL;
+    }
+    redis_conn_expect(l->conn, 1, on_op_reply, NULL);
+    return redis_conn_out(l->conn);
 }
 
 bool redis_link_takes_batch(const struct redis_link *l)
 {
-    return !l->batch_refused;
+    return !l->now.batch_refused;
 }
 
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
@@ -1215,25 +1179,26 @@ void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
 {
     struct buf *out = redis_conn_out(l->conn);
 
-    if (!l->has_written) {
+    if (!l->now.has_written) {
         command_begin(out, 5);
         command_word(out, SPAN("SET"));
         command_key(out, SPAN("latchd:acked:"), name, SPAN_NONE);
         command_word(out, SPAN("1"));
         command_word(out, SPAN("PX"));
         command_word(out, SPAN("1"));
-        (void)link_push(l, CALL_MARK);
+        redis_conn_expect(l->conn, 1, on_marked, NULL);
     }
-    if (l->clock_due && !l->clock_asked) {
+    if (l->now.clock_due && l->now.clock == NOT_ASKED) {
         link_ask_clock(l);
     }
-    l->clock_due = false;
+    l->now.clock_due = false;
     command_begin(out, 3);
     command_word(out, SPAN("WAIT"));
     command_uint(out, replicas);
     command_uint(out, ms);
-    (void)link_push(l, CALL_WAIT);
-    l->wait_us = ms * 1000;
+    redis_conn_expect(l->conn, 1, on_acked, NULL);
+    redis_conn_be_patient(l->conn, ms);
+    l->now.waits = true;
 }
 
 void redis_link_take_reply(struct redis_link *l)
@@ -1243,7 +1208,7 @@ void redis_link_take_reply(struct redis_link *l)
 
 bool redis_link_is_ready(const struct redis_link *l)
 {
-    return l->stage == LINK_READY;
+    return l->state == LINK_READY;
 }
 
 bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b)
@@ -1271,7 +1236,7 @@ unsigned redis_link_replicas(const struct redis_link *l)
  * of the loop. */
 static const char *redis_link_why_not(const struct redis_link *l)
 {
-    if (l->stage != LINK_READY) {
+    if (l->state != LINK_READY) {
         return redis_conn_trouble(l->conn);
     }
     return l->refusal[0] == '\0' ? NULL : l->refusal;
@@ -1279,7 +1244,7 @@ static const char *redis_link_why_not(const struct redis_link *l)
 
 bool redis_link_lacks_replicas(const struct redis_link *l, unsigned wanted)
 {
-    return l->stage == LINK_READY && l->wanted == PUBLISH_PLAIN &&
+    return l->state == LINK_READY && l->wanted == PUBLISH_PLAIN &&
            l->replicas_counted && l->server.replicas < wanted;
 }
 
@@ -1288,7 +1253,7 @@ size_t redis_link_in_flight(const struct redis_link *l)
     size_t ops = l->orphans.count;
 
     for (size_t i = 0; i < l->open.count; i++) {
-        ops += l->open.ring[(l->open.first + i) & (l->open.room - 1)].what == CALL_OP;
+        ops += !((const struct redis_call *)fifo_at(&l->open, i))->abandoned;
     }
     return ops;
 }
@@ -1301,25 +1266,25 @@ uint64_t redis_link_reconnects(const struct redis_link *l)
 void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ctx,
                         bool sent_too)
 {
-    struct call_fifo gone = { 0 };
+    struct fifo gone = { 0 };
     struct redis_call call;
 
     for (size_t i = 0; sent_too && i < l->open.count; i++) {
-        struct redis_call *at = &l->open.ring[(l->open.first + i) & (l->open.room - 1)];
+        struct redis_call *at = fifo_at(&l->open, i);
 
-        if (at->what == CALL_OP && concerns(ctx, at->group)) {
-            *call_fifo_push(&gone) = *at;
-            at->what = CALL_ABANDONED;
+        if (!at->abandoned && concerns(ctx, at->group)) {
+            push_call(&gone, at);
+            at->abandoned = true;
         }
     }
     for (size_t i = l->orphans.count; i > 0; i--) {
-        (void)call_fifo_pop(&l->orphans, &call);
-        *call_fifo_push(concerns(ctx, call.group) ? &gone : &l->orphans) = call;
+        (void)fifo_pop(&l->orphans, &call);
+        push_call(concerns(ctx, call.group) ? &gone : &l->orphans, &call);
     }
-    while (!l->closed && call_fifo_pop(&gone, &call)) {
+    while (l->state != LINK_CLOSED && fifo_pop(&gone, &call)) {
         l->events->on_reply(l->ctx, &call, NULL);
     }
-    call_fifo_fini(&gone);
+    fifo_fini(&gone);
 }
 
 void redis_link_flush(struct redis_link *l)
@@ -1329,7 +1294,7 @@ void redis_link_flush(struct redis_link *l)
 
 void redis_link_info(const struct redis_link *l, struct store_info *ret)
 {
-    ret->up = l->stage == LINK_READY;
+    ret->up = l->state == LINK_READY;
     ret->why_not = redis_link_why_not(l);
     (void)snprintf(ret->version, sizeof(ret->version), "%s", l->before.version);
     (void)snprintf(ret->product, sizeof(ret->product), "%s",
@@ -1346,8 +1311,7 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
 
 void redis_link_close(struct redis_link *l)
 {
-    l->closed = true;
-    l->stage = LINK_DOWN;
+    set_state(l, LINK_CLOSED);
     redis_conn_close(l->conn);
 }
 
@@ -1356,7 +1320,7 @@ void redis_link_free(struct redis_link *l)
     if (l == NULL) {
         return;
     }
-    call_fifo_fini(&l->open);
-    call_fifo_fini(&l->orphans);
+    fifo_fini(&l->open);
+    fifo_fini(&l->orphans);
     free(l);
 }

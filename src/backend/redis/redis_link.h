@@ -10,13 +10,24 @@
 #ifndef LATCHD_BACKEND_REDIS_REDIS_LINK_H
 #define LATCHD_BACKEND_REDIS_REDIS_LINK_H
 
-#include "backend/redis/call_fifo.h"
 #include "backend/redis/redis_clock.h"
 #include "backend/redis/redis_conn.h"
 #include "backend/script/script_codec.h"
 #include "backend/store.h"
 
 struct redis_link;
+
+/* An op that was sent, or waits for a link. */
+struct redis_call {
+    uint64_t op_id;
+    uint64_t sent_us;     /* our boot clock */
+    uint64_t deadline_us; /* Redis's clock; 0: it was not sent */
+    uint32_t group;
+    uint8_t op_kind;
+    uint8_t item_count;
+    uint8_t more;   /* how many calls behind this one share its reply */
+    bool abandoned; /* reported as unknown before its answer came */
+};
 
 /* The history of a server's data, as INFO replication shows it. */
 struct redis_history {

@@ -20,7 +20,6 @@ enum relay_state { RELAY_UNASKED, RELAY_ASKED, RELAY_HEARD, RELAY_REFUSED };
 struct relay_channel { /* or pattern */
     bool is_pattern;
     struct table_node in_channels;
-    struct list in_asked; /* by when they were asked for: answers come in that order */
     enum relay_state state;
     bool wanted;
     size_t len;
@@ -31,10 +30,8 @@ struct redis_relay {
     struct redis_conn *conn;
     struct store_events events;
     struct table channels;
-    struct list asked;
     bool started;
     bool greeted;
-    uint64_t ping_us; /* when the open PING was sent; 0: none */
     uint64_t said_us; /* when a refusal was logged last; 0: never */
 };
 
@@ -65,7 +62,6 @@ static struct relay_channel *add_channel(struct redis_relay *r, bool is_pattern,
 {
     struct relay_channel *ch = xcalloc(1, sizeof(*ch) + name.len);
 
-    list_init(&ch->in_asked);
     ch->is_pattern = is_pattern;
     ch->len = name.len;
     if (name.len != 0) {
@@ -78,104 +74,34 @@ static struct relay_channel *add_channel(struct redis_relay *r, bool is_pattern,
 
 static void free_channel(struct redis_relay *r, struct relay_channel *ch)
 {
-    list_del(&ch->in_asked);
     table_remove(&r->channels, &ch->in_channels);
     free(ch);
 }
 
 /* --- asking ------------------------------------------------------------- */
 
-static void send_word(struct redis_relay *r, const char *word, struct span name)
+static void send_word(struct redis_relay *r, const char *word, struct relay_channel *ch,
+                      redis_reply_fn *on_reply)
 {
     struct buf *out = redis_conn_out(r->conn);
 
     command_begin(out, 2);
     command_word(out, span_str(word));
-    command_word(out, name);
+    command_word(out, name_of(ch));
+    redis_conn_expect(r->conn, 1, on_reply, ch);
 }
 
-/* One command for each channel, so that a refusal is about one. */
-static void ask_for(struct redis_relay *r, struct relay_channel *ch)
+static void on_let_go(void *ctx, void *of, const redisReply *reply)
 {
-    send_word(r, ch->is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", name_of(ch));
-    ch->state = RELAY_ASKED;
-    list_append(&r->asked, &ch->in_asked);
 }
 
 /* The channel is not wanted, and no answer is to come. */
 static void let_go(struct redis_relay *r, struct relay_channel *ch)
 {
     if (ch->state == RELAY_HEARD) {
-        send_word(r, ch->is_pattern ? "PUNSUBSCRIBE" : "UNSUBSCRIBE", name_of(ch));
+        send_word(r, ch->is_pattern ? "PUNSUBSCRIBE" : "UNSUBSCRIBE", ch, on_let_go);
     }
     free_channel(r, ch);
-}
-
-static void send_ping(struct redis_relay *r)
-{
-    command_words(redis_conn_out(r->conn), 1, (const char *const[]){ "PING" });
-    r->ping_us = clock_boot_us();
-}
-
-/* --- the connection ----------------------------------------------------- */
-
-static void on_open(void *ctx)
-{
-    struct redis_relay *r = ctx;
-
-    (void)redis_conn_auth(r->conn);
-    send_ping(r);
-    redis_conn_flush(r->conn);
-}
-
-static void on_lost(void *ctx)
-{
-    struct redis_relay *r = ctx;
-    struct table_walk walk;
-    struct table_node *n;
-
-    r->greeted = false;
-    r->ping_us = 0;
-    TABLE_FOREACH(n, &walk, &r->channels)
-    {
-        struct relay_channel *ch = channel_in(n);
-
-        list_del(&ch->in_asked);
-        ch->state = RELAY_UNASKED;
-        if (!ch->wanted) {
-            free_channel(r, ch);
-        }
-    }
-}
-
-static void on_tick(void *ctx)
-{
-    struct redis_relay *r = ctx;
-
-    if (r->ping_us != 0) {
-        redis_conn_check_silence(r->conn, r->ping_us);
-    } else if (r->greeted) {
-        send_ping(r);
-        redis_conn_flush(r->conn);
-    }
-}
-
-static void on_pong(struct redis_relay *r)
-{
-    struct table_walk walk;
-    struct table_node *n;
-
-    r->ping_us = 0;
-    if (r->greeted) {
-        return;
-    }
-    r->greeted = true;
-    redis_conn_ready(r->conn, "for messages of lock libraries");
-    TABLE_FOREACH(n, &walk, &r->channels)
-    {
-        ask_for(r, channel_in(n));
-    }
-    redis_conn_flush(r->conn);
 }
 
 static void log_refusal(struct redis_relay *r, struct span name, const char *why)
@@ -194,28 +120,71 @@ static void log_refusal(struct redis_relay *r, struct span name, const char *why
         redis_conn_address(r->conn), span_quoted_len(name), name.ptr, why);
 }
 
-/* Redis has answered the SUBSCRIBE that was sent first. */
-static void on_answered(struct redis_relay *r, const char *refusal)
+static void on_answered(void *ctx, void *of, const redisReply *reply)
 {
-    struct list *first = list_first(&r->asked);
-    struct relay_channel *ch;
+    struct redis_relay *r = ctx;
+    struct relay_channel *ch = of;
 
-    if (first == NULL) {
-        if (refusal != NULL) {
-            redis_conn_fail(r->conn, "%s", refusal);
-        }
-        return;
-    }
-    ch = container_of(first, struct relay_channel, in_asked);
-    list_del(&ch->in_asked);
-    ch->state = refusal == NULL ? RELAY_HEARD : RELAY_REFUSED;
-    if (refusal != NULL) {
-        log_refusal(r, name_of(ch), refusal);
+    ch->state = RELAY_HEARD;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        ch->state = RELAY_REFUSED;
+        log_refusal(r, name_of(ch), reply->str);
     }
     if (!ch->wanted) {
         let_go(r, ch);
-        redis_conn_flush(r->conn);
     }
+}
+
+/* One command for each channel, so that a refusal is about one. */
+static void ask_for(struct redis_relay *r, struct relay_channel *ch)
+{
+    send_word(r, ch->is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", ch, on_answered);
+    ch->state = RELAY_ASKED;
+}
+
+/* --- the connection ----------------------------------------------------- */
+
+static void on_lost(void *ctx)
+{
+    struct redis_relay *r = ctx;
+    struct table_walk walk;
+    struct table_node *n;
+
+    r->greeted = false;
+    TABLE_FOREACH(n, &walk, &r->channels)
+    {
+        struct relay_channel *ch = channel_in(n);
+
+        ch->state = RELAY_UNASKED;
+        if (!ch->wanted) {
+            free_channel(r, ch);
+        }
+    }
+}
+
+static void on_pong(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_relay *r = ctx;
+    struct table_walk walk;
+    struct table_node *n;
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_conn_fail(r->conn, "%s", reply->str);
+        return;
+    }
+    r->greeted = true;
+    redis_conn_ready(r->conn, "for messages of lock libraries");
+    TABLE_FOREACH(n, &walk, &r->channels)
+    {
+        ask_for(r, channel_in(n));
+    }
+}
+
+static void on_open(void *ctx)
+{
+    struct redis_relay *r = ctx;
+
+    redis_conn_ask(r->conn, 1, (const char *const[]){ "PING" }, on_pong, NULL);
 }
 
 static void tell_published(const struct redis_relay *r, struct span pattern,
@@ -226,47 +195,33 @@ static void tell_published(const struct redis_relay *r, struct span pattern,
                                       .published = { pattern, channel, text } });
 }
 
-/* ["message", channel, text], ["pmessage", pattern, channel, text], ["subscribe" or
- * "psubscribe", name, count], the same of what ended, ["pong", ""] */
-static void on_push(struct redis_relay *r, const redisReply *reply)
+/* ["message", channel, text], ["pmessage", pattern, channel, text] */
+static bool on_push(void *ctx, const redisReply *reply)
 {
+    struct redis_relay *r = ctx;
     struct span texts[4] = { SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE };
 
-    for (size_t i = 0; i < 4 && i < (size_t)reply->elements; i++) {
+    for (size_t i = 0;
+         reply->type == REDIS_REPLY_ARRAY && i < 4 && i < (size_t)reply->elements;
+         i++) {
         if (reply->element[i]->type == REDIS_REPLY_STRING) {
             texts[i] = span_of(reply->element[i]->str, (size_t)reply->element[i]->len);
         }
     }
-    if (span_eq(texts[0], SPAN("pong"))) {
-        on_pong(r);
-    } else if (span_eq(texts[0], SPAN("subscribe")) ||
-               span_eq(texts[0], SPAN("psubscribe"))) {
-        on_answered(r, NULL);
-    } else if (span_eq(texts[0], SPAN("message")) && texts[2].ptr != NULL) {
+    if (span_eq(texts[0], SPAN("message")) && texts[2].ptr != NULL) {
         tell_published(r, SPAN_NONE, texts[1], texts[2]);
     } else if (span_eq(texts[0], SPAN("pmessage")) && texts[3].ptr != NULL) {
         tell_published(r, texts[1], texts[2], texts[3]);
+    } else {
+        return false;
     }
-}
-
-static void on_reply(void *ctx, const redisReply *reply)
-{
-    struct redis_relay *r = ctx;
-
-    if (reply->type == REDIS_REPLY_ERROR) {
-        on_answered(r, reply->str);
-    } else if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "PONG") == 0) {
-        on_pong(r);
-    } else if (reply->type == REDIS_REPLY_ARRAY) {
-        on_push(r, reply);
-    }
+    return true;
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
     .on_open = on_open,
-    .on_reply = on_reply,
+    .on_push = on_push,
     .on_lost = on_lost,
-    .on_tick = on_tick,
 };
 
 /* --- for the node ------------------------------------------------------- */
@@ -278,10 +233,10 @@ struct redis_relay *redis_relay_new(const struct redis_relay_setup *setup)
 
     conn.module = "redis-relay";
     conn.is_quiet = true;
+    conn.pings = true;
     conn.events = &CONN_EVENTS;
     conn.ctx = r;
     r->events = setup->events;
-    list_init(&r->asked);
     r->conn = redis_conn_new(&conn);
     return r;
 }

@@ -3,12 +3,37 @@
 #include "backend/cluster/slot.h"
 #include "backend/redis/channel_name.h"
 #include "backend/redis/redis_command.h"
-#include "backend/redis/sub_channel.h"
 #include "util/alloc.h"
-#include "util/clock.h"
+#include "util/hash.h"
+#include "util/list.h"
 #include "util/log.h"
+#include "util/table.h"
 
 #include <stdlib.h>
+
+/* One channel. The names `n` and `{n}` share theirs. `asked` and `open` are about this
+ * link: only the confirmation of what was asked last counts. */
+struct sub_channel {
+    struct table_node in_channels;
+    struct list todo;   /* on sub_channels.todo: something is to be asked */
+    bool want_unbraced; /* the name is `text` without its outer braces */
+    bool want_braced;   /* the name is `text` */
+    bool want_member;   /* of this instance, in a fair queue: only sharded, by itself */
+    enum lock_class lock_class;
+    bool asked;    /* for: SUBSCRIBE */
+    unsigned open; /* confirmations that have not come */
+    /* Of the sharded channel of that name, if there is one: */
+    bool shard_on;
+    bool shard_asked;       /* an answer is to come */
+    struct list in_refused; /* its slot is at another node */
+    size_t len;
+    char text[]; /* the channel without the prefix */
+};
+
+struct sub_channels {
+    struct table by_class[LOCK_CLASSES];
+    struct list todo;
+};
 
 struct redis_sub {
     struct redis_conn *conn;
@@ -23,18 +48,135 @@ struct redis_sub {
     bool was_refused;          /* on this link */
     struct sub_channel *alone; /* the one that is asked for; NULL: none */
     struct log_recent told;    /* lately */
-    bool pattern_open;         /* PSUBSCRIBE was asked, and is not answered yet */
-    uint64_t ping_us;          /* when the open PING was sent; 0: none */
     bool hears_daemons;
-    bool daemons_open; /* its SUBSCRIBE was asked behind that, the same */
     char daemons[CHANNEL_DAEMONS_MAX];
     struct channel_member member;
 
     bool is_clustered;
     bool has_shards; /* so this server said */
-    struct list shard_asked;
     struct list shard_refused;
 };
+
+/* How many texts the reply begins with, at most three. */
+static size_t texts_of(const redisReply *reply, struct span texts[static 3])
+{
+    size_t count = 0;
+
+    while (reply->type == REDIS_REPLY_ARRAY && count < 3 &&
+           count < (size_t)reply->elements &&
+           reply->element[count]->type == REDIS_REPLY_STRING) {
+        texts[count] =
+            span_of(reply->element[count]->str, (size_t)reply->element[count]->len);
+        count++;
+    }
+    return count;
+}
+
+/* --- channels -------------------------------------------------------------------- */
+
+static void sub_channels_init(struct sub_channels *cs)
+{
+    *cs = (struct sub_channels){ 0 };
+    list_init(&cs->todo);
+}
+
+static bool sub_channel_is_named(const struct sub_channel *ch)
+{
+    return ch->want_unbraced || ch->want_braced;
+}
+
+static bool sub_channel_is_wanted(const struct sub_channel *ch)
+{
+    return sub_channel_is_named(ch) || ch->want_member;
+}
+
+static struct sub_channel *sub_channel_in(struct table_node *n)
+{
+    return container_of(n, struct sub_channel, in_channels);
+}
+
+static void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch)
+{
+    table_remove(&cs->by_class[ch->lock_class], &ch->in_channels);
+    list_del(&ch->todo);
+    list_del(&ch->in_refused);
+    free(ch);
+}
+
+static void sub_channels_fini(struct sub_channels *cs)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+        TABLE_FOREACH(n, &walk, &cs->by_class[lock_class])
+        {
+            sub_channel_free(cs, sub_channel_in(n));
+        }
+        table_fini(&cs->by_class[lock_class]);
+    }
+}
+
+static struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
+                                            enum lock_class lock_class)
+{
+    struct table_node *n =
+        table_find(&cs->by_class[lock_class], hash_bytes(text.ptr, text.len));
+
+    for (; n != NULL; n = table_next(n)) {
+        struct sub_channel *ch = sub_channel_in(n);
+
+        if (span_eq(span_of(ch->text, ch->len), text)) {
+            return ch;
+        }
+    }
+    return NULL;
+}
+
+static struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name,
+                                          enum lock_class lock_class, bool make)
+{
+    bool tagged = channel_is_tagged(name, lock_class);
+    size_t len = name.len + (tagged ? 0 : 2);
+    struct sub_channel *ch = xcalloc(1, sizeof(*ch) + len);
+    struct sub_channel *found;
+
+    memcpy(ch->text + (tagged ? 0 : 1), name.ptr, name.len);
+    if (!tagged) {
+        ch->text[0] = '{';
+        ch->text[len - 1] = '}';
+    }
+    found = sub_channel_find(cs, span_of(ch->text, len), lock_class);
+    if (found != NULL || !make) {
+        free(ch);
+        return found;
+    }
+    ch->len = len;
+    ch->lock_class = lock_class;
+    list_init(&ch->todo);
+    list_init(&ch->in_refused);
+    ch->in_channels.key = hash_bytes(ch->text, ch->len);
+    table_add(&cs->by_class[lock_class], &ch->in_channels);
+    return ch;
+}
+
+static void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch)
+{
+    list_del(&ch->todo);
+    list_append(&cs->todo, &ch->todo);
+}
+
+/* The text of a member has a brace, and so is its own channel. */
+static void sub_channel_want_member(struct sub_channels *cs, struct span text,
+                                    bool wanted)
+{
+    struct sub_channel *ch = sub_channel_of(cs, text, CLASS_PLAIN, wanted);
+
+    if (ch != NULL && ch->want_member != wanted) {
+        ch->want_member = wanted;
+        sub_channel_ask(cs, ch);
+    }
+}
 
 /* Sharded channels, of Redis 7 and newer in a cluster: the same names as the plain ones
  * beside them. Each is asked for by a command of its own, as all channels of one
@@ -44,34 +186,21 @@ struct redis_sub {
 static const char *const MISPLACED[] = { "MOVED ", "ASK ", "TRYAGAIN ",
                                          "CLUSTERDOWN " };
 
-static void sub_shard_let_go(struct sub_channel *ch);
+static redis_reply_fn on_shard_added, on_shard_dropped, on_channel;
 static void sub_confirmed(struct redis_sub *s, struct sub_channel *ch);
 static void sub_on_member(struct redis_sub *s, struct span channel);
 
-/* While greeting: asks whether there are sharded channels; takes the answer, if it is
- * one. */
-static void sub_shard_greet(struct redis_sub *s)
-{
-    s->has_shards = false;
-    if (s->is_clustered) {
-        command_words(redis_conn_out(s->conn), 2,
-                      (const char *const[]){ "PUBSUB", "SHARDNUMSUB" });
-    }
-}
-
 /* An older Redis, or one that does not let us use them, has none. */
-static bool sub_shard_on_greeting(struct redis_sub *s, const redisReply *reply)
+static void on_shards(void *ctx, void *of, const redisReply *reply)
 {
-    if (!s->is_clustered || s->greeted) {
-        return false;
+    struct redis_sub *s = ctx;
+
+    s->has_shards = reply->type == REDIS_REPLY_ARRAY && reply->elements == 0;
+    if (reply->type == REDIS_REPLY_ERROR &&
+        strncasecmp(reply->str, "ERR unknown", 11) != 0 &&
+        strstr(reply->str, "pubsub") == NULL) {
+        redis_conn_fail(s->conn, "%s", reply->str);
     }
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 0) {
-        s->has_shards = true;
-        return true;
-    }
-    return reply->type == REDIS_REPLY_ERROR &&
-           (strncasecmp(reply->str, "ERR unknown", 11) == 0 ||
-            strstr(reply->str, "pubsub") != NULL);
 }
 
 /* Asks for what is wanted of the sharded channel, unless an answer is due that leads
@@ -83,34 +212,28 @@ static void sub_shard_step(struct redis_sub *s, struct sub_channel *ch)
     struct span parts[] = { channel_prefix(ch->lock_class),
                             span_of(ch->text, ch->len) };
 
-    if (!s->has_shards || !list_empty(&ch->in_shard) || wanted == ch->shard_on) {
+    if (!s->has_shards || ch->shard_asked || !list_empty(&ch->in_refused) ||
+        wanted == ch->shard_on) {
         return;
     }
     command_begin(out, 2);
     command_word(out, wanted ? SPAN("SSUBSCRIBE") : SPAN("SUNSUBSCRIBE"));
     command_join(out, parts, 2);
-    ch->shard_adds = wanted;
-    list_append(&s->shard_asked, &ch->in_shard);
+    ch->shard_asked = true;
+    redis_conn_expect(s->conn, 1, wanted ? on_shard_added : on_shard_dropped, ch);
 }
 
-/* The oldest question is answered. */
-static struct sub_channel *pop_channel(struct redis_sub *s)
+/* Without its channel only the recheck wakes who heads a queue: slow, not wrong. */
+static void log_channel_refused(struct redis_sub *s, const char *why)
 {
-    struct list *first = list_first(&s->shard_asked);
-
-    if (first == NULL) {
-        return NULL;
+    if (log_is_news(&s->told, why)) {
+        log_warning("redis-sub",
+                    "%s refuses SUBSCRIBE (%s): clients that wait for such locks are "
+                    "woken late; latchd's user needs +subscribe and the channels that "
+                    "latchd.conf(5) lists",
+                    redis_conn_address(s->conn), why);
     }
-    list_del(first);
-    return container_of(first, struct sub_channel, in_shard);
-}
-
-static void on_answered(struct redis_sub *s, struct sub_channel *ch, bool on)
-{
-    ch->shard_on = on;
-    sub_shard_step(s, ch);
-    redis_conn_flush(s->conn);
-    sub_confirmed(s, ch);
+    s->was_refused = true;
 }
 
 /* The slot has moved to another node, and the link's owner has to find out which. */
@@ -121,84 +244,81 @@ static void on_misplaced(struct redis_sub *s, struct sub_channel *ch)
         sub_confirmed(s, ch);
         return;
     }
-    ch->shard_refused = true;
-    list_append(&s->shard_refused, &ch->in_shard);
+    list_append(&s->shard_refused, &ch->in_refused);
     store_tell(&s->events, &(struct store_event){ .kind = STORE_MOVED });
 }
 
-static bool is_of(const struct list *it, struct span text, enum lock_class lock_class)
+/* The user may not listen to it. */
+static void on_shard_refused(struct redis_sub *s, struct sub_channel *ch,
+                             const char *why)
 {
-    const struct sub_channel *ch;
-
-    if (it == NULL) {
-        return false;
+    for (size_t i = 0; i < sizeof(MISPLACED) / sizeof(MISPLACED[0]); i++) {
+        if (strncmp(why, MISPLACED[i], strlen(MISPLACED[i])) == 0) {
+            on_misplaced(s, ch);
+            return;
+        }
     }
-    ch = container_of(it, struct sub_channel, in_shard);
-    return ch->lock_class == lock_class && span_eq(span_of(ch->text, ch->len), text);
+    if (strncmp(why, "NOPERM", 6) != 0) {
+        redis_conn_fail(s->conn, "%s", why);
+        return;
+    }
+    log_channel_refused(s, why);
+    ch->shard_on = false;
+    sub_confirmed(s, ch);
 }
 
-/* Returns true if the push, or the error, was about sharded channels. */
-static bool sub_shard_on_push(struct redis_sub *s, struct span word,
-                              struct span channel)
+static void on_shard_answer(struct redis_sub *s, struct sub_channel *ch, bool on,
+                            const redisReply *reply)
 {
-    bool added = span_eq(word, SPAN("ssubscribe"));
-    struct list *first = list_first(&s->shard_asked);
+    ch->shard_asked = false;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        on_shard_refused(s, ch, reply->str);
+        return;
+    }
+    ch->shard_on = on;
+    sub_shard_step(s, ch);
+    sub_confirmed(s, ch);
+}
+
+static void on_shard_added(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_sub *s = ctx;
+    struct sub_channel *ch = of;
+    struct span texts[3];
+
+    if (texts_of(reply, texts) >= 2 && ch->want_member) {
+        sub_on_member(s, texts[1]); /* it may have been woken before */
+    }
+    on_shard_answer(s, ch, true, reply);
+}
+
+static void on_shard_dropped(void *ctx, void *of, const redisReply *reply)
+{
+    on_shard_answer(ctx, of, false, reply);
+}
+
+/* Returns false if this was asked for. */
+static bool on_shard_gone(struct redis_sub *s, struct span channel)
+{
     enum lock_class lock_class;
     struct sub_channel *ch;
     struct span text;
 
-    if (!added && !span_eq(word, SPAN("sunsubscribe"))) {
-        return false;
-    }
     if (!channel_split(channel, &lock_class, &text)) {
         return true;
     }
-    if (is_of(first, text, lock_class) &&
-        container_of(first, struct sub_channel, in_shard)->shard_adds == added) {
-        ch = container_of(first, struct sub_channel, in_shard);
-        list_del(first);
-        if (added && ch->want_member) {
-            sub_on_member(s, channel); /* it may have been woken before */
-        }
-        on_answered(s, ch, added);
+    ch = sub_channel_find(&s->channels, text, lock_class);
+    if (ch == NULL) {
         return true;
     }
-    ch = sub_channel_find(&s->channels, text, lock_class);
-    if (ch != NULL && !added && list_empty(&ch->in_shard)) {
-        on_misplaced(s, ch); /* it was not asked for: the slot has gone */
-    } else if (ch != NULL && !added) {
-        ch->shard_on = false; /* and the answer to what was asked is to come */
-    }
-    return true;
-}
-
-static bool sub_shard_on_error(struct redis_sub *s, const char *text)
-{
-    struct sub_channel *ch;
-
-    for (size_t i = 0; i < sizeof(MISPLACED) / sizeof(MISPLACED[0]); i++) {
-        if (strncmp(text, MISPLACED[i], strlen(MISPLACED[i])) == 0) {
-            ch = pop_channel(s);
-            if (ch != NULL) {
-                on_misplaced(s, ch);
-            }
-            return ch != NULL;
-        }
-    }
-    return false;
-}
-
-/* The user may not listen to the sharded channel that was asked for first. False: none
- * was. */
-static bool sub_shard_on_no_right(struct redis_sub *s)
-{
-    struct sub_channel *ch = pop_channel(s);
-
-    if (ch == NULL) {
+    if (redis_conn_is_asked(s->conn, on_shard_dropped, ch)) {
         return false;
     }
-    ch->shard_on = false;
-    sub_confirmed(s, ch);
+    if (!ch->shard_asked && list_empty(&ch->in_refused)) {
+        on_misplaced(s, ch); /* it was not asked for: the slot has gone */
+    } else {
+        ch->shard_on = false; /* and the answer to what was asked is to come */
+    }
     return true;
 }
 
@@ -208,9 +328,9 @@ void redis_sub_retry(struct redis_sub *s)
 
     LIST_FOREACH_SAFE(it, tmp, &s->shard_refused)
     {
-        struct sub_channel *ch = container_of(it, struct sub_channel, in_shard);
+        struct sub_channel *ch = container_of(it, struct sub_channel, in_refused);
 
-        sub_shard_let_go(ch);
+        list_del(&ch->in_refused);
         if (!sub_channel_is_wanted(ch)) {
             sub_confirmed(s, ch);
         } else if (s->greeted) {
@@ -247,67 +367,32 @@ void redis_sub_listen(struct redis_sub *s, struct span name, struct span member,
     free((char *)text.ptr);
 }
 
-/* Forgets that the sharded channel was refused. */
-static void sub_shard_let_go(struct sub_channel *ch)
+/* The channel on which daemons announce themselves to each other. */
+
+static void on_daemons(void *ctx, void *of, const redisReply *reply)
 {
-    if (ch->shard_refused) {
-        ch->shard_refused = false;
-        list_del(&ch->in_shard);
+    struct redis_sub *s = ctx;
+
+    if (reply->type != REDIS_REPLY_ERROR) {
+        store_tell(&s->events, &(struct store_event){ .kind = STORE_LISTENING });
+    } else if (log_is_news(&s->told, s->daemons)) {
+        log_warning(
+            "redis-sub",
+            "%s refuses SUBSCRIBE %s (%s): latchd does not wait for other daemons "
+            "when Redis has lost its data; its user needs +subscribe and "
+            "allchannels",
+            redis_conn_address(s->conn), s->daemons, reply->str);
     }
 }
-
-/* The link was lost. */
-static void sub_shard_lost(struct sub_channel *ch)
-{
-    ch->shard_on = false;
-    ch->shard_refused = false;
-    list_del(&ch->in_shard);
-}
-
-/* The channel on which daemons announce themselves to each other. */
 
 /* Subscribes to the daemons' channel. If that is refused, this daemon acts as if it
  * were alone. */
 static void sub_ask_daemons(struct redis_sub *s)
 {
-    struct buf *out = redis_conn_out(s->conn);
-
-    if (!s->hears_daemons) {
-        return;
+    if (s->hears_daemons) {
+        redis_conn_ask(s->conn, 2, (const char *const[]){ "SUBSCRIBE", s->daemons },
+                       on_daemons, NULL);
     }
-    command_begin(out, 2);
-    command_word(out, SPAN("SUBSCRIBE"));
-    command_word(out, span_str(s->daemons));
-    s->daemons_open = true;
-}
-
-static void sub_on_daemons_refused(struct redis_sub *s, const char *why)
-{
-    s->daemons_open = false;
-    if (!log_is_news(&s->told, s->daemons)) {
-        return;
-    }
-    log_warning("redis-sub",
-                "%s refuses SUBSCRIBE %s (%s): latchd does not wait for other daemons "
-                "when Redis has lost its data; its user needs +subscribe and "
-                "allchannels",
-                redis_conn_address(s->conn), s->daemons, why);
-}
-
-/* Returns true if the push was about that channel. */
-static bool sub_on_daemons(struct redis_sub *s, const struct span *texts, size_t count)
-{
-    if (!s->hears_daemons || count < 2 || !span_eq(texts[1], span_str(s->daemons))) {
-        return false;
-    }
-    if (count == 3 && span_eq(texts[0], SPAN("message"))) {
-        store_tell(&s->events,
-                   &(struct store_event){ .kind = STORE_ANNOUNCED, .text = texts[2] });
-    } else if (span_eq(texts[0], SPAN("subscribe"))) {
-        s->daemons_open = false;
-        store_tell(&s->events, &(struct store_event){ .kind = STORE_LISTENING });
-    }
-    return true;
 }
 
 enum {
@@ -363,13 +448,14 @@ static void send_subscribe(struct redis_sub *s, const char *word,
         chs[i]->open++;
         s->open++;
     }
+    redis_conn_expect(s->conn, (unsigned)count, on_channel, NULL);
 }
 
 /* Nothing is wanted of it, and nothing to come. */
 static bool is_over(const struct sub_channel *ch)
 {
     return !sub_channel_is_wanted(ch) && !ch->asked && ch->open == 0 && !ch->shard_on &&
-           list_empty(&ch->in_shard);
+           !ch->shard_asked && list_empty(&ch->in_refused);
 }
 
 static void ask_chunk(struct redis_sub *s)
@@ -411,10 +497,19 @@ void redis_sub_flush(struct redis_sub *s)
     redis_conn_flush(s->conn);
 }
 
-static void send_ping(struct redis_sub *s)
+/* Without the pattern only the recheck wakes who heads a fair queue: slow, not wrong.
+ * A pattern has to be allowed to the letter, and this one changes with each start. */
+static void on_pattern(void *ctx, void *of, const redisReply *reply)
 {
-    command_words(redis_conn_out(s->conn), 1, (const char *const[]){ "PING" });
-    s->ping_us = clock_boot_us();
+    struct redis_sub *s = ctx;
+
+    if (reply->type == REDIS_REPLY_ERROR && log_is_news(&s->told, s->member.text)) {
+        log_warning("redis-sub",
+                    "%s refuses PSUBSCRIBE %s*%s* (%s): clients that wait for a FAIR "
+                    "lock are woken late; its user needs +psubscribe and allchannels",
+                    redis_conn_address(s->conn), channel_prefix(CLASS_PLAIN).ptr,
+                    s->member.text, reply->str);
+    }
 }
 
 /* The channels of all our members, of whatever name. */
@@ -427,19 +522,10 @@ static void ask_pattern(struct redis_sub *s)
     command_begin(out, 2);
     command_word(out, SPAN("PSUBSCRIBE"));
     command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
-    s->pattern_open = true;
+    redis_conn_expect(s->conn, 1, on_pattern, NULL);
 }
 
 /* --- the link -------------------------------------------------------------------- */
-
-static void on_open(void *ctx)
-{
-    struct redis_sub *s = ctx;
-
-    (void)redis_conn_auth(s->conn);
-    sub_shard_greet(s);
-    send_ping(s);
-}
 
 static void on_lost(void *ctx)
 {
@@ -452,9 +538,6 @@ static void on_lost(void *ctx)
     s->one_by_one = s->was_refused;
     s->was_refused = false;
     s->alone = NULL;
-    s->pattern_open = false;
-    s->daemons_open = false;
-    s->ping_us = 0;
     s->open = 0;
     for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
         TABLE_FOREACH(n, &walk, &s->channels.by_class[lock_class])
@@ -462,7 +545,8 @@ static void on_lost(void *ctx)
             struct sub_channel *ch = sub_channel_in(n);
             ch->open = 0;
             ch->asked = false;
-            sub_shard_lost(ch);
+            ch->shard_on = ch->shard_asked = false;
+            list_del(&ch->in_refused);
             if (sub_channel_is_wanted(ch)) {
                 sub_channel_ask(&s->channels, ch);
             } else {
@@ -475,27 +559,31 @@ static void on_lost(void *ctx)
     }
 }
 
-static void on_tick(void *ctx)
+static void on_greeted(void *ctx, void *of, const redisReply *reply)
 {
     struct redis_sub *s = ctx;
 
-    if (s->ping_us != 0) {
-        redis_conn_check_silence(s->conn, s->ping_us);
-    } else if (s->greeted) {
-        send_ping(s);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_conn_fail(s->conn, "%s", reply->str);
+        return;
     }
+    s->greeted = true;
+    redis_conn_ready(s->conn, "for messages");
+    ask_pattern(s);
+    sub_ask_daemons(s);
+    redis_sub_flush(s);
 }
 
-static void on_pong(struct redis_sub *s)
+static void on_open(void *ctx)
 {
-    s->ping_us = 0;
-    if (!s->greeted) {
-        s->greeted = true;
-        redis_conn_ready(s->conn, "for messages");
-        ask_pattern(s);
-        sub_ask_daemons(s);
-        redis_sub_flush(s);
+    struct redis_sub *s = ctx;
+
+    s->has_shards = false;
+    if (s->is_clustered) {
+        redis_conn_ask(s->conn, 2, (const char *const[]){ "PUBSUB", "SHARDNUMSUB" },
+                       on_shards, NULL);
     }
+    redis_conn_ask(s->conn, 1, (const char *const[]){ "PING" }, on_greeted, NULL);
 }
 
 /* All channels of the name are confirmed. */
@@ -519,35 +607,6 @@ static void on_confirmed(struct redis_sub *s, struct sub_channel *ch)
     }
 }
 
-/* ["message", channel, payload], ["subscribe" or "unsubscribe", channel, count], and
- * the same of sharded channels, with an s before the word */
-static void on_push(struct redis_sub *s, struct span word, struct span text,
-                    struct span payload)
-{
-    struct sub_channel *ch = NULL;
-    enum lock_class lock_class;
-    struct span name;
-
-    if (sub_shard_on_push(s, word, text)) {
-        return;
-    }
-    if (channel_split(text, &lock_class, &name)) {
-        ch = sub_channel_find(&s->channels, name, lock_class);
-    }
-    if (ch == NULL) {
-        return;
-    }
-    if (span_eq(word, SPAN("message")) || span_eq(word, SPAN("smessage"))) {
-        if (ch->want_member) {
-            sub_on_member(s, text);
-        }
-        tell_channel(s, ch, &payload);
-    } else if (ch->open > 0 && (span_eq(word, SPAN("subscribe")) ||
-                                span_eq(word, SPAN("unsubscribe")))) {
-        on_confirmed(s, ch);
-    }
-}
-
 /* Reports a message of a member's channel to the names that it is of. */
 /* ["pmessage", pattern, channel, payload] */
 static void sub_on_member(struct redis_sub *s, struct span channel)
@@ -563,37 +622,15 @@ static void sub_on_member(struct redis_sub *s, struct span channel)
     }
 }
 
-/* Without the pattern only the recheck wakes who heads a fair queue: slow, not wrong.
- * A pattern has to be allowed to the letter, and this one changes with each start. */
-static void on_pattern_refused(struct redis_sub *s, const char *why)
-{
-    s->pattern_open = false;
-    if (!log_is_news(&s->told, s->member.text)) {
-        return;
-    }
-    log_warning("redis-sub",
-                "%s refuses PSUBSCRIBE %s*%s* (%s): clients that wait for a FAIR lock "
-                "are woken late; its user needs +psubscribe and allchannels",
-                redis_conn_address(s->conn), channel_prefix(CLASS_PLAIN).ptr,
-                s->member.text, why);
-}
-
-/* Without its channel only the recheck wakes who heads a queue: slow, not wrong. */
 static void on_channel_refused(struct redis_sub *s, const char *why)
 {
     struct sub_channel *ch = s->alone;
 
-    if (log_is_news(&s->told, why)) {
-        log_warning("redis-sub",
-                    "%s refuses SUBSCRIBE (%s): clients that wait for such locks are "
-                    "woken late; latchd's user needs +subscribe and the channels that "
-                    "latchd.conf(5) lists",
-                    redis_conn_address(s->conn), why);
-    }
-    s->was_refused = true;
-    if (sub_shard_on_no_right(s)) {
+    if (strncmp(why, "NOPERM", 6) != 0) {
+        redis_conn_fail(s->conn, "%s", why);
         return;
     }
+    log_channel_refused(s, why);
     if (ch == NULL) {
         redis_conn_fail(s->conn,
                         "it refuses SUBSCRIBE: each channel is asked for alone");
@@ -607,68 +644,73 @@ static void on_channel_refused(struct redis_sub *s, const char *why)
     redis_sub_flush(s);
 }
 
-static void on_error(struct redis_sub *s, const redisReply *reply)
+/* ["subscribe" or "unsubscribe", channel, count] */
+static void on_channel(void *ctx, void *of, const redisReply *reply)
 {
-    if (sub_shard_on_error(s, reply->str)) {
+    struct redis_sub *s = ctx;
+    struct sub_channel *ch = NULL;
+    enum lock_class lock_class;
+    struct span texts[3], name;
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        on_channel_refused(s, reply->str);
         return;
     }
-    if (s->pattern_open) {
-        on_pattern_refused(s, reply->str);
-    } else if (s->daemons_open) {
-        sub_on_daemons_refused(s, reply->str);
-    } else if (s->greeted && strncmp(reply->str, "NOPERM", 6) == 0) {
-        on_channel_refused(s, reply->str);
-    } else {
-        redis_conn_fail(s->conn, "%s", reply->str);
+    if (texts_of(reply, texts) >= 2 && channel_split(texts[1], &lock_class, &name)) {
+        ch = sub_channel_find(&s->channels, name, lock_class);
+    }
+    if (ch != NULL && ch->open > 0) {
+        on_confirmed(s, ch);
     }
 }
 
-/* How many texts the reply begins with, at most three. */
-static size_t texts_of(const redisReply *reply, struct span texts[static 3])
+static void on_message(struct redis_sub *s, struct span channel, struct span payload)
 {
-    size_t count = 0;
+    struct sub_channel *ch = NULL;
+    enum lock_class lock_class;
+    struct span name;
 
-    while (reply->type == REDIS_REPLY_ARRAY && count < 3 &&
-           count < (size_t)reply->elements &&
-           reply->element[count]->type == REDIS_REPLY_STRING) {
-        texts[count] =
-            span_of(reply->element[count]->str, (size_t)reply->element[count]->len);
-        count++;
+    if (s->hears_daemons && span_eq(channel, span_str(s->daemons))) {
+        store_tell(&s->events,
+                   &(struct store_event){ .kind = STORE_ANNOUNCED, .text = payload });
+        return;
     }
-    return count;
+    if (channel_split(channel, &lock_class, &name)) {
+        ch = sub_channel_find(&s->channels, name, lock_class);
+    }
+    if (ch != NULL && ch->want_member) {
+        sub_on_member(s, channel);
+    }
+    if (ch != NULL) {
+        tell_channel(s, ch, &payload);
+    }
 }
 
-static void on_reply(void *ctx, const redisReply *reply)
+/* ["message" or "smessage", channel, payload], ["pmessage", pattern, channel, payload],
+ * and an "sunsubscribe" that was not asked for */
+static bool on_push(void *ctx, const redisReply *reply)
 {
     struct redis_sub *s = ctx;
     struct span texts[3];
     size_t count = texts_of(reply, texts);
 
-    if (sub_shard_on_greeting(s, reply)) {
-        return;
-    }
-    if (reply->type == REDIS_REPLY_ERROR) {
-        on_error(s, reply);
-    } else if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "PONG") == 0) {
-        on_pong(s);
-    } else if (count >= 2 && span_eq(texts[0], SPAN("pong"))) {
-        on_pong(s);
-    } else if (count == 3 && reply->elements == 4) {
+    if (count == 3 && span_eq(texts[0], SPAN("pmessage"))) {
         sub_on_member(s, texts[2]);
-    } else if (count >= 2 && span_eq(texts[0], SPAN("psubscribe"))) {
-        s->pattern_open = false;
-    } else if (reply->elements == 3 && sub_on_daemons(s, texts, count)) {
-        ;
-    } else if (count >= 2 && reply->elements == 3) {
-        on_push(s, texts[0], texts[1], count > 2 ? texts[2] : SPAN_NONE);
+    } else if (count == 3 && (span_eq(texts[0], SPAN("message")) ||
+                              span_eq(texts[0], SPAN("smessage")))) {
+        on_message(s, texts[1], texts[2]);
+    } else if (count >= 2 && span_eq(texts[0], SPAN("sunsubscribe"))) {
+        return on_shard_gone(s, texts[1]);
+    } else {
+        return false;
     }
+    return true;
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
     .on_open = on_open,
-    .on_reply = on_reply,
+    .on_push = on_push,
     .on_lost = on_lost,
-    .on_tick = on_tick,
 };
 
 /* --- for the store --------------------------------------------------------------- */
@@ -679,13 +721,13 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
     struct redis_conn_setup conn = setup->conn;
 
     conn.module = "redis-sub";
+    conn.pings = true;
     conn.events = &CONN_EVENTS;
     conn.ctx = s;
     s->events = setup->events;
     s->is_clustered = setup->is_clustered;
     s->hears_daemons = setup->hears_daemons;
     (void)channel_daemons(s->daemons, conn.url->db);
-    list_init(&s->shard_asked);
     list_init(&s->shard_refused);
     channel_member_init(&s->member, setup->instance);
     sub_channels_init(&s->channels);
@@ -752,7 +794,7 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
                 sub_channel_want_member(&s->channels, text, true);
             }
             ch->want_unbraced = ch->want_braced = ch->want_member = false;
-            sub_shard_let_go(ch);
+            list_del(&ch->in_refused);
             sub_channel_ask(&from->channels, ch);
         }
     }

@@ -4,6 +4,7 @@
 #include "backend/script/name_order.h"
 #include "engine/op.h"
 #include "util/alloc.h"
+#include "util/fifo.h"
 
 #include <stdlib.h>
 
@@ -27,8 +28,8 @@ struct replica_ack {
     struct name_order order;
     size_t strangers; /* on the first link from before, in no order */
     struct list held;
-    struct call_fifo lost; /* calls whose answers were held when the link went */
-    bool waiting;          /* for `asked` replicas */
+    struct fifo lost; /* calls whose answers were held when the link went */
+    bool waiting;     /* for `asked` replicas */
     unsigned asked;
     bool closed;
     struct replica_warning replica_warning;
@@ -160,7 +161,7 @@ static void on_up(void *ctx, enum link_change change)
     replica_warning_connected(&a->replica_warning, redis_link_replicas(a->second),
                               a->replicas);
     a->events->on_up(a->ctx);
-    while (!a->closed && call_fifo_pop(&a->lost, &call)) {
+    while (!a->closed && fifo_pop(&a->lost, &call)) {
         hand_on(a, &call, NULL, true);
     }
 }
@@ -172,7 +173,7 @@ static void on_down(void *ctx)
 
     a->waiting = false;
     while ((h = take_held(a)) != NULL) {
-        *call_fifo_push(&a->lost) = h->call;
+        *(struct redis_call *)fifo_push(&a->lost, sizeof(h->call)) = h->call;
         freeReplyObject(h->reply);
         free(h);
     }
@@ -254,11 +255,11 @@ void replica_ack_abandon(struct replica_ack *a, redis_group_fn *concerns, void *
 
     redis_link_abandon(a->second, concerns, ctx, sent_too);
     for (size_t i = a->lost.count; i > 0 && !a->closed; i--) {
-        (void)call_fifo_pop(&a->lost, &call);
+        (void)fifo_pop(&a->lost, &call);
         if (concerns(ctx, call.group)) {
             hand_on(a, &call, NULL, true);
         } else {
-            *call_fifo_push(&a->lost) = call;
+            *(struct redis_call *)fifo_push(&a->lost, sizeof(call)) = call;
         }
     }
     LIST_FOREACH_SAFE(it, tmp, &a->held)
@@ -369,7 +370,7 @@ void replica_ack_free(struct replica_ack *a)
         freeReplyObject(h->reply);
         free(h);
     }
-    call_fifo_fini(&a->lost);
+    fifo_fini(&a->lost);
     name_order_fini(&a->order);
     redis_link_free(a->second);
     free(a);

@@ -1,7 +1,5 @@
 #include "backend/sentinel/sentinel_client.h"
 
-#include "backend/redis/redis_command.h"
-#include "backend/sentinel/sentinel_sub.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -10,14 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The questions, in the order in which they are sent. */
-enum step { STEP_AUTH, STEP_ID, STEP_OTHERS, STEP_BEFORE, STEP_WHERE, STEP_AFTER };
-
-enum { STEPS_MAX = 8, WHY_ROOM = 160 };
+enum { WHY_ROOM = 160 };
 
 struct sentinel_client {
-    struct redis_conn *conn;  /* it is asked */
-    struct sentinel_sub *sub; /* it tells */
+    struct redis_conn *conn; /* for questions */
+    struct redis_conn *news; /* for announcements; the other one logs for it */
     struct backend_url url;
     const char *master;
     const struct sentinel_client_events *events;
@@ -25,57 +20,13 @@ struct sentinel_client {
     bool closed;
     bool is_open, is_ready;
     bool news_started;
+    bool is_asking;
     bool again, again_others; /* asked while an asking was open */
-    enum step steps[STEPS_MAX];
-    size_t first, count;
-    uint64_t asked_us; /* the asking that is open was sent */
     bool has_epoch, has_address;
     struct sentinel_claim claim; /* as far as it has come */
-    uint64_t epoch_before;
     char id[SENTINEL_ID_LEN + 1];
     char why[WHY_ROOM]; /* it gave no claim; what was logged last */
 };
-
-/* --- asking ---------------------------------------------------------------------- */
-
-static void send_question(struct sentinel_client *p, enum step step, size_t count,
-                          const char *const *words)
-{
-    command_words(redis_conn_out(p->conn), count, words);
-    p->steps[(p->first + p->count) % STEPS_MAX] = step;
-    p->count++;
-}
-
-static void ask_all(struct sentinel_client *p, bool others)
-{
-    const char *const who[] = { "SENTINEL", "MASTER", p->master };
-    const char *const where[] = { "SENTINEL", "GET-MASTER-ADDR-BY-NAME", p->master };
-    const char *const peers[] = { "SENTINEL", "SENTINELS", p->master };
-
-    p->asked_us = clock_boot_us();
-    p->has_epoch = p->has_address = false;
-    p->claim = (struct sentinel_claim){ 0 };
-    if (others) {
-        send_question(p, STEP_OTHERS, 3, peers);
-    }
-    send_question(p, STEP_BEFORE, 3, who);
-    send_question(p, STEP_WHERE, 3, where);
-    send_question(p, STEP_AFTER, 3, who);
-}
-
-void sentinel_client_ask(struct sentinel_client *p, bool others)
-{
-    if (!p->is_open || p->closed) {
-        return;
-    }
-    if (p->count != 0) {
-        p->again = true;
-        p->again_others |= others;
-        return;
-    }
-    ask_all(p, others);
-    redis_conn_flush(p->conn);
-}
 
 /* --- what it answers ------------------------------------------------------------- */
 
@@ -120,8 +71,10 @@ static bool is_address(struct span host, struct span port)
            parse_u64(port, UINT16_MAX, &number) && number != 0;
 }
 
-static void on_others(struct sentinel_client *p, const redisReply *reply)
+static void on_others(void *ctx, void *of, const redisReply *reply)
 {
+    struct sentinel_client *p = ctx;
+
     if (reply->type != REDIS_REPLY_ARRAY) {
         return; /* may not be asked */
     }
@@ -136,27 +89,34 @@ static void on_others(struct sentinel_client *p, const redisReply *reply)
     }
 }
 
-static void on_epoch(struct sentinel_client *p, enum step step, const redisReply *reply)
+static bool take_epoch(struct sentinel_client *p, const redisReply *reply)
 {
-    uint64_t epoch = 0;
-
     if (reply->type == REDIS_REPLY_ERROR) {
         say_why(p, reply->str);
-    } else if (parse_u64(reply_field(reply, SPAN("config-epoch")), UINT64_MAX,
-                         &epoch)) {
-        p->has_epoch = step == STEP_BEFORE || (p->has_epoch && p->claim.epoch == epoch);
-        p->claim.epoch = epoch;
-    } else {
-        say_why(p, "it tells no epoch");
+        return false;
     }
+    if (!parse_u64(reply_field(reply, SPAN("config-epoch")), UINT64_MAX,
+                   &p->claim.epoch)) {
+        say_why(p, "it tells no epoch");
+        return false;
+    }
+    return true;
 }
 
-static void on_address(struct sentinel_client *p, const redisReply *reply)
+static void on_epoch_before(void *ctx, void *of, const redisReply *reply)
 {
+    struct sentinel_client *p = ctx;
+
+    p->has_epoch = take_epoch(p, reply);
+}
+
+static void on_address(void *ctx, void *of, const redisReply *reply)
+{
+    struct sentinel_client *p = ctx;
     struct span host, port;
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
-        return; /* STEP_BEFORE has said why */
+        return; /* on_epoch_before() has said why */
     }
     host = text_of(reply->element[0]);
     port = text_of(reply->element[1]);
@@ -174,6 +134,7 @@ static void asking_is_over(struct sentinel_client *p)
 {
     bool again = p->again, others = p->again_others;
 
+    p->is_asking = false;
     p->again = p->again_others = false;
     if (p->has_epoch && p->has_address) {
         p->why[0] = '\0';
@@ -187,53 +148,65 @@ static void asking_is_over(struct sentinel_client *p)
     }
 }
 
-static void on_id(struct sentinel_client *p, const redisReply *reply)
+static void on_epoch_after(void *ctx, void *of, const redisReply *reply)
 {
+    struct sentinel_client *p = ctx;
+    uint64_t before = p->claim.epoch;
+
+    p->has_epoch = take_epoch(p, reply) && p->has_epoch && p->claim.epoch == before;
+    if (p->has_address && !p->is_ready) {
+        p->is_ready = true;
+        redis_conn_ready(p->conn, "a Sentinel");
+    }
+    asking_is_over(p);
+}
+
+/* --- asking ---------------------------------------------------------------------- */
+
+/* The epoch before and after, so that the address belongs to it. */
+static void ask_all(struct sentinel_client *p, bool others)
+{
+    const char *const master[] = { "SENTINEL", "MASTER", p->master };
+    const char *const where[] = { "SENTINEL", "GET-MASTER-ADDR-BY-NAME", p->master };
+    const char *const peers[] = { "SENTINEL", "SENTINELS", p->master };
+
+    p->is_asking = true;
+    p->has_epoch = p->has_address = false;
+    p->claim = (struct sentinel_claim){ 0 };
+    if (others) {
+        redis_conn_ask(p->conn, 3, peers, on_others, NULL);
+    }
+    redis_conn_ask(p->conn, 3, master, on_epoch_before, NULL);
+    redis_conn_ask(p->conn, 3, where, on_address, NULL);
+    redis_conn_ask(p->conn, 3, master, on_epoch_after, NULL);
+}
+
+void sentinel_client_ask(struct sentinel_client *p, bool others)
+{
+    if (!p->is_open || p->closed) {
+        return;
+    }
+    if (p->is_asking) {
+        p->again = true;
+        p->again_others |= others;
+        return;
+    }
+    ask_all(p, others);
+    redis_conn_flush(p->conn);
+}
+
+/* --- the connection for questions --------------------------------------------------
+ */
+
+/* Redis before 6.2 does not know it. */
+static void on_id(void *ctx, void *of, const redisReply *reply)
+{
+    struct sentinel_client *p = ctx;
     struct span id = text_of(reply);
 
     if (id.len == SENTINEL_ID_LEN) {
         memcpy(p->id, id.ptr, id.len);
         p->events->on_id(p->ctx, p, p->id);
-    }
-}
-
-static void on_reply(void *ctx, const redisReply *reply)
-{
-    struct sentinel_client *p = ctx;
-    enum step step = p->steps[p->first];
-
-    if (p->count == 0) {
-        redis_conn_fail(p->conn, "it answers what was not asked");
-        return;
-    }
-    p->first = (p->first + 1) % STEPS_MAX;
-    p->count--;
-    switch (step) {
-    case STEP_AUTH:
-        if (reply->type == REDIS_REPLY_ERROR) {
-            redis_conn_fail(p->conn, "%s", reply->str);
-        }
-        break;
-    case STEP_ID:
-        on_id(p, reply); /* Redis before 6.2 does not know it */
-        break;
-    case STEP_OTHERS:
-        on_others(p, reply);
-        break;
-    case STEP_WHERE:
-        on_address(p, reply);
-        break;
-    case STEP_BEFORE:
-        on_epoch(p, step, reply);
-        break;
-    case STEP_AFTER:
-        on_epoch(p, step, reply);
-        if (p->has_address && !p->is_ready) {
-            p->is_ready = true;
-            redis_conn_ready(p->conn, "a Sentinel");
-        }
-        asking_is_over(p);
-        break;
     }
 }
 
@@ -243,15 +216,12 @@ static void on_open(void *ctx)
 
     p->is_open = true;
     p->is_ready = false;
-    p->first = p->count = 0;
-    if (redis_conn_auth(p->conn)) {
-        p->steps[p->count++] = STEP_AUTH;
-    }
-    send_question(p, STEP_ID, 2, (const char *const[]){ "SENTINEL", "MYID" });
+    redis_conn_ask(p->conn, 2, (const char *const[]){ "SENTINEL", "MYID" }, on_id,
+                   NULL);
     ask_all(p, true);
     if (!p->news_started) {
         p->news_started = true;
-        sentinel_sub_start(p->sub);
+        redis_conn_start(p->news);
     }
 }
 
@@ -259,53 +229,68 @@ static void on_lost(void *ctx)
 {
     struct sentinel_client *p = ctx;
 
-    p->is_open = p->again = p->again_others = false;
-    p->count = 0;
-    p->events->on_claim(p->ctx, p, NULL);
-}
-
-static void on_tick(void *ctx)
-{
-    struct sentinel_client *p = ctx;
-
-    if (p->count != 0) {
-        redis_conn_check_silence(p->conn, p->asked_us);
-    }
-}
-
-static void on_refused(void *ctx)
-{
-    struct sentinel_client *p = ctx;
-
+    p->is_open = p->is_asking = p->again = p->again_others = false;
     p->events->on_claim(p->ctx, p, NULL);
 }
 
 static const struct redis_conn_events ASK_EVENTS = {
     .on_open = on_open,
-    .on_reply = on_reply,
     .on_lost = on_lost,
-    .on_refused = on_refused,
-    .on_tick = on_tick,
+    .on_refused = on_lost,
 };
 
-/* --- what it announces ----------------------------------------------------------- */
+/* --- the connection for announcements ----------------------------------------------
+ */
 
-static void sub_on_switch(void *ctx)
+static bool is_text(const redisReply *reply, const char *text)
 {
-    struct sentinel_client *p = ctx;
-
-    p->events->on_switch(p->ctx, p);
+    return reply->type == REDIS_REPLY_STRING && strcmp(reply->str, text) == 0;
 }
 
 /* Announcements before this were missed. */
-static void sub_on_subscribed(void *ctx)
+static void on_subscribed(void *ctx, void *of, const redisReply *reply)
 {
-    sentinel_client_ask(ctx, false);
+    struct sentinel_client *p = ctx;
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_conn_fail(p->news, "%s", reply->str);
+        return;
+    }
+    redis_conn_ready(p->news, "for messages");
+    sentinel_client_ask(p, false);
 }
 
-static const struct sentinel_sub_events NEWS_EVENTS = {
-    .on_subscribed = sub_on_subscribed,
-    .on_switch = sub_on_switch,
+static void on_news_open(void *ctx)
+{
+    struct sentinel_client *p = ctx;
+
+    redis_conn_ask(p->news, 2, (const char *const[]){ "SUBSCRIBE", "+switch-master" },
+                   on_subscribed, NULL);
+}
+
+/* ["message", channel, "name old-host old-port new-host new-port"]. The epoch is not in
+ * it, so the Sentinel has to be asked. */
+static bool on_news(void *ctx, const redisReply *reply)
+{
+    struct sentinel_client *p = ctx;
+    size_t len = strlen(p->master);
+    const redisReply *text;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+        !is_text(reply->element[0], "message")) {
+        return false;
+    }
+    text = reply->element[2];
+    if (text->type == REDIS_REPLY_STRING && strncmp(text->str, p->master, len) == 0 &&
+        text->str[len] == ' ') {
+        p->events->on_switch(p->ctx, p);
+    }
+    return true;
+}
+
+static const struct redis_conn_events NEWS_EVENTS = {
+    .on_open = on_news_open,
+    .on_push = on_news,
 };
 
 /* --- for the watch --------------------------------------------------------------- */
@@ -330,7 +315,10 @@ struct sentinel_client *sentinel_client_new(const struct sentinel_client_setup *
     p->ctx = setup->ctx;
     p->conn = redis_conn_new(&conn);
     conn.seed = ~setup->seed;
-    p->sub = sentinel_sub_new(&conn, setup->master, &NEWS_EVENTS, p);
+    conn.is_quiet = true;
+    conn.pings = true;
+    conn.events = &NEWS_EVENTS;
+    p->news = redis_conn_new(&conn);
     return p;
 }
 
@@ -345,7 +333,7 @@ void sentinel_client_configure(struct sentinel_client *p,
     backend_url_set_tls(&p->url, from->tls);
     (void)backend_url_set_login(&p->url, from);
     redis_conn_set_timeout(p->conn, timeout_ms);
-    sentinel_sub_set_timeout(p->sub, timeout_ms);
+    redis_conn_set_timeout(p->news, timeout_ms);
 }
 
 bool sentinel_client_is_at(const struct sentinel_client *p, struct span host,
@@ -369,14 +357,13 @@ void sentinel_client_close(struct sentinel_client *p)
     if (!p->closed) {
         p->closed = true;
         redis_conn_close(p->conn);
-        sentinel_sub_close(p->sub);
+        redis_conn_close(p->news);
     }
 }
 
 void sentinel_client_free(struct sentinel_client *p)
 {
     if (p != NULL) {
-        sentinel_sub_free(p->sub);
         backend_url_fini(&p->url);
         free(p);
     }

@@ -1,4 +1,3 @@
-#include "backend/redis/call_fifo.h"
 #include "backend/redis/redis_clock.h"
 #include "support/runner.h"
 
@@ -54,28 +53,4 @@ START_TEST(a_clock_that_is_behind_is_told_H17)
     /* Half a second may be an error of ours. */
     ck_assert_uint_eq(redis_clock_if_behind(&c, 905000, 909000, 1405000), 0);
     ck_assert_uint_eq(redis_clock_if_behind(&c, 905000, 909000, 1404999), 1909000);
-}
-
-START_TEST(calls_come_out_in_the_order_they_went_in)
-{
-    struct call_fifo f = { 0 };
-    struct redis_call call;
-    uint64_t in = 0, out = 0;
-
-    for (int round = 0; round < 50; round++) {
-        for (int i = 0; i < 10; i++) {
-            call_fifo_push(&f)->op_id = in++;
-        }
-        for (int i = 0; i < 7; i++) {
-            ck_assert_uint_eq(call_fifo_first(&f)->op_id, out);
-            ck_assert(call_fifo_pop(&f, &call));
-            ck_assert_uint_eq(call.op_id, out++);
-        }
-    }
-    while (call_fifo_pop(&f, &call)) {
-        ck_assert_uint_eq(call.op_id, out++);
-    }
-    ck_assert_uint_eq(out, in);
-    ck_assert_ptr_null(call_fifo_first(&f));
-    call_fifo_fini(&f);
 }
