@@ -1,28 +1,48 @@
 #!/usr/bin/env python3
-"""Writes latchd-protocol(7): protocol_page.py PAGE stats.def OUT.
+"""Writes latchd-protocol(7): protocol_page.py PAGE stats.def commands.def OUT.
 
-The line `.\\" stats` of the page becomes the fields of INFO that stats.def has, with their metrics.
+Two lines of the page become lists: `.\\" stats` the fields of INFO, with their metrics, and `.\\" commands` all
+commands.
 """
 import pathlib
 import re
 import sys
 
-MARK = '.\\" stats\n'
 TEXT = re.compile(r'"([^"]*)"')
 
 
-def fields(text):
-    for row in re.findall(r"^(?:STAT|TIMES)\((.*?)\)$", text, re.M | re.S):
-        section, metric, *_, words = TEXT.findall(re.sub(r'"\s+"', "", row))
+def rows(path, macro):
+    """(the arguments of the macro as they are written, the texts among them) of each row."""
+    for row in re.findall(rf"^(?:{macro})\((.*?)\)$", path.read_text(), re.M | re.S):
+        row = re.sub(r'"\s+"', "", row)
+        yield row, TEXT.findall(row)
+
+
+def sentences(text):
+    """As mdoc wants it: each begins a line."""
+    return text.replace(". ", ".\n")
+
+
+def fields(path):
+    for row, (section, metric, *_, words) in rows(path, "STAT|TIMES"):
         if section:
-            yield f".It Cm {row.split(',')[0]}{' Pq ' + metric if metric else ''}\n{words}\n"
+            yield f".It Cm {row.split(',')[0]}{' Pq ' + metric if metric else ''}\n{sentences(words)}\n"
+
+
+def commands(path):
+    for row, (name, _, _, *usage, summary, _) in rows(path, "COMMAND"):
+        if "CMD_CONTAINER" not in row or name == "command":
+            words = [name.upper().replace("|", " "), *usage]
+            yield f".It Ic {' '.join(words).rstrip()}\n{sentences(summary)}\n"
 
 
 def main():
-    page, stats, out = map(pathlib.Path, sys.argv[1:])
+    page, stats, table, out = map(pathlib.Path, sys.argv[1:])
     text = page.read_text()
-    assert text.count(MARK) == 1, f"{page}: where is {MARK}?"
-    out.write_text(text.replace(MARK, "".join(fields(stats.read_text()))))
+    for mark, lines in ('.\\" stats\n', fields(stats)), ('.\\" commands\n', commands(table)):
+        assert text.count(mark) == 1, f"{page}: where is {mark}?"
+        text = text.replace(mark, "".join(lines))
+    out.write_text(text)
 
 
 main()
