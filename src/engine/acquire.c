@@ -1,6 +1,7 @@
 /* Asks Redis for the head of a queue, and for other waiters that must ask for
  * themselves. */
 #include "engine/acquire.h"
+#include "engine/grace.h"
 
 #include "engine/acquire_spec.h"
 #include "engine/deadlock.h"
@@ -13,10 +14,8 @@
 #include "engine/fair.h"
 #include "engine/followed_names.h"
 #include "engine/hold.h"
-#include "engine/lease_shortening.h"
 #include "engine/loan.h"
 #include "engine/lock.h"
-#include "engine/loss.h"
 #include "engine/loss_check.h"
 #include "engine/mlock.h"
 #include "engine/op.h"

@@ -65,7 +65,7 @@ enum lock_state {
     LOCK_STATE_LENT,           /* held by nobody: Redis has lent it to this daemon */
     LOCK_STATE_LENT_ELSEWHERE, /* another daemon has it, and knows whether a client
                                   holds */
-    LOCK_STATE_RESTING, /* held by nobody, and granted to nobody: see hold/rest.h */
+    LOCK_STATE_RESTING,        /* held by nobody, and granted to nobody: see hold.h */
 };
 
 /* Who keeps a hold from running out. */

@@ -1,4 +1,5 @@
 #include "engine/engine.h"
+#include "engine/grace.h"
 
 #include "engine/acquire.h"
 #include "engine/acquire_spec.h"
@@ -13,7 +14,6 @@
 #include "engine/latch.h"
 #include "engine/leader_watch.h"
 #include "engine/loan.h"
-#include "engine/loan_return.h"
 #include "engine/lock.h"
 #include "engine/mlock.h"
 #include "engine/name_watch.h"
@@ -25,7 +25,6 @@
 #include "engine/release_log.h"
 #include "engine/renew_queue.h"
 #include "engine/request.h"
-#include "engine/rest.h"
 #include "engine/restore.h"
 #include "engine/schedule.h"
 #include "engine/session.h"

@@ -116,7 +116,7 @@ struct engine {
     size_t release_count; /* pending releases */
     size_t over_count;
     struct list loans;
-    struct list due_loans; /* see loan_renewal.h */
+    struct list due_loans; /* see loan.h */
     size_t noted_loans;    /* since the list was empty */
     struct timer due_loans_timer;
     struct table loan_log; /* see loan.h */

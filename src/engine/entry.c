@@ -2,31 +2,109 @@
 #include "engine/entry.h"
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
-#include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/hold.h"
+#include "engine/inflight_op.h"
 #include "engine/lock.h"
-#include "engine/mlock.h"
-#include "engine/op.h"
+#include "engine/mlock_member.h"
 #include "engine/pending_release.h"
-#include "engine/pending_request.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "util/pool.h"
 
-static void set_timer(struct engine *eng, struct entry *e, uint64_t at)
+static const char *const ENTRY_NAMES[] = {
+    [ENTRY_HELD] = "HELD",
+    [ENTRY_OVERDUE] = "OVERDUE",
+    [ENTRY_ENDING] = "ENDING",
+};
+
+static const uint32_t NEXT_ENTRY_STATES[] = {
+    [ENTRY_HELD] = TRANSITION_TO(ENTRY_OVERDUE) | TRANSITION_TO(ENTRY_ENDING),
+    [ENTRY_OVERDUE] = TRANSITION_TO(ENTRY_HELD) | TRANSITION_TO(ENTRY_ENDING),
+    [ENTRY_ENDING] = TRANSITION_TO(ENTRY_HELD),
+};
+
+const struct transitions ENTRY_TRANSITIONS = { "entry", ENTRY_NAMES,
+                                               NEXT_ENTRY_STATES };
+
+static const char *const RESTORE_NAMES[] = {
+    [ENTRY_KEPT] = "KEPT",
+    [ENTRY_UNSURE] = "UNSURE",
+    [ENTRY_RESTORING] = "RESTORING",
+};
+
+/* An answer is only for what its op has named. */
+static const uint32_t NEXT_RESTORES[] = {
+    [ENTRY_KEPT] = TRANSITION_TO(ENTRY_UNSURE),
+    [ENTRY_UNSURE] = TRANSITION_TO(ENTRY_RESTORING) | TRANSITION_TO(ENTRY_KEPT),
+    [ENTRY_RESTORING] = TRANSITION_TO(ENTRY_KEPT) | TRANSITION_TO(ENTRY_UNSURE),
+};
+
+const struct transitions ENTRY_RESTORE_TRANSITIONS = { "restore of an entry",
+                                                       RESTORE_NAMES, NEXT_RESTORES };
+
+void entry_set_state(struct entry *e, enum entry_state state)
 {
-    timer_set(eng, &e->timer, TIMER_ENTRY, at);
+    if (e->state != state) {
+        transition_check(&ENTRY_TRANSITIONS, e->state, state);
+        e->state = state;
+    }
 }
 
-struct attach *entry_attach_of(const struct entry *e, const struct session *s)
+void entry_set_restore(struct entry *e, enum entry_restore restore)
 {
-    struct attach *a = entry_first_attach(e);
-
-    while (a != NULL && a->session != s) {
-        a = attach_next(a);
+    if (e->restore != restore) {
+        transition_check(&ENTRY_RESTORE_TRANSITIONS, e->restore, restore);
+        e->restore = restore;
     }
-    return a;
+}
+
+void entry_set_retained(struct engine *eng, struct entry *e, bool kept)
+{
+    eng->stats.retained_entries += (uint64_t)kept - (uint64_t)e->retained;
+    e->retained = kept;
+}
+
+void entry_set_lease(struct engine *eng, struct entry *e, enum lease_kind lease)
+{
+    eng->stats.fixed_entries +=
+        (uint64_t)(lease == LEASE_FIXED) - (uint64_t)(e->lease == LEASE_FIXED);
+    e->lease = lease;
+}
+
+struct entry *entry_new(struct engine *eng, struct hold *h, struct acquire_spec *spec)
+{
+    struct entry *e = pool_alloc(&eng->pool, sizeof(*e));
+
+    e->hold = h;
+    list_init(&e->attaches);
+    e->since = e->asked = h->confirmed;
+    e->spec = spec_ref(spec);
+    entry_set_lease(eng, e, spec->lease);
+    eng->stats.entries++;
+    e->next = h->entries;
+    h->entries = e;
+    if (spec->permits != 0) {
+        h->lock->permits_here += spec->permits;
+        eng->stats.permits += spec->permits;
+    }
+    if (e->lease == LEASE_FIXED) {
+        e->until = lease_valid_until(h->confirmed, spec->lease_ms);
+        if (h->kind == OWNER_NAMED) {
+            timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
+        }
+    }
+    return e;
+}
+
+bool entry_has_id(const struct entry *e, struct span id)
+{
+    return span_eq(spec_entry(e->spec), id);
+}
+
+uint32_t entry_heartbeat(const struct entry *e)
+{
+    return entry_is_ending(e) || e->lease != LEASE_WATCHDOG ? 0 : e->spec->heartbeat_ms;
 }
 
 bool entry_is_fresh(const struct engine *eng, const struct entry *e)
@@ -45,9 +123,25 @@ bool entry_is_fresh(const struct engine *eng, const struct entry *e)
     return hold_is_certain(eng, e->hold) && gone_ms * 2 <= lease_ms;
 }
 
-uint32_t entry_heartbeat(const struct entry *e)
+bool entry_has_run_out(const struct engine *eng, const struct entry *e)
 {
-    return entry_is_ending(e) || e->lease != LEASE_WATCHDOG ? 0 : e->spec->heartbeat_ms;
+    return e->lease == LEASE_FIXED && eng->now >= e->until && entry_is_attached(e);
+}
+
+/* In the same millisecond it is asked once more, in a later one. */
+bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent)
+{
+    return e->since > sent || (e->since == sent && eng->now > sent);
+}
+
+struct attach *entry_attach_of(const struct entry *e, const struct session *s)
+{
+    struct attach *a = entry_first_attach(e);
+
+    while (a != NULL && a->session != s) {
+        a = attach_next(a);
+    }
+    return a;
 }
 
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s)
@@ -70,7 +164,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     entry_set_retained(eng, e, false);
     e->hold->exact_ms = 0;
     if (e->lease == LEASE_FIXED && e->hold->kind == OWNER_NAMED) {
-        set_timer(eng, e, e->until);
+        timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
     } else {
         timer_stop(eng, &e->timer);
     }
@@ -83,7 +177,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
 }
 
 /* Leaves its session to the caller, who may be about to free that. */
-static void attach_drop(struct engine *eng, struct attach *a)
+void attach_drop(struct engine *eng, struct attach *a)
 {
     list_del(&a->in_session);
     list_del(&a->in_entry);
@@ -100,107 +194,6 @@ void attach_free(struct engine *eng, struct attach *a)
 
     attach_drop(eng, a);
     session_idle(eng, s);
-}
-
-/* In the same millisecond it is asked once more, in a later one. */
-bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent)
-{
-    return e->since > sent || (e->since == sent && eng->now > sent);
-}
-
-void entry_set_retained(struct engine *eng, struct entry *e, bool kept)
-{
-    eng->stats.retained_entries += (uint64_t)kept - (uint64_t)e->retained;
-    e->retained = kept;
-}
-
-void entry_set_lease(struct engine *eng, struct entry *e, enum lease_kind lease)
-{
-    eng->stats.fixed_entries +=
-        (uint64_t)(lease == LEASE_FIXED) - (uint64_t)(e->lease == LEASE_FIXED);
-    e->lease = lease;
-}
-
-void entry_retain(struct engine *eng, struct entry *e)
-{
-    entry_set_retained(eng, e, true);
-    set_timer(eng, e, eng->now + e->spec->keep_ms);
-    hold_schedule_renewal(eng, e->hold);
-}
-
-/* Begins the grace of a watchdogged entry whose last connection closed. */
-static void begin_grace(struct engine *eng, struct entry *e)
-{
-    struct hold *h = e->hold;
-    uint64_t grace = e->spec->grace_ms < 0 ? 0 : (uint64_t)e->spec->grace_ms;
-
-    if (e->spec->grace_ms == 0 && pending_request_renews(e)) {
-        return; /* it is looked at again when that is answered */
-    }
-    if (e->spec->grace_ms == 0) {
-        pending_release_end_entry(eng, e);
-    } else if (e->spec->grace_ms > 0) {
-        set_timer(eng, e, eng->now + grace);
-        if (h->attached == 0 && hold_has_one_entry(h)) {
-            h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
-            renew_request(eng, h);
-        }
-    } else {
-        /* The entry ends with its own lease, even if others keep the hold alive. */
-        uint64_t end = eng->now + eng->cfg.watchdog_ms;
-
-        set_timer(eng, e, end < h->until ? end : h->until);
-    }
-    hold_schedule_renewal(eng, h);
-}
-
-void entry_left(struct engine *eng, struct entry *e)
-{
-    if (e->state == ENTRY_OVERDUE && !pending_request_renews(e)) {
-        entry_set_state(e, ENTRY_HELD);
-        entry_on_timer(eng, e);
-        return;
-    }
-    if (entry_is_attached(e) || entry_is_ending(e) || heap_armed(&e->timer.node)) {
-        return;
-    }
-    if (e->retained) {
-        entry_retain(eng, e);
-    } else if (e->lease == LEASE_WATCHDOG && !eng->stopping) {
-        begin_grace(eng, e);
-    }
-}
-
-bool entry_has_run_out(const struct engine *eng, const struct entry *e)
-{
-    return e->lease == LEASE_FIXED && eng->now >= e->until && entry_is_attached(e);
-}
-
-void entry_detach(struct engine *eng, struct attach *a)
-{
-    struct entry *e = a->entry;
-
-    attach_drop(eng, a);
-    e->was_told = true;
-    entry_left(eng, e);
-}
-
-void entry_untold(struct engine *eng, struct attach *a, bool keep)
-{
-    struct entry *e = a->entry;
-
-    attach_free(eng, a);
-    if (entry_is_attached(e) || entry_is_ending(e)) {
-        return;
-    }
-    if (e->was_told) {
-        entry_left(eng, e); /* its client knows of it, by another connection */
-    } else if (keep && e->spec->keep_ms > 0) {
-        entry_retain(eng, e);
-    } else {
-        entry_disown(eng, e);
-        pending_release_end_entry(eng, e);
-    }
 }
 
 void entry_over(struct engine *eng, struct entry *e, int64_t answer)
@@ -225,28 +218,16 @@ void entry_disown(struct engine *eng, struct entry *e)
     }
 }
 
-void entry_on_timer(struct engine *eng, struct entry *e)
+/* Removes the entry from the renewal in flight. */
+static void leave_renewal(const struct entry *e)
 {
-    if (entry_is_ending(e)) {
-        return;
+    const struct hold *h = e->hold;
+    struct renewal_item *r =
+        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
+
+    if (r != NULL && r->checked == e) {
+        r->checked = NULL;
     }
-    if (pending_request_renews(e)) {
-        /* A client that came in time must not find the entry released. If its request
-         * fails, grace or KEEP begin anew; a fixed lease has neither. */
-        if (e->lease == LEASE_FIXED) {
-            entry_set_state(e, ENTRY_OVERDUE);
-        }
-        return;
-    }
-    /* The only entry of a hold ends with the lease by itself, in Redis and here. */
-    if (!e->retained && hold_has_one_entry(e->hold) && eng->now >= e->hold->until) {
-        return;
-    }
-    if (e->retained) {
-        entry_disown(eng,
-                     e); /* nobody ever learnt of the grant: the ID may start anew */
-    }
-    pending_release_end_entry(eng, e);
 }
 
 void entry_free(struct engine *eng, struct entry *e)
@@ -265,7 +246,7 @@ void entry_free(struct engine *eng, struct entry *e)
         e->release->local = NULL;
     }
     timer_stop(eng, &e->timer);
-    renew_entry_gone(e);
+    leave_renewal(e);
     entry_set_retained(eng, e, false);
     entry_set_lease(eng, e, LEASE_WATCHDOG);
     eng->stats.entries--;

@@ -47,14 +47,6 @@ enum entry_restore {
     ENTRY_RESTORING, /* the RESTORE in flight names it */
 };
 
-/* How a rest's hold ended. But for RELEASED, the hold may be another daemon's by now.
- */
-enum rest_origin {
-    REST_RELEASED, /* Redis has said so */
-    REST_GIVEN_UP, /* its client released it, and Redis has not said so */
-    REST_RAN_OUT,  /* nobody released it */
-};
-
 extern const struct transitions ENTRY_TRANSITIONS, ENTRY_RESTORE_TRANSITIONS;
 
 struct entry {
@@ -79,8 +71,7 @@ struct entry {
     bool was_told; /* a connection that was sent the token is gone */
     /* perhaps taken over from another daemon, which may still believe in it */
     bool taken_over;
-    enum rest_origin origin; /* of a rest */
-    struct list attaches;    /* oldest first */
+    struct list attaches; /* oldest first */
     /* room for one of them, which is all that most entries have; unused: no session */
     struct attach own_attach;
 };
@@ -114,6 +105,8 @@ static inline bool entry_is_ending(const struct entry *e)
  * as after RENEW with LEASE. */
 uint32_t entry_heartbeat(const struct entry *e);
 
+/* Adds an entry to the hold, for the lease that the hold's last confirmation gave. */
+struct entry *entry_new(struct engine *eng, struct hold *h, struct acquire_spec *spec);
 /* The only ways to change these: they end the process if that may not follow. */
 void entry_set_state(struct entry *e, enum entry_state state);
 void entry_set_restore(struct entry *e, enum entry_restore restore);
@@ -122,9 +115,10 @@ void entry_set_restore(struct entry *e, enum entry_restore restore);
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s);
 /* The attachment of that session, or NULL. */
 struct attach *entry_attach_of(const struct entry *e, const struct session *s);
+/* Ends an attachment; of two ways, the first leaves its session to the caller, who may
+ * be about to free that. */
+void attach_drop(struct engine *eng, struct attach *a);
 void attach_free(struct engine *eng, struct attach *a);
-/* Removes an attachment whose connection is gone; grace or KEEP may begin. */
-void entry_detach(struct engine *eng, struct attach *a);
 /* When the op was sent that gave an entry of a fixed lease its present lease. */
 static inline uint64_t entry_lease_began(const struct entry *e)
 {
@@ -144,22 +138,13 @@ bool entry_has_run_out(const struct engine *eng, const struct entry *e);
 /* Whether this daemon became the entry's keeper after something was asked at `sent`: an
  * answer to that, saying who kept the entry then, is out of date. */
 bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent);
-/* Retains a grant whose client is not connected, until KEEP is over. */
-void entry_retain(struct engine *eng, struct entry *e);
 /* Set what they name, and count the entry in the statistics. */
 void entry_set_retained(struct engine *eng, struct entry *e, bool kept);
 void entry_set_lease(struct engine *eng, struct entry *e, enum lease_kind lease);
-/* Begins grace or KEEP for an entry that no connection is attached to, unless its
- * release is pending. */
-void entry_left(struct engine *eng, struct entry *e);
-/* The token never reached the connection of that attachment: ends the entry, or
- * retains it for KEEP, unless another connection has the token. */
-void entry_untold(struct engine *eng, struct attach *a, bool keep);
 /* Marks the entry's request as over; `answer` as in request_over(). */
 void entry_over(struct engine *eng, struct entry *e, int64_t answer);
 /* Makes the entry's request look as if it had never been granted. */
 void entry_disown(struct engine *eng, struct entry *e);
-void entry_on_timer(struct engine *eng, struct entry *e);
 /* Removes an entry from its hold and frees it. An empty hold is left to the caller. */
 void entry_free(struct engine *eng, struct entry *e);
 

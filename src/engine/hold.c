@@ -1,19 +1,467 @@
-/* Holds: one owner's grant of one name each, and when it counts as certain, uncertain
- * or over. */
+/* Holds: an owner's grant of a name each, from the grant to the end: when it counts as
+ * certain, uncertain or over, when it is renewed, and what it leaves. */
 #include "engine/hold.h"
+
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/entry.h"
-#include "engine/lease_shortening.h"
+#include "engine/inflight_op.h"
 #include "engine/loan.h"
 #include "engine/lock.h"
+#include "engine/op_cost.h"
+#include "engine/pending_release.h"
+#include "engine/pending_request.h"
 #include "engine/renew_queue.h"
-#include "engine/rest.h"
-#include "engine/restore_mark.h"
+#include "engine/session.h"
+#include "latchd/protocol.h"
+#include "util/alloc.h"
+#include "util/digits.h"
 #include "util/histogram.h"
+#include "util/list.h"
+#include "util/parse.h"
 #include "util/pool.h"
+
+#include <stdlib.h>
+
+/* --- states ----------------------------------------------------------------------- */
+
+static const char *const STATE_NAMES[] = {
+    [HOLD_HELD] = "HELD",
+    [HOLD_UNCERTAIN] = "UNCERTAIN",
+    [HOLD_RESTORING] = "RESTORING",
+    [HOLD_ENDED] = "ENDED",
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [HOLD_HELD] = TRANSITION_TO(HOLD_UNCERTAIN) | TRANSITION_TO(HOLD_ENDED),
+    [HOLD_UNCERTAIN] = TRANSITION_TO(HOLD_HELD) | TRANSITION_TO(HOLD_RESTORING) |
+                       TRANSITION_TO(HOLD_ENDED),
+    [HOLD_RESTORING] = TRANSITION_TO(HOLD_UNCERTAIN) | TRANSITION_TO(HOLD_ENDED),
+    [HOLD_ENDED] = 0,
+};
+
+const struct transitions HOLD_TRANSITIONS = { "hold", STATE_NAMES, NEXT_STATES };
+
+static bool is_in_doubt(enum hold_state state)
+{
+    return state == HOLD_UNCERTAIN || state == HOLD_RESTORING;
+}
+
+void hold_set_state(struct engine *eng, struct hold *h, enum hold_state state)
+{
+    int restoring = (state == HOLD_RESTORING) - (h->state == HOLD_RESTORING);
+    int in_doubt = is_in_doubt(state) - is_in_doubt(h->state);
+
+    transition_check(&HOLD_TRANSITIONS, h->state, state);
+    eng->stats.uncertain += (uint64_t)in_doubt;
+    eng->stats.restoring += (uint64_t)restoring;
+    h->lock->needs_restore += (uint32_t)restoring;
+    eng->put_back_count += h->is_put_back ? (size_t)restoring : 0;
+    h->state = state;
+}
+
+void hold_set_put_back(struct engine *eng, struct hold *h, bool is_put_back)
+{
+    if (h->state == HOLD_RESTORING) {
+        eng->put_back_count += (size_t)is_put_back - (size_t)h->is_put_back;
+    }
+    h->is_put_back = is_put_back;
+}
+
+/* --- what is known of it ---------------------------------------------------------- */
+
+struct entry *hold_find_entry(const struct hold *h, struct span id)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (h->kind != OWNER_NAMED || entry_has_id(e, id)) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+bool hold_has_one_entry(const struct hold *h)
+{
+    return h->entries != NULL && h->entries->next == NULL;
+}
+
+/* Who enters once more need not repeat it. */
+struct span hold_data(const struct hold *h)
+{
+    struct span data = SPAN_NONE;
+
+    for (const struct entry *e = h->entries; e != NULL && data.len == 0; e = e->next) {
+        data = spec_data(e->spec);
+    }
+    return data;
+}
+
+uint32_t hold_permits(const struct hold *h)
+{
+    return h->entries == NULL ? 0 : h->entries->spec->permits;
+}
+
+uint64_t hold_cost(const struct hold *h)
+{
+    size_t entries = 0;
+
+    /* Of a reader each entry has a key. */
+    for (const struct entry *e = h->entries;
+         h->lock_kind == KIND_READ && e != NULL && entries < OP_COST_MAX; e = e->next) {
+        entries++;
+    }
+    return op_cost(hold_permits(h), entries, lock_name(h->lock).len + h->field_len);
+}
+
+uint64_t hold_atleast_until(const struct hold *h)
+{
+    const struct entry *e = h->entries; /* no named owner's: it has no other */
+
+    if (hold_is_rest(h)) {
+        return h->until;
+    }
+    return e == NULL || !e->spec->has_atleast ? 0 : h->began + spec_atleast_ms(e->spec);
+}
+
+uint64_t hold_atleast_left(const struct engine *eng, const struct hold *h)
+{
+    uint64_t until = hold_atleast_until(h);
+
+    return until > eng->now ? until - eng->now : 0;
+}
+
+bool hold_is_ending(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!entry_is_ending(e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t hold_wanted_lease(const struct engine *eng, const struct hold *h,
+                                  bool kept_too)
+{
+    uint64_t lease_ms = 0;
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        bool kept = (kept_too && e->retained) || entry_is_attached(e);
+
+        if (entry_is_ending(e) || e->lease == LEASE_FIXED) {
+            continue;
+        }
+        if (e->lease == LEASE_ENDLESS) {
+            return eng->cfg.endless_lease_ms;
+        }
+        lease_ms = kept ? eng->cfg.watchdog_ms : lease_ms;
+    }
+    return lease_ms;
+}
+
+uint64_t hold_lease(const struct engine *eng, const struct hold *h)
+{
+    uint64_t wanted = hold_wanted_lease(eng, h, true);
+    uint64_t until = 0;
+
+    if (hold_is_ending(h)) {
+        return 0;
+    }
+    if (h->exact_ms != 0) {
+        return h->exact_ms;
+    }
+    if (wanted != 0) {
+        return wanted;
+    }
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->lease == LEASE_FIXED && !entry_is_ending(e) && e->until > until) {
+            until = e->until;
+        }
+    }
+    return until > eng->now ? until - eng->now : 0;
+}
+
+enum lease_kind hold_lease_kind(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->lease != LEASE_FIXED) {
+            return e->lease;
+        }
+    }
+    return LEASE_FIXED;
+}
+
+static struct entry *find_target(const struct hold *h, const struct target *t)
+{
+    bool named = h->kind == OWNER_NAMED;
+    bool rests = hold_is_rest(h); /* the hold with that token has ended */
+    bool fits = false;
+
+    if ((t->token != 0 && h->token != t->token) ||
+        (lock_kind_tells_class(t->lock_kind) && h->lock_kind != t->lock_kind)) {
+        return NULL;
+    }
+    switch (t->kind) {
+    case TARGET_FIELD:
+        fits = !named && span_eq(hold_field(h), t->field);
+        break;
+    case TARGET_REQUEST:
+        fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
+        break;
+    case TARGET_TOKEN:
+        fits = !named && !rests;
+        break;
+    case TARGET_ID:
+        fits = named || span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        break;
+    case TARGET_ENTRY:
+        fits = named && span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        break;
+    case TARGET_OWNER:
+    case TARGET_VALUE:
+    case TARGET_ANY:
+        break;
+    }
+    if (fits && t->kind == TARGET_REQUEST) {
+        struct entry *e = h->entries;
+
+        return entry_has_id(e, t->entry) ? e : NULL;
+    }
+    return fits ? hold_find_entry(h, t->entry) : NULL;
+}
+
+struct entry *lock_find_target(const struct lock *lock, const struct target *t)
+{
+    struct span owner = field_owner(t->field);
+    struct hold *maybe[2] = { NULL, NULL };
+    struct entry *e = NULL;
+    struct list *it;
+
+    switch (t->kind) {
+    case TARGET_FIELD:
+        maybe[0] = lock_hold_of(lock, t->field);
+        break;
+    case TARGET_TOKEN:
+        maybe[0] = lock_hold_with(lock, t->token);
+        break;
+    case TARGET_REQUEST:
+        maybe[0] = lock->lock_class == CLASS_RW ? lock->writer : lock_hold(lock);
+        break;
+    case TARGET_ENTRY:
+        maybe[0] = lock_held_by(lock, owner, KIND_WRITE);
+        maybe[1] = lock_held_by(lock, owner, KIND_READ);
+        break;
+    case TARGET_ID:
+        /* An ID of a named owner, who is not said. */
+        LIST_FOREACH(it, &lock->holds)
+        {
+            e = e != NULL ? e : find_target(container_of(it, struct hold, in_lock), t);
+        }
+        return e;
+    case TARGET_OWNER:
+    case TARGET_VALUE:
+    case TARGET_ANY:
+        break;
+    }
+    for (size_t i = 0; i < 2 && e == NULL; i++) {
+        e = maybe[i] == NULL ? NULL : find_target(maybe[i], t);
+    }
+    return e;
+}
+
+struct entry *entry_of_request(const struct pending_request *c)
+{
+    struct entry *e = lock_find_target(c->lock, &c->target);
+
+    return e == NULL || entry_is_ending(e) ? NULL : e;
+}
+
+bool entry_is_being_renewed(const struct entry *e)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &e->hold->lock->renews)
+    {
+        if (entry_of_request(container_of(it, struct pending_request, in_lock)) == e) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- leases that are being shortened ---------------------------------------------- */
+
+static struct lease_shortening *lease_shortening_of(const struct lock *lock,
+                                                    struct span field)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->shortenings)
+    {
+        struct lease_shortening *shortening =
+            container_of(it, struct lease_shortening, in_lock);
+
+        if (span_eq(span_of(shortening->field, shortening->field_len), field)) {
+            return shortening;
+        }
+    }
+    return NULL;
+}
+
+static struct lease_shortening *lease_shortening_find(const struct hold *h)
+{
+    return lease_shortening_of(h->lock, hold_field(h));
+}
+
+static void lease_shortening_free(struct lease_shortening *shortening)
+{
+    list_del(&shortening->in_lock);
+    free(shortening);
+}
+
+static bool hold_is_being_shortened(const struct hold *h)
+{
+    const struct lease_shortening *shortening = lease_shortening_find(h);
+
+    return shortening != NULL && !shortening->to_grace;
+}
+
+/* --- the next renewal ------------------------------------------------------------- */
+
+uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
+{
+    uint64_t lease_ms = hold_lease(eng, h);
+
+    if (lease_ms == 0 && (!hold_is_ending(h) || hold_loan(h) != NULL)) {
+        return CHECK_LEASE_MS;
+    }
+    return lease_ms;
+}
+
+void renew_request(struct engine *eng, struct hold *h)
+{
+    if (h->renewal == NULL && h->state != HOLD_RESTORING &&
+        !hold_is_being_shortened(h) && list_empty(&h->in_queue) &&
+        hold_renewal_lease(eng, h) != 0) {
+        renew_queue_add(eng, h);
+    }
+}
+
+static bool restore_is_idle(const struct hold *h)
+{
+    return h->restoring == NULL && list_empty(&h->in_queue);
+}
+
+void restore_again(struct engine *eng, struct hold *h)
+{
+    list_append(&eng->restores, &h->in_queue);
+}
+
+static uint64_t hold_renew_at(const struct engine *eng, const struct hold *h)
+{
+    /* A third of the lease, or what is left of a short one. */
+    uint64_t ahead = h->due > h->confirmed ? h->due - h->confirmed : 0;
+    uint64_t third =
+        eng->cfg.watchdog_ms / 3 < ahead ? eng->cfg.watchdog_ms / 3 : ahead;
+    uint64_t grain = third / RENEW_GROUP_PARTS < RENEW_SLOT_MS ? 1 : RENEW_SLOT_MS;
+    uint64_t early;
+
+    if (eng->group_of != NULL && third / RENEW_GROUP_PARTS > grain) {
+        /* All of a group at moments of its own, or each would have its own script. */
+        grain = third / RENEW_GROUP_PARTS;
+        early = h->lock->group * grain / eng->group_count;
+        return (h->due + early) / grain * grain - early;
+    }
+    /* By a bit that differs, so that grants of one moment spread. */
+    early = h->token % (third / 5 + 1);
+    return (h->due - early) / grain * grain;
+}
+
+/* When a hold that is left to run out is checked, so that one that its owner released
+ * elsewhere is not reported lost: before the tombstone of that is gone, and shortly
+ * before the end. */
+static uint64_t look_at(const struct hold *h)
+{
+    uint64_t left = h->until > h->confirmed ? h->until - h->confirmed : 0;
+    uint64_t before = left / LOOK_PART < LOOK_MS ? left / LOOK_PART : LOOK_MS;
+    uint64_t next = h->confirmed + OP_ENDED_MS / 2;
+
+    if (next < h->until - before) {
+        return next;
+    }
+    return h->looked ? UINT64_MAX : h->until - before;
+}
+
+/* When it is to be renewed, or (*ret_looks) looked at, next, if no message says so. */
+static uint64_t regular_due(const struct engine *eng, const struct hold *h,
+                            bool *ret_looks)
+{
+    uint64_t due = h->confirmed + eng->cfg.watchdog_ms / 3;
+
+    *ret_looks = hold_loan(h) != NULL; /* then and no sooner */
+    if (*ret_looks) {
+        return hold_settle_at(eng, h);
+    }
+    if (h->exact_ms == 0 && hold_wanted_lease(eng, h, true) == 0) {
+        uint64_t look = look_at(h);
+
+        *ret_looks = hold_lease(eng, h) == 0 || look < due;
+        return *ret_looks ? look : due;
+    }
+    if (due >= h->until && h->until > h->confirmed &&
+        hold_wanted_lease(eng, h, false) != 0) {
+        /* The lease is shorter than what is wanted now. */
+        due = h->confirmed + (h->until - h->confirmed) / 2;
+    }
+    return due;
+}
+
+/* The same, and sooner for a message that says that it is free. A renewal that was due
+ * before stays due since then: it becomes overdue, however many messages come. */
+static uint64_t next_due(const struct engine *eng, const struct hold *h,
+                         bool *ret_looks)
+{
+    uint64_t due = regular_due(eng, h, ret_looks);
+    uint64_t soon = h->confirmed + FREED_LOOK_MS;
+
+    soon = soon > eng->now ? soon : eng->now;
+    if (h->freed && h->renewal == NULL && list_empty(&h->in_queue) && soon < due) {
+        *ret_looks = true;
+        return soon;
+    }
+    return due;
+}
+
+/* Sets the hold's one timer to whatever comes next: a renewal, doubt, or the end. */
+void hold_schedule_renewal(struct engine *eng, struct hold *h)
+{
+    uint64_t at = h->until;
+    bool looks;
+
+    if (h->state == HOLD_RESTORING) {
+        h->due = UINT64_MAX;
+        at = restore_is_idle(h) && h->not_before < at ? h->not_before : at;
+    } else if (!hold_is_ending(h)) {
+        h->due = next_due(eng, h, &looks);
+        if (h->renewal == NULL && !hold_is_being_shortened(h) &&
+            list_empty(&h->in_queue) && h->due < at) {
+            at = looks ? h->due : hold_renew_at(eng, h);
+            at = at < h->not_before ? h->not_before : at;
+            at = at > h->until ? h->until : at; /* its end is told in time */
+        }
+        if (h->state == HOLD_HELD && hold_lease(eng, h) != 0 &&
+            h->due + eng->cfg.redis_timeout_ms < at) {
+            at = h->due + eng->cfg.redis_timeout_ms; /* and that it is overdue */
+        }
+    } else {
+        h->due = UINT64_MAX;
+    }
+    timer_set(eng, &h->timer, TIMER_HOLD, at > eng->now ? at : eng->now + 1);
+}
+
+/* --- grant, confirmation, doubt --------------------------------------------------- */
 
 struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token)
@@ -44,29 +492,8 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
 {
     struct entry *e = hold_find_entry(h, spec_entry(spec));
 
-    if (e != NULL) {
-        return e; /* granted before, found again */
-    }
-    e = pool_alloc(&eng->pool, sizeof(*e));
-    e->hold = h;
-    list_init(&e->attaches);
-    e->since = e->asked = h->confirmed;
-    e->spec = spec_ref(spec);
-    entry_set_lease(eng, e, spec->lease);
-    eng->stats.entries++;
-    e->next = h->entries;
-    h->entries = e;
-    if (spec->permits != 0) {
-        h->lock->permits_here += spec->permits;
-        eng->stats.permits += spec->permits;
-    }
-    if (e->lease == LEASE_FIXED) {
-        e->until = lease_valid_until(h->confirmed, spec->lease_ms);
-        if (h->kind == OWNER_NAMED) {
-            timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
-        }
-    }
-    return e;
+    /* granted before, found again; or new */
+    return e != NULL ? e : entry_new(eng, h, spec);
 }
 
 void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
@@ -112,11 +539,186 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
     hold_schedule_renewal(eng, h);
 }
 
+void holds_set_uncertain(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_all);
+
+        hold_set_uncertain(eng, h);
+        renew_request(eng, h);
+    }
+}
+
 void hold_freed(struct engine *eng, struct hold *h)
 {
     if (h->exact_ms == 0) { /* else it ends soon, and is not to be prolonged */
         h->freed = true;
         hold_schedule_renewal(eng, h);
+    }
+}
+
+void hold_mark_restored(struct engine *eng, struct hold *h)
+{
+    if (h->state == HOLD_RESTORING) {
+        hold_set_state(eng, h, HOLD_UNCERTAIN);
+        lock_touch(eng, h->lock);
+    }
+}
+
+/* --- RENEW LEASE and grace, which shorten a lease --------------------------------- */
+
+void lock_drop_shortenings(struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->shortenings)
+    {
+        lease_shortening_free(container_of(it, struct lease_shortening, in_lock));
+    }
+}
+
+/* Drops shortenings whose hold is gone and whose op is answered. */
+static void drop_stale(const struct engine *eng, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->shortenings)
+    {
+        struct lease_shortening *shortening =
+            container_of(it, struct lease_shortening, in_lock);
+        struct span field = span_of(shortening->field, shortening->field_len);
+
+        if (inflight_find(eng, shortening->op) == NULL &&
+            lock_hold_of(lock, field) == NULL) {
+            lease_shortening_free(shortening);
+        }
+    }
+}
+
+static struct lease_shortening *lease_shortening_get(struct engine *eng,
+                                                     const struct hold *h)
+{
+    struct lease_shortening *shortening = lease_shortening_find(h);
+
+    if (shortening == NULL) {
+        drop_stale(eng, h->lock);
+        shortening = xcalloc(1, sizeof(*shortening) + hold_field(h).len);
+        memcpy(shortening->field, hold_field(h).ptr, hold_field(h).len);
+        shortening->field_len = hold_field(h).len;
+        shortening->until = UINT64_MAX;
+        list_append(&h->lock->shortenings, &shortening->in_lock);
+    }
+    return shortening;
+}
+
+void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
+                        bool to_grace)
+{
+    struct lease_shortening *shortening = lease_shortening_get(eng, h);
+    uint64_t until = lease_valid_until(asked.at, asked.lease_ms);
+
+    list_del(&h->in_queue); /* a renewal must not overtake it */
+    if (asked.op >= shortening->op) {
+        shortening->op = asked.op;
+        shortening->to_grace = to_grace;
+    }
+    if (until < shortening->until) {
+        shortening->until = until; /* an earlier one may have left less */
+    }
+    if (shortening->until < h->until) {
+        h->until = shortening->until;
+        hold_schedule_renewal(eng, h);
+    }
+}
+
+void hold_set_until(struct hold *h, uint64_t until)
+{
+    const struct lease_shortening *later = lease_shortening_find(h);
+
+    h->until = later != NULL && later->until < until ? later->until : until;
+}
+
+void hold_shortening_failed(struct engine *eng, struct hold *h, uint64_t op_id)
+{
+    struct lease_shortening *shortening = lease_shortening_find(h);
+
+    if (shortening != NULL && shortening->op == op_id) {
+        lease_shortening_free(shortening);
+        renew_request(eng, h);
+        hold_schedule_renewal(eng, h);
+    }
+}
+
+/* The op in flight of a RENEW LEASE that was sent after that one; NULL: there is none.
+ */
+static const struct inflight_op *call_cuts(const struct pending_request *c,
+                                           uint64_t op_id)
+{
+    return c->in_flight != NULL && c->in_flight->exact && c->in_flight->op.key > op_id
+               ? c->in_flight
+               : NULL;
+}
+
+void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_id)
+{
+    struct hold *h = e->hold;
+    struct list *it;
+
+    LIST_FOREACH(it, &h->lock->renews)
+    {
+        const struct pending_request *c =
+            container_of(it, struct pending_request, in_lock);
+        const struct inflight_op *w = call_cuts(c, op_id);
+        const struct lease_shortening *shortening = lease_shortening_find(h);
+
+        if (w != NULL && (shortening == NULL || shortening->op < w->op.key) &&
+            hold_has_one_entry(h) && lock_find_target(h->lock, &c->target) == e) {
+            hold_shorten_lease(eng, h, inflight_asked(w), false);
+        }
+    }
+}
+
+/* Of a hold that is not known here no cut is, but the calls are. */
+static bool calls_cut_since(const struct engine *eng, const struct lock *lock,
+                            uint64_t op_id)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->renews)
+    {
+        const struct inflight_op *w =
+            call_cuts(container_of(it, struct pending_request, in_lock), op_id);
+
+        if (w != NULL && eng->now >= lease_valid_until(w->sent, w->lease_ms)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool lock_shortened_since(const struct engine *eng, const struct lock *lock,
+                          struct span field, uint64_t op_id)
+{
+    const struct lease_shortening *shortening = lease_shortening_of(lock, field);
+    bool known = lock_hold_of(lock, field) != NULL;
+
+    if (shortening != NULL && op_id < shortening->op &&
+        (eng->now >= shortening->until || (shortening->to_grace && known))) {
+        return true;
+    }
+    return !known && calls_cut_since(eng, lock, op_id);
+}
+
+/* --- the end ---------------------------------------------------------------------- */
+
+static void restore_forget(struct engine *eng, struct hold *h)
+{
+    hold_mark_restored(eng, h);
+    if (h->restoring != NULL) {
+        h->restoring->hold = NULL;
     }
 }
 
@@ -160,15 +762,286 @@ void hold_forget(struct engine *eng, struct hold *h, bool over)
     hold_free(eng, h);
 }
 
-void holds_set_uncertain(struct engine *eng)
+/* --- rests ------------------------------------------------------------------------ */
+
+enum { REST_FIELD_MAX = DIGITS_MAX + sizeof(LATCHD_REST_OWNER_PREFIX) };
+
+uint64_t rest_field_token(struct span field)
+{
+    const struct span prefix = SPAN(LATCHD_REST_OWNER_PREFIX);
+    uint64_t token;
+
+    return span_starts(field, prefix) &&
+                   parse_u64(span_after(field, prefix.len), LATCHD_TOKEN_MAX, &token)
+               ? token
+               : 0;
+}
+
+static struct span rest_field(char out[static REST_FIELD_MAX], uint64_t token)
+{
+    const struct span prefix = SPAN(LATCHD_REST_OWNER_PREFIX);
+    char *end = out + REST_FIELD_MAX;
+    char *at = digits_before(end, token) - prefix.len;
+
+    memcpy(at, prefix.ptr, prefix.len);
+    return span_of(at, (size_t)(end - at));
+}
+
+/* The hold of the rest, which lasts until `until`; NULL: somebody has had the name
+ * since. */
+static struct hold *rest_hold(struct engine *eng, struct lock *lock, uint64_t token,
+                              uint64_t until, uint64_t confirmed)
+{
+    char buf[REST_FIELD_MAX];
+    struct span field = rest_field(buf, token);
+    struct hold *h = lock_hold_of(lock, field);
+
+    if (h == NULL && lock_hold(lock) != NULL) {
+        return NULL;
+    }
+    if (h == NULL) {
+        struct acquire_spec *spec =
+            spec_found(eng, KIND_PLAIN, field, SPAN_NONE, SPAN_NONE, 0);
+
+        if (!lock_in_use(lock)) {
+            lock_set_class(eng, lock, CLASS_PLAIN);
+        }
+        spec->lease = LEASE_FIXED;
+        h = hold_new(eng, lock, KIND_PLAIN, field, token);
+        h->confirmed = confirmed;
+        (void)hold_add_entry(eng, h, spec);
+        spec_unref(eng, spec);
+        h->until = until;
+    }
+    h->confirmed = confirmed;
+    h->until = until < h->until ? until : h->until;
+    h->entries->until = h->until;
+    return h;
+}
+
+void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t left_ms,
+                struct asked asked)
+{
+    struct hold *h = rest_hold(eng, lock, token, eng->now + left_ms, asked.at);
+
+    if (h != NULL) {
+        h->origin = REST_RELEASED;
+        lock_seen(eng, lock, asked.op, (int64_t)left_ms, KIND_PLAIN);
+        hold_schedule_renewal(eng, h);
+    }
+}
+
+/* What a request in flight finds of the hold does not count: the rest takes its place.
+ */
+static void cut_requests(const struct lock *lock)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &eng->holds)
+    LIST_FOREACH(it, &lock->renews)
     {
-        struct hold *h = container_of(it, struct hold, in_all);
+        struct inflight_op *w =
+            container_of(it, struct pending_request, in_lock)->in_flight;
 
-        hold_set_uncertain(eng, h);
-        renew_request(eng, h);
+        if (w != NULL) {
+            w->cut = true;
+        }
     }
+}
+
+void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
+                   uint64_t left_ms, bool may_be_lost, enum rest_origin origin)
+{
+    struct hold *h = rest_hold(eng, lock, token, eng->now + left_ms, eng->now);
+
+    if (h == NULL || h->state == HOLD_RESTORING) {
+        return;
+    }
+    cut_requests(lock);
+    h->origin = origin;
+    hold_set_uncertain(eng, h);
+    entry_set_restore(h->entries, ENTRY_UNSURE);
+    hold_set_put_back(eng, h, !may_be_lost);
+    hold_set_state(eng, h, HOLD_RESTORING);
+    list_del(&h->in_queue);
+    restore_again(eng, h);
+    hold_schedule_renewal(eng, h);
+}
+
+void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over)
+{
+    const struct entry *e = h->entries;
+    bool untold = e != NULL && e->release != NULL && e->release->untold;
+    bool may_be_lost = hold_may_be_lost(h);
+    struct lock *lock = h->lock;
+    uint64_t token = h->token;
+    uint64_t left_ms = untold || hold_is_rest(h) ? 0 : hold_atleast_left(eng, h);
+
+    hold_forget(eng, h, over);
+    if (left_ms > 0) {
+        rest_put_back(eng, lock, token, left_ms, may_be_lost, REST_GIVEN_UP);
+    }
+}
+
+/* --- losses ----------------------------------------------------------------------- */
+
+/* How a hold came to its end. */
+struct hold_end {
+    enum notice_kind notice; /* LOST or EXPIRED */
+    enum loss_cause cause;   /* LOST */
+    struct span taker;
+    uint64_t forced_by;
+};
+
+static void tell_end(struct engine *eng, struct hold *h, const struct hold_end *end)
+{
+    struct lock *lock = h->lock;
+    struct span taker = effects_copy(&eng->fx, end->taker);
+    struct effect_notice *notice = emit_notice(eng, end->notice, h);
+
+    eng->stats.lost += end->notice == NOTICE_LOST;
+    eng->stats.expired += end->notice == NOTICE_EXPIRED;
+    notice->cause = end->cause;
+    notice->taker = taker;
+    notice->forced_by = end->forced_by;
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        entry_over(eng, e, -1);
+        for (const struct attach *a = entry_first_attach(e); a != NULL;
+             a = attach_next(a)) {
+            session_lost(a->session, lock);
+        }
+    }
+}
+
+/* The end of a rest is nobody's loss. A hold that ran out, and was not taken away,
+ * still leaves a rest. */
+static void end_hold(struct engine *eng, struct hold *h, const struct hold_end *end)
+{
+    struct lock *lock = h->lock;
+    bool ran_out = end->notice == NOTICE_EXPIRED || end->cause == LOSS_UNCONFIRMED;
+    bool may_be_lost = hold_may_be_lost(h);
+    uint64_t token = h->token;
+    uint64_t rest_ms = 0;
+
+    if (!hold_is_rest(h)) {
+        rest_ms = ran_out ? hold_atleast_left(eng, h) : 0;
+        tell_end(eng, h, end);
+    }
+    hold_forget(eng, h, false);
+    if (rest_ms > 0) {
+        rest_put_back(eng, lock, token, rest_ms, may_be_lost, REST_RAN_OUT);
+    }
+    lock_ask(eng, lock);
+}
+
+void hold_lost(struct engine *eng, struct hold *h)
+{
+    end_hold(eng, h, &(struct hold_end){ NOTICE_LOST, .cause = LOSS_GONE });
+}
+
+void hold_expired(struct engine *eng, struct hold *h)
+{
+    bool agreed = h->state == HOLD_HELD && hold_wanted_lease(eng, h, true) == 0;
+
+    end_hold(eng, h,
+             &(struct hold_end){ agreed ? NOTICE_EXPIRED : NOTICE_LOST,
+                                 .cause = LOSS_UNCONFIRMED });
+}
+
+void hold_lost_to(struct engine *eng, struct hold *h, struct span taker)
+{
+    end_hold(eng, h,
+             &(struct hold_end){ NOTICE_LOST, .cause = LOSS_TAKEN, .taker = taker });
+}
+
+void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn)
+{
+    end_hold(
+        eng, h,
+        &(struct hold_end){ NOTICE_LOST, .cause = LOSS_FORCED, .forced_by = conn });
+}
+
+struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
+                                enum lock_kind kind, struct span field, uint64_t token)
+{
+    struct hold *denied[16];
+    size_t count;
+
+    while ((count = lock_contradicted_holds(lock, kind, field, token, denied, 16)) >
+           0) {
+        for (size_t i = 0; i < count; i++) {
+            hold_lost_to(eng, denied[i], field_owner(field));
+        }
+    }
+    return lock_hold_of(lock, field);
+}
+
+/* --- the timer -------------------------------------------------------------------- */
+
+static uint64_t later_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether this daemon took the hold back because its client's time was over. */
+static bool ran_out(const struct engine *eng, const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->release != NULL && release_is_if_keeper(e->release) &&
+            entry_has_run_out(eng, e)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Until when the hold lasts by an answer to RENEW that is here, and waits for the check
+ * of another hold; 0: there is none. */
+static uint64_t renewed_until(const struct engine *eng, const struct hold *h)
+{
+    uint64_t until = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &h->lock->renews)
+    {
+        const struct inflight_op *w =
+            container_of(it, struct pending_request, in_lock)->in_flight;
+
+        if (w != NULL && w->renewed_token == h->token && !w->cut &&
+            !asked_before(eng, h->lock, w->op.key) &&
+            !lock_shortened_since(eng, h->lock, hold_field(h), w->op.key)) {
+            until = later_of(until, lease_valid_until(w->sent, w->lease_ms));
+        }
+    }
+    return until;
+}
+
+void hold_on_timer(struct engine *eng, struct hold *h)
+{
+    if (eng->now >= h->until) {
+        h->until = later_of(h->until, renewed_until(eng, h));
+    }
+    if (eng->now >= h->until) {
+        if (!hold_is_ending(h) || ran_out(eng, h)) {
+            hold_expired(eng, h);
+        } else {
+            emit_if_heard(eng, NOTICE_RELEASED,
+                          h); /* its owner had given it up already */
+            hold_forget_unanswered(eng, h, true);
+        }
+        return;
+    }
+    if (h->state == HOLD_RESTORING && restore_is_idle(h) && eng->now >= h->not_before) {
+        restore_again(eng, h);
+    }
+    if (h->due != UINT64_MAX) {
+        if (eng->now >= h->not_before) {
+            renew_request(eng, h);
+            h->looked = eng->now + LOOK_MS >= h->until;
+            h->freed = h->freed && list_empty(&h->in_queue);
+        }
+        if (eng->now >= h->due + eng->cfg.redis_timeout_ms && hold_lease(eng, h) != 0) {
+            hold_set_uncertain(eng, h);
+        }
+    }
+    hold_schedule_renewal(eng, h);
 }

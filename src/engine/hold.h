@@ -19,6 +19,7 @@ struct acquire_spec;
 struct engine;
 struct entry;
 struct lock;
+struct pending_request;
 
 /* How sure it is that Redis has the hold:
  *
@@ -35,6 +36,14 @@ enum hold_state {
 };
 
 extern const struct transitions HOLD_TRANSITIONS;
+
+/* How a rest's hold ended. But for RELEASED, the hold may be another daemon's by now.
+ */
+enum rest_origin {
+    REST_RELEASED, /* Redis has said so */
+    REST_GIVEN_UP, /* its client released it, and Redis has not said so */
+    REST_RAN_OUT,  /* nobody released it */
+};
 
 struct hold {
     struct list in_lock; /* newest first */
@@ -70,6 +79,7 @@ struct hold {
     enum hold_state state;
     enum lock_kind lock_kind; /* PLAIN, READ, WRITE, PERMITS */
     enum owner_kind kind;
+    enum rest_origin origin; /* of a rest */
     /* Redis has a keeper key for this hold that names this instance */
     bool keeper_key;
     bool looked; /* checked for the last time before its lease ends */
@@ -133,13 +143,116 @@ static inline bool hold_is_certain(const struct engine *eng, const struct hold *
 
 /* The lease that Redis should give the hold now; 0: none, the hold runs out. */
 uint64_t hold_lease(const struct engine *eng, const struct hold *h);
-/* The lease that the watchdog is to give the hold, as an entry is endless, or a
- * connection keeps one without a fixed lease; or, if `kept_too`, KEEP does. 0: none. */
-uint64_t hold_wanted_lease(const struct engine *eng, const struct hold *h,
-                           bool kept_too);
 /* Whether the releases of all its entries are pending. */
 bool hold_is_ending(const struct hold *h);
 /* Whether no entry of the hold is renewed by the watchdog. */
 enum lease_kind hold_lease_kind(const struct hold *h);
+
+/* The entry that the request means, if that is known here and not ending. */
+struct entry *entry_of_request(const struct pending_request *c);
+/* Whether a client is coming back to that entry, so that nothing may end it meanwhile.
+ */
+bool entry_is_being_renewed(const struct entry *e);
+
+/* Renewal: the lease to ask for; 0: nothing is to be asked. A hold that is left to run
+ * out is still looked at: raising its TTL to CHECK_LEASE_MS changes nothing. */
+uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h);
+/* Makes a hold due for renewal now. */
+void renew_request(struct engine *eng, struct hold *h);
+
+/* Leases that are being shortened: by a RENEW LEASE, or for a grace. */
+
+/* Ops in flight that may shorten the lease of the hold with this field. A lease
+ * shortening outlives its hold, which may be forgotten and come back meanwhile. */
+struct lease_shortening {
+    struct list in_lock;
+    uint64_t op; /* the last op sent that may shorten the lease */
+    /* until when the hold counts as held before that op is answered, as the shortest of
+     * those leases may be what Redis has */
+    uint64_t until;
+    bool to_grace; /* that op is for a grace, not a client's RENEW LEASE */
+    size_t field_len;
+    char field[];
+};
+
+/* Notes that an op which is about to be sent may shorten the lease. Until that op or a
+ * later one is confirmed, the hold counts as held for no longer than the shorter
+ * lease, whatever becomes of the op. */
+void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
+                        bool to_grace);
+/* A RENEW LEASE was confirmed, which set the lease exactly: the hold counts as held
+ * until then, or for as long as a later shortening in flight leaves it. */
+void hold_set_until(struct hold *h, uint64_t until);
+/* Notes the RENEW LEASEs that were sent after op `op_id`, which made the hold known
+ * here. */
+void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_id);
+/* The op `op_id` did not run, or may not have: asks for the wanted lease again. */
+void hold_shortening_failed(struct engine *eng, struct hold *h, uint64_t op_id);
+/* Whether a lease shortening of that field, sent after op `op_id`, has taken back what
+ * that op gave. */
+bool lock_shortened_since(const struct engine *eng, const struct lock *lock,
+                          struct span field, uint64_t op_id);
+/* Forgets the shortenings of a lock that is about to be freed. */
+void lock_drop_shortenings(struct lock *lock);
+
+/* A hold that was to be put back needs that no more. */
+void hold_mark_restored(struct engine *eng, struct hold *h);
+/* Queues a hold for a RESTORE: the first one, or another one, as the result of the last
+ * one said nothing. */
+void restore_again(struct engine *eng, struct hold *h);
+
+/* Rest: a hold with ATLEAST that ends before its time leaves a rest. Until that time a
+ * field of the rest keeps the name in Redis, so that nobody is granted it.
+ *
+ * Here a rest is a hold of OWNER_REST with a fixed end and without connections: so that
+ * it is looked at now and then, and is put back where Redis loses it. No client has it,
+ * and so its end is no loss. */
+
+static inline bool hold_is_rest(const struct hold *h)
+{
+    return h->kind == OWNER_REST;
+}
+
+/* Until when the name stays taken, whatever ends the hold; 0: no longer than the hold.
+ * It may be later than Redis says: by the way of the answer that told of it, or, where
+ * an ID's grant was found again, by the time since. Redis's end is what counts, unless
+ * Redis loses it. */
+uint64_t hold_atleast_until(const struct hold *h);
+/* The same as a time from now; 0: it is over. */
+uint64_t hold_atleast_left(const struct engine *eng, const struct hold *h);
+/* The token of the hold that a rest came after, of its hash field; 0: it is no rest's.
+ */
+uint64_t rest_field_token(struct span field);
+/* Redis said at `asked` that the name rests, for that long from now on, after the hold
+ * with that token. */
+void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t left_ms,
+                struct asked asked);
+/* The same of a hold that is forgotten here, though Redis may have it still, or may
+ * have lost it: a RESTORE puts the rest in its place. `may_be_lost`: Redis has gone
+ * back, so that others have to wait for that. `origin`: if nobody released the
+ * hold, and Redis has it again, kept by another daemon, a client has come back to it.
+ */
+void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
+                   uint64_t left_ms, bool may_be_lost, enum rest_origin origin);
+/* Forgets a hold that its client gave up, though Redis has not said so; `over` as in
+ * hold_forget(). */
+void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over);
+
+/* Loss: reports a hold that was lost, with the cause as far as it is known here, or
+ * that has expired; forgets the hold, and asks Redis who has the name. */
+
+/* The hold is not in Redis any more, and Redis does not say why. */
+void hold_lost(struct engine *eng, struct hold *h);
+/* The lease of the hold is over. That is no loss if nobody was to renew it, as its
+ * client gave it a LEASE or has left, and Redis is not known to have lost it before. */
+void hold_expired(struct engine *eng, struct hold *h);
+/* Another owner has the name: `taker`; empty: not known, or anonymous. */
+void hold_lost_to(struct engine *eng, struct hold *h, struct span taker);
+/* The client of connection `conn` freed the hold by force; 0: the client is gone. */
+void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn);
+/* Redis says that the given hold exists: reports what cannot be true beside it as
+ * lost. Returns the hold if it is known already, else NULL. `token` 0: not known. */
+struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
+                                enum lock_kind kind, struct span field, uint64_t token);
 
 #endif

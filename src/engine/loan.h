@@ -16,7 +16,7 @@
  * gone from Redis, or when it is returned. Once an op that settles the holder was sent,
  * nobody knows in which field the hold stands before an answer says so. Redis confirmed
  * the loan when the op that brought it was sent, or the last one that renewed it (see
- * loan_renewal.h); it lends for a window from then on, as long as nothing puts that in
+ * below); it lends for a window from then on, as long as nothing puts that in
  * doubt. Owned by the lock. Private to engine/.
  */
 #ifndef LATCHD_ENGINE_LOAN_H
@@ -36,6 +36,7 @@
 struct engine;
 struct hold;
 struct lock;
+struct op_result;
 struct recent_ask;
 
 enum loan_state {
@@ -123,5 +124,20 @@ bool recent_asks_have_others(const struct engine *eng, const struct lock *lock);
  * later as the last LOCKs were apart, within the window; sooner if others have been
  * seen to use the name. */
 uint64_t recent_asks_return_at(const struct engine *eng, const struct loan *loan);
+
+/* Renewal: keeps a name lent that clients of this daemon go on asking for.
+ *
+ * A loan lends for a window from when Redis confirmed it. A grant from memory in the
+ * last part of the window has Redis confirm the loan once more, with all others of that
+ * ms in one script, instead of a return and another loan. Whoever listens to the name
+ * or queues for it ends that, and LOAN_WINDOWS_MAX windows do in any case, so that
+ * those get in who only try now and then. */
+
+/* A client was granted the name from the loan. */
+void loan_renewal_note(struct engine *eng, struct loan *loan);
+/* Sends what is due. */
+void loan_renewals_flush(struct engine *eng);
+void on_loan_renewal_reply(struct engine *eng, struct inflight_op *w,
+                           const struct op_result *r);
 
 #endif

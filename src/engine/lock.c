@@ -9,7 +9,6 @@
 #include "engine/op.h"
 #include "engine/pending_release.h"
 #include "engine/trouble.h"
-#include "engine/value_hold.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 #include "util/pool.h"
@@ -197,18 +196,6 @@ struct hold *lock_held_by(const struct lock *lock, struct span owner,
         }
     }
     return kind == KIND_WRITE ? NULL : lock_hold_of(lock, owner);
-}
-
-bool hold_is_of_value(const struct hold *hold)
-{
-    return span_starts(hold_field(hold), SPAN(VALUE_FIELD_PREFIX));
-}
-
-struct hold *lock_value_hold(const struct lock *lock, struct span pattern)
-{
-    struct hold *h = lock_hold(lock); /* a plain lock has no other */
-
-    return h != NULL && value_field_fits(hold_field(h), pattern) ? h : NULL;
 }
 
 static bool is_overdue(const struct engine *eng, const struct pending_release *d)

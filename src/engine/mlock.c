@@ -13,6 +13,7 @@
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/entry.h"
+#include "engine/grace.h"
 #include "engine/hold.h"
 #include "engine/lock.h"
 #include "engine/op.h"

@@ -72,7 +72,7 @@ enum owner_kind {
     OWNER_ANONYMOUS,
     OWNER_ID,
     OWNER_NAMED,
-    OWNER_REST, /* nobody: the name rests, see engine/rest.h */
+    OWNER_REST, /* nobody: the name rests, see engine/hold.h */
 };
 
 struct claim {

@@ -15,6 +15,7 @@ struct acquire_spec;
 struct engine;
 struct entry;
 struct hold;
+struct hold_req;
 struct lock;
 struct pending_request;
 
@@ -174,5 +175,16 @@ void pending_release_end_entry(struct engine *eng, struct entry *e);
  * by then goes under an ID, so that the answer is found again when it is sent twice. */
 struct pending_release *pending_release_for_call(struct engine *eng, struct lock *lock,
                                                  const struct pending_request *c);
+
+/* Loans: a hold that ends in memory, and a loan that goes back to Redis. */
+
+/* Answers an UNLOCK of that entry, or of a token without one, if Redis is not needed:
+ * the hold ends in memory, or ended there before. */
+bool unlock_in_memory(struct engine *eng, struct entry *e, const struct hold_req *req);
+/* Releases an idle loan in Redis, for the head of the queue if there is one. */
+void loan_return(struct engine *eng, struct lock *lock);
+/* Redis may have lost the loan, if there is one: its holder is about to be put back
+ * into a field of its own. */
+void loan_on_restore(struct engine *eng, struct lock *lock);
 
 #endif

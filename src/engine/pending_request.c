@@ -7,6 +7,7 @@
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/entry.h"
+#include "engine/grace.h"
 #include "engine/hold.h"
 #include "engine/lock.h"
 #include "engine/name_watch.h"
@@ -78,7 +79,7 @@ struct pending_request *pending_request_new(struct engine *eng,
  * is back. */
 static bool keeps_hold(const struct pending_request *c)
 {
-    const struct entry *e = pending_request_entry(c);
+    const struct entry *e = entry_of_request(c);
 
     if (c->kind != PENDING_RENEW && c->kind != PENDING_REGRANT) {
         return false;
@@ -131,9 +132,8 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
         c->watch->set->follower_count--;
     }
     if ((c->kind == PENDING_REGRANT || c->kind == PENDING_RENEW) &&
-        pending_request_entry(c) != NULL) {
-        entry_left(eng,
-                   pending_request_entry(c)); /* no effect if a connection has it */
+        entry_of_request(c) != NULL) {
+        entry_left(eng, entry_of_request(c)); /* no effect if a connection has it */
     }
     spec_unref(eng, c->spec);
     timer_stop(eng, &c->timer);

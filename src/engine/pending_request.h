@@ -84,14 +84,9 @@ void pending_request_arm(struct engine *eng, struct pending_request *c);
 /* When that is, as far as is known now. */
 uint64_t pending_request_deadline(const struct engine *eng,
                                   const struct pending_request *c);
-/* The entry that the request means, if that is known here and not ending. */
-struct entry *pending_request_entry(const struct pending_request *c);
 /* Aims the request at this entry, however its client named it. */
 void pending_request_aim(struct pending_request *c, struct entry *e);
 void pending_request_free(struct engine *eng, struct pending_request *c);
-/* Whether a client is coming back to that entry, so that nothing may end it meanwhile.
- */
-bool pending_request_renews(const struct entry *e);
 void request_info(struct engine *eng, const struct hold_req *req,
                   enum info_scope scope);
 void request_limit(struct engine *eng, const struct hold_req *req, uint32_t limit);

@@ -4,7 +4,6 @@
 #include "engine/entry.h"
 #include "engine/hold.h"
 #include "engine/inflight_op.h"
-#include "engine/lease_shortening.h"
 #include "engine/loan.h"
 #include "engine/lock.h"
 #include "engine/op_cost.h"
@@ -144,54 +143,4 @@ void renew_queue_on_done(struct engine *eng, struct renew_queue *d,
 bool renew_queues_are_empty(const struct engine *eng)
 {
     return list_empty(&eng->renew_queues.ready);
-}
-
-uint64_t hold_renew_at(const struct engine *eng, const struct hold *h)
-{
-    /* A third of the lease, or what is left of a short one. */
-    uint64_t ahead = h->due > h->confirmed ? h->due - h->confirmed : 0;
-    uint64_t third =
-        eng->cfg.watchdog_ms / 3 < ahead ? eng->cfg.watchdog_ms / 3 : ahead;
-    uint64_t grain = third / RENEW_GROUP_PARTS < RENEW_SLOT_MS ? 1 : RENEW_SLOT_MS;
-    uint64_t early;
-
-    if (eng->group_of != NULL && third / RENEW_GROUP_PARTS > grain) {
-        /* All of a group at moments of its own, or each would have its own script. */
-        grain = third / RENEW_GROUP_PARTS;
-        early = h->lock->group * grain / eng->group_count;
-        return (h->due + early) / grain * grain - early;
-    }
-    /* By a bit that differs, so that grants of one moment spread. */
-    early = h->token % (third / 5 + 1);
-    return (h->due - early) / grain * grain;
-}
-
-uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
-{
-    uint64_t lease_ms = hold_lease(eng, h);
-
-    if (lease_ms == 0 && (!hold_is_ending(h) || hold_loan(h) != NULL)) {
-        return CHECK_LEASE_MS;
-    }
-    return lease_ms;
-}
-
-void renew_request(struct engine *eng, struct hold *h)
-{
-    if (h->renewal == NULL && h->state != HOLD_RESTORING &&
-        !hold_is_being_shortened(h) && list_empty(&h->in_queue) &&
-        hold_renewal_lease(eng, h) != 0) {
-        renew_queue_add(eng, h);
-    }
-}
-
-void renew_entry_gone(const struct entry *e)
-{
-    const struct hold *h = e->hold;
-    struct renewal_item *r =
-        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
-
-    if (r != NULL && r->checked == e) {
-        r->checked = NULL;
-    }
 }

@@ -63,14 +63,4 @@ void renew_queue_on_done(struct engine *eng, struct renew_queue *d,
 /* Whether no renewal is waiting to be sent. */
 bool renew_queues_are_empty(const struct engine *eng);
 
-/* When the renewal of a hold is sent: somewhat before it is due. */
-uint64_t hold_renew_at(const struct engine *eng, const struct hold *h);
-/* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
- * still looked at: raising its TTL to CHECK_LEASE_MS changes nothing. */
-uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h);
-/* Makes a hold due for renewal now. */
-void renew_request(struct engine *eng, struct hold *h);
-/* Removes an entry that is about to be freed from the renewals in flight. */
-void renew_entry_gone(const struct entry *e);
-
 #endif

@@ -7,15 +7,11 @@
 #include "engine/hold.h"
 #include "engine/inflight_op.h"
 #include "engine/loan.h"
-#include "engine/loan_return.h"
 #include "engine/lock.h"
-#include "engine/loss.h"
 #include "engine/op.h"
 #include "engine/op_cost.h"
 #include "engine/peers.h"
 #include "engine/pending_release.h"
-#include "engine/rest.h"
-#include "engine/restore_mark.h"
 #include "util/list.h"
 #include "util/span.h"
 
@@ -143,7 +139,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     op->lock_class = lock_class_of(h->lock_kind);
     op->restore.token = h->token;
     op->restore.has_keeper_key = h->keeper_key;
-    op->restore.presumed = first->origin != REST_RELEASED;
+    op->restore.presumed = h->origin != REST_RELEASED;
     op->restore.loan_token = h->loan_token;
     op->restore.entries = kept;
     op->restore.entry_count = list_kept(eng, h, kept);
@@ -188,8 +184,8 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
         }
         entry_set_restore(e, ENTRY_KEPT);
         e->missing = false;
-        if (e->origin == REST_GIVEN_UP) {
-            e->origin = REST_RELEASED; /* the rest stands in the hold's place */
+        if (h->origin == REST_GIVEN_UP) {
+            h->origin = REST_RELEASED; /* the rest stands in the hold's place */
         }
         if (r->restore.restored) {
             fair_leave_again(eng, lock, e->spec);

@@ -14,10 +14,7 @@
 #include "engine/inspect.h"
 #include "engine/latch.h"
 #include "engine/leader_watch.h"
-#include "engine/lease_shortening.h"
 #include "engine/loan.h"
-#include "engine/loan_renewal.h"
-#include "engine/loan_return.h"
 #include "engine/lock.h"
 #include "engine/loss_check.h"
 #include "engine/mlock.h"
@@ -72,7 +69,7 @@ static void send_latch(struct engine *eng, struct pending_request *c)
 static void send_request(struct engine *eng, struct pending_request *c)
 {
     bool look = c->kind == PENDING_INFO;
-    struct entry *e = pending_request_entry(c);
+    struct entry *e = entry_of_request(c);
     struct inflight_op *w;
     struct op *op;
 
@@ -252,12 +249,7 @@ static void subscribe_lock(struct engine *eng, struct lock *lock)
 
 void lock_free(struct engine *eng, struct lock *lock)
 {
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &lock->shortenings)
-    {
-        lease_shortening_free(container_of(it, struct lease_shortening, in_lock));
-    }
+    lock_drop_shortenings(lock);
     fair_free(eng, lock);
     lock_note_foreign(eng, lock, false);
     timer_stop(eng, &lock->wake);

@@ -7,7 +7,6 @@
 #include "engine/loan.h"
 #include "engine/lock.h"
 #include "engine/pending_request.h"
-#include "engine/rest.h"
 #include "engine/session.h"
 #include "engine/waiter.h"
 #include "util/list.h"

@@ -28,7 +28,7 @@ struct hold_view {
     enum lease_kind lease;
     bool uncertain;
     bool local;       /* granted from memory, and in the field of a loan */
-    bool rests;       /* nobody holds: see hold/rest.h */
+    bool rests;       /* nobody holds: see hold.h */
     uint32_t permits; /* of a semaphore; 0: a lock */
     struct span data; /* see lock_req */
     uint64_t

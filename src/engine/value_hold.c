@@ -1,5 +1,7 @@
-/* The hash fields of value holds. Pure: spans in, spans out. */
+/* The hash fields of value holds, and which hold a value means. */
 #include "engine/value_hold.h"
+#include "engine/hold.h"
+#include "engine/lock.h"
 
 bool value_field_split(struct span field, struct span *ret_origin,
                        struct span *ret_value)
@@ -34,4 +36,16 @@ bool value_field_fits(struct span field, struct span pattern)
         return span_starts(value, span_of(wanted.ptr, wanted.len - 1));
     }
     return span_eq(value, wanted);
+}
+
+bool hold_is_of_value(const struct hold *hold)
+{
+    return span_starts(hold_field(hold), SPAN(VALUE_FIELD_PREFIX));
+}
+
+struct hold *lock_value_hold(const struct lock *lock, struct span pattern)
+{
+    struct hold *h = lock_hold(lock); /* a plain lock has no other */
+
+    return h != NULL && value_field_fits(hold_field(h), pattern) ? h : NULL;
 }

@@ -10,10 +10,8 @@
 #include "engine/entry.h"
 #include "engine/hold.h"
 #include "engine/inflight_op.h"
-#include "engine/lease_shortening.h"
 #include "engine/loan.h"
 #include "engine/lock.h"
-#include "engine/loss.h"
 #include "engine/mlock.h"
 #include "engine/op.h"
 #include "engine/op_cost.h"
@@ -22,7 +20,6 @@
 #include "engine/pending_request.h"
 #include "engine/renew_queue.h"
 #include "engine/request.h"
-#include "engine/rest.h"
 #include "engine/user_check.h"
 #include "util/alloc.h"
 #include "util/histogram.h"
@@ -419,7 +416,7 @@ static bool was_unlocked(const struct engine *eng, const struct pending_request 
                          span_after(c->target.entry, prefix.len));
     }
     return r != NULL && r->over_at != NEVER && r->answer >= 0 &&
-           pending_request_entry(c) == NULL;
+           entry_of_request(c) == NULL;
 }
 
 static void on_attached(struct engine *eng, struct inflight_op *w,
@@ -481,7 +478,7 @@ static void attach_refused(struct engine *eng, struct inflight_op *w,
                            const struct op_result *r)
 {
     struct pending_request *c = w->call;
-    struct entry *e = pending_request_entry(c);
+    struct entry *e = entry_of_request(c);
 
     switch (r->status) {
     case OP_AMBIGUOUS:
@@ -530,7 +527,7 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
                                         const struct inflight_op *w,
                                         const struct op_result *r)
 {
-    const struct entry *e = w->call == NULL ? NULL : pending_request_entry(w->call);
+    const struct entry *e = w->call == NULL ? NULL : entry_of_request(w->call);
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
     bool ran = told || r->status == OP_UNKNOWN;
     bool known = false;
@@ -573,7 +570,7 @@ static bool may_come_back(const struct engine *eng, const struct pending_request
                           const struct op_result *r)
 {
     return r->status == OP_NOTHELD && c->kind == PENDING_RENEW &&
-           pending_request_entry(c) == NULL && peers_may_restore(eng);
+           entry_of_request(c) == NULL && peers_may_restore(eng);
 }
 
 void on_attach_reply(struct engine *eng, struct inflight_op *w,

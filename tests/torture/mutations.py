@@ -55,7 +55,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "skipped_renewal", "every other hold is not renewed", [
-            ("engine/renew_queue.c",
+            ("engine/hold.c",
              "hold_renewal_lease(eng, h) != 0) {",
              "hold_renewal_lease(eng, h) != 0 && h->token % 2 == 0) {"),
         ]),
@@ -163,7 +163,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "silent_loss", "whose lease is over is not told", [
-            ("engine/hold_timer.c",
+            ("engine/hold.c",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "
              "hold_expired(eng, h);",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "
@@ -364,16 +364,16 @@ MUTATIONS = [
         ]),
     Mutation(
         "loan_renewed_late", "a renewed loan lends from when the answer came", [
-            ("engine/loan_renewal.c",
+            ("engine/loan.c",
              "uint64_t until = asked.at + eng->cfg.local_window_ms;",
              "uint64_t until = eng->now + eng->cfg.local_window_ms;"),
         ]),
     Mutation(
         "loan_renewed_for_ever", "a loan is renewed as long as its name is asked for", [
-            ("engine/loan_renewal.c",
+            ("engine/loan.c",
              "loan->lends_until < loan->ends_at &&\n",
              "loan->ends_at != 0 &&\n"),
-            ("engine/loan_renewal.c",
+            ("engine/loan.c",
              "loan->lends_until = until < loan->ends_at ? until : loan->ends_at;",
              "loan->lends_until = until;"),
         ]),
