@@ -93,7 +93,7 @@ def measure(root):
 
 
 def man_pages(src):
-    return sorted(path for path in src.glob("**/*.[1-8]"))
+    return sorted(path for ending in ("", ".in") for path in src.glob("**/*.[1-8]" + ending))
 
 
 def count_words(paths):

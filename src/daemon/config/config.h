@@ -1,5 +1,6 @@
 /* config: the settings of the operator. config.def has every key; it drives the file,
- * the command line, CONFIG GET/SET/REWRITE, --print-config, and conf/latchd.conf.
+ * the command line, CONFIG GET/SET/REWRITE, --print-config, latchd.conf, and the keys
+ * of latchd.conf(5).
  *
  * A struct config owns its texts: config_init(), config_fini(). Times are milliseconds,
  * sizes bytes. Functions that can fail put one line for people into reterr; those that
