@@ -1,77 +1,37 @@
 #include "lockscript/lock_script_cache.h"
 
 #include "util/alloc.h"
-#include "util/list.h"
-#include "util/map.h"
+#include "util/recent.h"
 #include "util/throttle.h"
 
 #include <stdlib.h>
 
-/* A text that was read: a script, or why it is none. */
+/* A text that was read: a script, or why it is none. Its key is its SHA1; its time says
+ * nothing, only the order counts. */
 struct read_text {
-    UT_hash_handle hh;
-    struct list in_order; /* the one used last is the last */
-    char sha1[SHA1_HEX_LEN];
+    struct recent_item item;
     struct lock_script *script; /* NULL: refused */
     struct lock_script_error error;
 };
 
-struct text_table {
-    struct read_text *by_sha1;
-    struct list order;
-    size_t most;
-};
-
 struct lock_script_cache {
-    struct text_table scripts, failures;
+    struct recent scripts, failures;
     struct throttle *users;
 };
 
-static void init_table(struct text_table *t, size_t most)
+static void free_script(void *thing)
 {
-    t->by_sha1 = NULL;
-    t->most = most;
-    list_init(&t->order);
-}
+    const struct read_text *text = thing;
 
-static void remove_text(struct text_table *t, struct read_text *text)
-{
-    HASH_DEL(t->by_sha1, text);
-    list_del(&text->in_order);
     lock_script_free(text->script);
-    free(text);
-}
-
-static void empty_table(struct text_table *t)
-{
-    struct list *first;
-
-    while ((first = list_first(&t->order)) != NULL) {
-        remove_text(t, container_of(first, struct read_text, in_order));
-    }
 }
 
 /* Finds a text, and makes it the one used last. */
-static struct read_text *find_text(struct text_table *t, const char *sha1)
+static struct read_text *find_text(struct recent *texts, const char *sha1)
 {
-    struct read_text *text = NULL;
+    struct span key = span_of(sha1, SHA1_HEX_LEN);
 
-    HASH_FIND(hh, t->by_sha1, sha1, SHA1_HEX_LEN, text);
-    if (text != NULL) {
-        list_del(&text->in_order);
-        list_append(&t->order, &text->in_order);
-    }
-    return text;
-}
-
-static void add_text(struct text_table *t, struct read_text *text)
-{
-    if (HASH_COUNT(t->by_sha1) >= t->most) {
-        remove_text(t, container_of(list_first(&t->order), struct read_text, in_order));
-    }
-    HASH_ADD(hh, t->by_sha1, sha1, SHA1_HEX_LEN, text);
-    list_init(&text->in_order);
-    list_append(&t->order, &text->in_order);
+    return recent_find(texts, key) == NULL ? NULL : recent_note(texts, key, 0);
 }
 
 struct lock_script_cache *lock_script_cache_new(void)
@@ -81,8 +41,9 @@ struct lock_script_cache *lock_script_cache_new(void)
                                                   LOCK_SCRIPT_USERS_MAX };
     struct lock_script_cache *c = xcalloc(1, sizeof(*c));
 
-    init_table(&c->scripts, LOCK_SCRIPTS_MAX);
-    init_table(&c->failures, LOCK_SCRIPT_FAILURES_MAX);
+    recent_init(&c->scripts, sizeof(struct read_text), LOCK_SCRIPTS_MAX);
+    recent_init(&c->failures, sizeof(struct read_text), LOCK_SCRIPT_FAILURES_MAX);
+    c->scripts.on_drop = free_script;
     c->users = throttle_new(&TEXTS);
     return c;
 }
@@ -90,8 +51,8 @@ struct lock_script_cache *lock_script_cache_new(void)
 void lock_script_cache_free(struct lock_script_cache *c)
 {
     if (c != NULL) {
-        empty_table(&c->scripts);
-        empty_table(&c->failures);
+        recent_fini(&c->scripts);
+        recent_fini(&c->failures);
         throttle_free(c->users);
         free(c);
     }
@@ -101,11 +62,13 @@ void lock_script_cache_free(struct lock_script_cache *c)
 static const struct read_text *read_text(struct lock_script_cache *c, struct span text,
                                          const char *sha1)
 {
-    struct read_text *read = xcalloc(1, sizeof(*read));
+    struct lock_script_error error = { 0 };
+    struct lock_script *script = lock_script_parse(text, &error);
+    struct read_text *read = recent_note(script == NULL ? &c->failures : &c->scripts,
+                                         span_of(sha1, SHA1_HEX_LEN), 0);
 
-    memcpy(read->sha1, sha1, SHA1_HEX_LEN);
-    read->script = lock_script_parse(text, &read->error);
-    add_text(read->script == NULL ? &c->failures : &c->scripts, read);
+    read->script = script;
+    read->error = error;
     return read;
 }
 
@@ -151,15 +114,15 @@ const struct lock_script *lock_script_cache_find(struct lock_script_cache *c,
 
 void lock_script_cache_flush(struct lock_script_cache *c)
 {
-    empty_table(&c->scripts);
+    recent_clear(&c->scripts);
 }
 
 size_t lock_script_cache_count(const struct lock_script_cache *c)
 {
-    return HASH_COUNT(c->scripts.by_sha1);
+    return c->scripts.count;
 }
 
 size_t lock_script_cache_failures(const struct lock_script_cache *c)
 {
-    return HASH_COUNT(c->failures.by_sha1);
+    return c->failures.count;
 }
