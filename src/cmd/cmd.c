@@ -489,7 +489,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     c->latency = xcalloc(1, sizeof(*c->latency));
     c->losses = xcalloc(1, sizeof(*c->losses));
     c->expired = xcalloc(1, sizeof(*c->expired));
-    c->pollers = pollers_new();
+    pollers_init(&c->pollers);
     c->refusals = refusals_new();
     c->started_ms = env->now_ms(env->ctx);
     return c;
@@ -510,7 +510,7 @@ void cmd_free(struct cmd *c)
     free(c->losses);
     free(c->expired);
     lock_script_cache_free(c->scripts);
-    pollers_free(c->pollers);
+    recent_fini(&c->pollers);
     refusals_free(c->refusals);
     buf_reset(&c->scratch);
     free(c);

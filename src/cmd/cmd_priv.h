@@ -16,6 +16,7 @@
 #include "cmd/pubsub/tracking.h"
 #include "latchd/protocol.h"
 #include "resp/writer.h"
+#include "util/recent.h"
 
 /* The Redis version that HELLO and INFO report; clients derive features from it. */
 #define REDIS_COMPAT_VERSION "7.2.0"
@@ -53,7 +54,7 @@ struct cmd {
     struct losses *expired;            /* and the last holds that expired */
     struct refusals *refusals;         /* of lock libraries, for the log */
     struct lock_script_cache *scripts; /* of lock libraries; NULL: none came yet */
-    struct pollers *pollers;           /* lock libraries that ask again and again */
+    struct recent pollers;             /* lock libraries that ask again and again */
     struct rates rates;
     uint64_t top_cursor;      /* where the next LOCKS TOP begins */
     struct list redis_names;  /* redis_names.in_all */

@@ -73,7 +73,7 @@ static void library_choose_park(const struct command_ctx *ctx, struct library_ca
 
     if (lock_call_takes(lib->call.kind)) {
         lib->asker = hash_asker(ctx, lib);
-        lib->asks_since_ms = pollers_since(c->pollers, lib->asker, now_of(c));
+        lib->asks_since_ms = pollers_since(&c->pollers, lib->asker, now_of(c));
     }
     if (lib->asks_since_ms != 0 && may_park(ctx, lib)) {
         lib->park_ms = part < most ? part : most;
@@ -85,9 +85,9 @@ static void library_note_poller(struct cmd *c, const struct library_call *lib,
                                 bool taken)
 {
     if (taken && lib->asks_since_ms != 0) {
-        pollers_forget(c->pollers, lib->asker);
+        pollers_forget(&c->pollers, lib->asker);
     } else if (!taken && lib->key_count == 1 && c->limits.library_park_ms > 0) {
-        pollers_remember(c->pollers, lib->asker,
+        pollers_remember(&c->pollers, lib->asker,
                          lib->asks_since_ms == 0 ? now_of(c) : lib->asks_since_ms,
                          now_of(c));
     }

@@ -7,7 +7,8 @@
 #ifndef LATCHD_CMD_LIBRARY_POLLERS_H
 #define LATCHD_CMD_LIBRARY_POLLERS_H
 
-#include <stddef.h>
+#include "util/recent.h"
+
 #include <stdint.h>
 
 enum {
@@ -15,20 +16,16 @@ enum {
     POLLERS_MAX = 65536,    /* beyond it, the one that came longest ago is forgotten */
 };
 
-struct pollers;
-
-struct pollers *pollers_new(void);
-/* Accepts NULL. */
-void pollers_free(struct pollers *p);
+/* The caller owns them, and ends them with recent_fini(). */
+void pollers_init(struct recent *p);
 /* When the poller, given by a hash, asked first; 0: it is not known. */
-uint64_t pollers_since(const struct pollers *p, uint64_t poller, uint64_t now_ms);
+uint64_t pollers_since(const struct recent *p, uint64_t poller, uint64_t now_ms);
 /* The poller, which asks since that time, was answered null. */
-void pollers_remember(struct pollers *p, uint64_t poller, uint64_t since_ms,
+void pollers_remember(struct recent *p, uint64_t poller, uint64_t since_ms,
                       uint64_t now_ms);
 /* The poller has what it asked for. */
-void pollers_forget(struct pollers *p, uint64_t poller);
+void pollers_forget(struct recent *p, uint64_t poller);
 /* Forgets those that have not come back in time. */
-void pollers_expire(struct pollers *p, uint64_t now_ms);
-size_t pollers_count(const struct pollers *p);
+void pollers_expire(struct recent *p, uint64_t now_ms);
 
 #endif

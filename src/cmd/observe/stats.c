@@ -139,7 +139,7 @@ void cmd_second(struct cmd *c, uint64_t now_ms)
     struct net_stats net;
 
     net_stats(c->env.net, &net);
-    pollers_expire(c->pollers, now_ms);
+    pollers_expire(&c->pollers, now_ms);
     if (now_ms > r->at_ms) {
         r->calls = per_second(calls, r->calls_before, now_ms - r->at_ms);
         r->bytes_in = per_second(net.bytes_in, r->in_before, now_ms - r->at_ms);
