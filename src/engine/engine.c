@@ -70,10 +70,12 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->infos);
     watch_set_init(&eng->leader_watches);
     watch_set_init(&eng->latch_watches);
-    count_log_init(&eng->count_log);
+    count_log_init(eng);
     list_init(&eng->over);
-    list_init(&eng->ended);
-    list_init(&eng->fair_left);
+    release_log_init(eng);
+    recent_init(&eng->fair_left, sizeof(struct recent_item), FAIR_LEFT_MAX);
+    eng->fair_left.pool = &eng->pool;
+    followed_names_init(eng);
     list_init(&eng->dirty_mlocks);
     list_init(&eng->loans);
     list_init(&eng->due_loans);
@@ -162,11 +164,11 @@ void engine_free(struct engine *eng)
         lock_free(eng, lock);
     }
     requests_free(eng);
-    release_log_free(eng);
+    recent_fini(&eng->release_log);
     loan_log_free(eng);
     free(eng->recent_asks);
-    fair_left_free(eng);
-    followed_names_free(eng);
+    recent_fini(&eng->fair_left);
+    recent_fini(&eng->followed);
     table_fini(&eng->names);
     table_fini(&eng->waits);
     renew_queues_fini(eng);

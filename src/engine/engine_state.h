@@ -31,6 +31,7 @@
 #include "util/heap.h"
 #include "util/list.h"
 #include "util/pool.h"
+#include "util/recent.h"
 #include "util/span.h"
 #include "util/table.h"
 
@@ -101,7 +102,7 @@ struct engine {
     struct watch_set leader_watches; /* see leader_watch.h */
     struct watch_set latch_watches;  /* see latch.h */
     struct count_log count_log;      /* see latch.h */
-    struct table followed;           /* see followed_names.h */
+    struct recent followed;          /* see followed_names.h */
     /* a hold has become uncertain: pending_info_hurry() is to run */
     bool hold_became_uncertain;
     struct list over;
@@ -122,11 +123,9 @@ struct engine {
     struct table loan_log; /* see loan.h */
     struct list loan_log_list;
     size_t loan_log_count;
-    struct list ended; /* releases that Redis may lose, see release_log.h */
-    size_t release_log_count;
+    struct recent release_log; /* releases that Redis may lose */
     /* names in whose fair queue this instance had places, see fair.h */
-    struct list fair_left;
-    struct table fair_left_names;
+    struct recent fair_left;
     size_t foreign_names; /* see lock_note_foreign() */
     size_t restores_in_flight;
     uint64_t restores_cost; /* of those */

@@ -29,7 +29,6 @@ enum {
 /* Redis may have lost what happened to the names of those groups (NULL: all): sweeps
  * their fair queues. */
 void fair_left_again(struct engine *eng, engine_concerns_fn *concerns, void *ctx);
-void fair_left_free(struct engine *eng);
 void fair_free(struct engine *eng, struct lock *lock);
 /* Whether nothing is left to be sent about the name's fair queue. */
 bool fair_idle(const struct lock *lock);

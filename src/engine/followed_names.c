@@ -6,65 +6,33 @@
 #include "engine/loan.h"
 #include "engine/lock.h"
 #include "latchd/protocol.h"
-#include "util/alloc.h"
-#include "util/hash.h"
+#include "util/recent.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define CHANGED_WORD "leader"
 enum { HEAD_MAX = 64 }; /* of an announcement, before the name */
 
+/* Noted when its last announcement was heard. */
 struct followed_name {
-    struct table_node in_followed;
-    uint64_t until;
+    struct recent_item item;
     uint64_t told; /* the token of the hold here that was announced last */
-    size_t len;
-    char name[];
 };
 
-static struct followed_name *followed_of(struct table_node *n)
+void followed_names_init(struct engine *eng)
 {
-    return container_of(n, struct followed_name, in_followed);
+    recent_init(&eng->followed, sizeof(struct followed_name), FOLLOWED_MAX);
 }
 
-static struct followed_name *find_followed(const struct engine *eng, struct span name)
+static bool is_followed(const struct engine *eng, const struct followed_name *f)
 {
-    struct table_node *n = table_find(&eng->followed, hash_bytes(name.ptr, name.len));
-
-    while (n != NULL &&
-           !span_eq(span_of(followed_of(n)->name, followed_of(n)->len), name)) {
-        n = table_next(n);
-    }
-    return n == NULL ? NULL : followed_of(n);
+    return f != NULL && eng->now < f->item.at + FOLLOWED_MS;
 }
 
 bool followed_name_is(const struct engine *eng, struct span name)
 {
-    const struct followed_name *f =
-        eng->followed.count == 0 ? NULL : find_followed(eng, name);
-
-    return f != NULL && eng->now < f->until;
-}
-
-static void free_followed(struct engine *eng, struct followed_name *f)
-{
-    table_remove(&eng->followed, &f->in_followed);
-    free(f);
-}
-
-static void free_outdated(struct engine *eng)
-{
-    struct table_walk walk;
-    struct table_node *n;
-
-    TABLE_FOREACH(n, &walk, &eng->followed)
-    {
-        if (eng->now >= followed_of(n)->until) {
-            free_followed(eng, followed_of(n));
-        }
-    }
+    return is_followed(eng, recent_find(&eng->followed, name));
 }
 
 /* --- telling ---------------------------------------------------------------------- */
@@ -88,15 +56,15 @@ void followed_name_step(struct engine *eng, struct lock *lock)
     if (eng->followed.count == 0 || !eng->up) {
         return;
     }
-    f = find_followed(eng, lock_name(lock));
+    f = recent_find(&eng->followed, lock_name(lock));
     if (f == NULL || f->told == token || lock->loan != NULL) {
         return; /* holds from a loan come and go, and the loan stays */
     }
     f->told = token;
-    if (eng->now < f->until) {
+    if (is_followed(eng, f)) {
         followed_name_announce(eng, CHANGED_WORD, lock_name(lock));
     } else {
-        free_followed(eng, f);
+        recent_drop(&eng->followed, f);
     }
 }
 
@@ -104,28 +72,21 @@ void followed_name_step(struct engine *eng, struct lock *lock)
 
 static void note_followed(struct engine *eng, struct span name)
 {
-    struct followed_name *f = find_followed(eng, name);
     struct lock *lock = lock_find(eng, name);
+    struct followed_name *f;
+    bool is_new;
 
-    if (f == NULL && eng->followed.count >= FOLLOWED_MAX) {
-        free_outdated(eng);
-    }
-    if (f == NULL && eng->followed.count < FOLLOWED_MAX) {
-        f = xcalloc(1, sizeof(*f) + name.len);
-        memcpy(f->name, name.ptr, name.len);
-        f->len = name.len;
-        f->told = lock == NULL ? 0 : lock_leader_token(lock);
-        f->in_followed.key = hash_bytes(name.ptr, name.len);
-        table_add(&eng->followed, &f->in_followed);
+    recent_expire(&eng->followed, eng->now, FOLLOWED_MS);
+    is_new = recent_find(&eng->followed, name) == NULL;
+    if (!is_new || eng->followed.count < FOLLOWED_MAX) {
+        f = recent_note(&eng->followed, name, eng->now);
+        f->told = !is_new ? f->told : lock == NULL ? 0 : lock_leader_token(lock);
     }
     if (lock != NULL && lock->loan != NULL) {
         loan_end(eng, lock);
         if (lock->loan->holder != NULL) {
             hold_schedule_renewal(eng, lock->loan->holder);
         }
-    }
-    if (f != NULL) {
-        f->until = eng->now + FOLLOWED_MS;
     }
 }
 
@@ -162,16 +123,4 @@ bool followed_names_on_announcement(struct engine *eng, struct span text,
         *ret_changed = text;
     }
     return true;
-}
-
-void followed_names_free(struct engine *eng)
-{
-    struct table_walk walk;
-    struct table_node *n;
-
-    TABLE_FOREACH(n, &walk, &eng->followed)
-    {
-        free_followed(eng, followed_of(n));
-    }
-    table_fini(&eng->followed);
 }

@@ -28,6 +28,7 @@ enum {
 
 #define FOLLOWED_WORD "follow"
 
+void followed_names_init(struct engine *eng);
 void followed_name_announce(struct engine *eng, const char *word, struct span name);
 /* Announces that another client of this daemon leads, or none does any more. */
 void followed_name_step(struct engine *eng, struct lock *lock);
@@ -38,6 +39,5 @@ bool followed_name_is(const struct engine *eng, struct span name);
  * changed, or empty. */
 bool followed_names_on_announcement(struct engine *eng, struct span text,
                                     struct span *ret_changed);
-void followed_names_free(struct engine *eng);
 
 #endif

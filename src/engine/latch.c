@@ -12,10 +12,9 @@
 #include "util/pool.h"
 
 struct logged_count {
-    struct list in_log;
+    struct recent_item item;
     struct list in_due;
     struct inflight_op *in_flight;
-    uint64_t at;
     uint64_t generation;
     size_t name_len, request_len;
     char data[]; /* the name, the request */
@@ -29,21 +28,24 @@ static struct span logged_name(const struct logged_count *e)
     return span_of(e->data, e->name_len);
 }
 
-void count_log_init(struct count_log *log)
+static void forget_count(void *thing)
 {
-    list_init(&log->list);
-    list_init(&log->due);
-}
+    struct logged_count *e = thing;
 
-static void forget_count(struct engine *eng, struct logged_count *e)
-{
     if (e->in_flight != NULL) {
         e->in_flight->counted = NULL;
     }
-    list_del(&e->in_log);
     list_del(&e->in_due);
-    eng->count_log.count--;
-    pool_free(&eng->pool, e);
+}
+
+void count_log_init(struct engine *eng)
+{
+    struct count_log *log = &eng->count_log;
+
+    recent_init(&log->counts, 0, COUNT_LOG_MAX);
+    log->counts.pool = &eng->pool;
+    log->counts.on_drop = forget_count;
+    list_init(&log->due);
 }
 
 /* Whether it is being made once more, or is to be. */
@@ -54,17 +56,12 @@ static bool is_due(const struct logged_count *e)
 
 static void forget_old(struct engine *eng)
 {
-    const struct count_log *log = &eng->count_log;
-    struct list *first;
+    struct count_log *log = &eng->count_log;
+    struct logged_count *e;
 
-    while ((first = list_first(&log->list)) != NULL) {
-        struct logged_count *e = container_of(first, struct logged_count, in_log);
-        bool is_old = eng->now >= e->at + eng->cfg.watchdog_ms;
-
-        if ((!is_old || log->is_paused || is_due(e)) && log->count <= COUNT_LOG_MAX) {
-            break;
-        }
-        forget_count(eng, e);
+    while (!log->is_paused && (e = recent_oldest(&log->counts)) != NULL && !is_due(e) &&
+           eng->now >= e->item.at + eng->cfg.watchdog_ms) {
+        recent_drop(&log->counts, e);
     }
 }
 
@@ -84,18 +81,15 @@ static void count_log_add(struct engine *eng, const struct lock *lock,
                           struct span request, uint64_t generation)
 {
     struct span name = lock_name(lock);
-    struct logged_count *e =
-        pool_alloc(&eng->pool, sizeof(*e) + name.len + request.len);
+    struct logged_count *e = recent_add(&eng->count_log.counts,
+                                        sizeof(*e) + name.len + request.len, eng->now);
     char *at = e->data;
 
     (void)span_put2(&at, name, request);
     e->name_len = name.len;
     e->request_len = request.len;
     e->generation = generation;
-    e->at = eng->now;
     list_init(&e->in_due);
-    list_append(&eng->count_log.list, &e->in_log);
-    eng->count_log.count++;
     forget_old(eng);
 }
 
@@ -110,13 +104,11 @@ static void make_due(struct engine *eng, struct logged_count *e)
 void count_log_replay(struct engine *eng, bool (*concerns)(void *ctx, unsigned group),
                       void *ctx)
 {
-    struct list *it;
+    struct recent *counts = &eng->count_log.counts;
+    struct logged_count *e;
 
     forget_old(eng);
-    LIST_FOREACH(it, &eng->count_log.list)
-    {
-        struct logged_count *e = container_of(it, struct logged_count, in_log);
-
+    for (e = recent_oldest(counts); e != NULL; e = recent_newer(counts, e)) {
         if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(e)))) {
             make_due(eng, e);
         }
@@ -168,9 +160,8 @@ void on_count_again_reply(struct engine *eng, struct inflight_op *w,
         e->in_flight = NULL;
     }
     if (e != NULL && r->status == OP_OK) {
-        e->at = eng->now; /* the next failover may take that back as well */
-        list_del(&e->in_log);
-        list_append(&eng->count_log.list, &e->in_log);
+        /* The next failover may take that back as well. */
+        recent_renew(&eng->count_log.counts, e, eng->now);
     } else if (e != NULL && has_failed) {
         make_due(eng, e);
         timer_set(eng, &eng->count_log.timer, TIMER_COUNT_LOG,
@@ -181,12 +172,7 @@ void on_count_again_reply(struct engine *eng, struct inflight_op *w,
 
 void count_log_free(struct engine *eng)
 {
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &eng->count_log.list)
-    {
-        forget_count(eng, container_of(it, struct logged_count, in_log));
-    }
+    recent_fini(&eng->count_log.counts);
     timer_stop(eng, &eng->count_log.timer);
 }
 

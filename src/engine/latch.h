@@ -5,6 +5,7 @@
 #include "engine/op.h"
 #include "engine/timer.h"
 #include "util/list.h"
+#include "util/recent.h"
 #include "util/span.h"
 
 #include <stdbool.h>
@@ -30,14 +31,13 @@ enum {
 };
 
 struct count_log {
-    struct list list;   /* oldest first */
+    struct recent counts;
     struct list due;    /* to be made once more */
-    size_t count;       /* in `list` */
     struct timer timer; /* none is made before this */
     bool is_paused;     /* none is forgotten for its age */
 };
 
-void count_log_init(struct count_log *log);
+void count_log_init(struct engine *eng);
 /* Redis is out of reach, and is there again. */
 void count_log_pause(struct engine *eng);
 void count_log_resume(struct engine *eng);

@@ -7,12 +7,11 @@
 #include "engine/pending_release.h"
 #include "engine/waiter.h"
 #include "util/list.h"
-#include "util/pool.h"
+#include "util/recent.h"
 
 struct logged_release {
-    struct list in_kept; /* l->ended, oldest first */
-    uint64_t at;
-    uint64_t next_op;     /* l's, when it was made again last */
+    struct recent_item item;
+    uint64_t next_op;     /* the engine's, when it was made again last */
     struct target target; /* into data[], behind the name */
     bool if_keeper;
     enum lock_class lock_class;
@@ -20,26 +19,10 @@ struct logged_release {
     char data[];
 };
 
-static void forget_release(struct engine *eng, struct logged_release *e)
+void release_log_init(struct engine *eng)
 {
-    list_del(&e->in_kept);
-    eng->release_log_count--;
-    pool_free(&eng->pool, e);
-}
-
-static void forget_old(struct engine *eng)
-{
-    struct list *first;
-
-    while ((first = list_first(&eng->ended)) != NULL) {
-        struct logged_release *e = container_of(first, struct logged_release, in_kept);
-
-        if (eng->now < e->at + eng->cfg.watchdog_ms &&
-            eng->release_log_count <= RELEASE_LOG_MAX) {
-            break;
-        }
-        forget_release(eng, e);
-    }
+    recent_init(&eng->release_log, 0, RELEASE_LOG_MAX);
+    eng->release_log.pool = &eng->pool;
 }
 
 /* Of an entry, which is granted again under its id only here or by Redis's forgetting;
@@ -61,8 +44,9 @@ void release_log_add(struct engine *eng, const struct lock *lock,
     if (eng->quorum || !is_final(d)) {
         return;
     }
-    e = pool_alloc(&eng->pool,
-                   sizeof(*e) + name.len + d->target.field.len + d->target.entry.len);
+    e = recent_add(&eng->release_log,
+                   sizeof(*e) + name.len + d->target.field.len + d->target.entry.len,
+                   eng->now);
     at = e->data;
     (void)span_put2(&at, name, SPAN_NONE);
     e->name_len = name.len;
@@ -74,11 +58,7 @@ void release_log_add(struct engine *eng, const struct lock *lock,
     }
     e->if_keeper = release_is_if_keeper(d);
     e->lock_class = d->lock_class;
-    e->at = eng->now;
-    e->next_op = 0;
-    list_append(&eng->ended, &e->in_kept);
-    eng->release_log_count++;
-    forget_old(eng);
+    recent_expire(&eng->release_log, eng->now, eng->cfg.watchdog_ms);
 }
 
 static void replay_release(struct engine *eng, struct logged_release *e)
@@ -133,26 +113,15 @@ bool release_log_defers(struct engine *eng, struct lock *lock,
 
 void release_log_replay(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
 {
-    struct list *it;
+    struct logged_release *e;
 
-    forget_old(eng);
-    LIST_FOREACH(it, &eng->ended)
-    {
-        struct logged_release *e = container_of(it, struct logged_release, in_kept);
+    recent_expire(&eng->release_log, eng->now, eng->cfg.watchdog_ms);
+    for (e = recent_oldest(&eng->release_log); e != NULL;
+         e = recent_newer(&eng->release_log, e)) {
         uint32_t group = lock_group(eng, span_of(e->data, e->name_len));
 
         if (concerns == NULL || concerns(ctx, group)) {
             replay_release(eng, e);
         }
-    }
-}
-
-void release_log_free(struct engine *eng)
-{
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &eng->ended)
-    {
-        forget_release(eng, container_of(it, struct logged_release, in_kept));
     }
 }

@@ -23,6 +23,7 @@ enum {
     RELEASE_LOG_MAX = 16384,
 };
 
+void release_log_init(struct engine *eng);
 /* Notes a release that has run. */
 void release_log_add(struct engine *eng, const struct lock *lock,
                      const struct pending_release *d);
@@ -34,6 +35,5 @@ bool release_log_defers(struct engine *eng, struct lock *lock,
 /* Makes the releases of those groups (NULL: all) once more, as Redis may have lost
  * them. */
 void release_log_replay(struct engine *eng, engine_concerns_fn *concerns, void *ctx);
-void release_log_free(struct engine *eng);
 
 #endif

@@ -416,8 +416,8 @@ MUTATIONS = [
     Mutation(
         "brief_memory", "what was counted before a long outage is not counted again", [
             ("engine/latch.c",
-             "(!is_old || log->is_paused || is_due(e))",
-             "(!is_old || is_due(e))"),
+             "while (!log->is_paused && (e = ",
+             "while ((e = "),
         ]),
     Mutation(
         "count_in_another", "what was lost with its latch is counted in the next one", [
