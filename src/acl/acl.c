@@ -1,6 +1,9 @@
 #include "acl/acl.h"
 
 #include "util/alloc.h"
+#include "util/hash.h"
+#include "util/list.h"
+#include "util/recent.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -16,8 +19,7 @@ static const char LAST_WORDS[] =
     "performed";
 
 struct loaded {
-    UT_hash_handle hh; /* by name, to find duplicates */
-    struct span name;  /* in the text */
+    struct recent_item item; /* its key is the name, to find duplicates */
     struct permissions terms;
 };
 
@@ -25,7 +27,7 @@ struct reading {
     const struct acl_catalog *catalog;
     const char *name; /* of the file */
     size_t line;
-    struct loaded *users;
+    struct recent users;
     size_t mistakes;
     struct buf *reterr;
 };
@@ -106,19 +108,16 @@ static void read_rules(struct reading *r, struct permissions *terms, struct span
 
 static void read_user(struct reading *r, struct span name, struct span rules)
 {
-    struct loaded *user = NULL;
+    struct loaded *user;
 
-    HASH_FIND(hh, r->users, name.ptr, name.len, user);
-    if (user != NULL) {
+    if (recent_find(&r->users, name) != NULL) {
         report_mistake(r, "WARNING: Duplicate user '%.*s' found on line %zu.",
                        (int)name.len, name.ptr, r->line);
-    } else if (HASH_COUNT(r->users) == ACL_USERS_MAX) {
+    } else if (r->users.count == r->users.max) {
         report_mistake(r, "%s:%zu: more than %d users.", r->name, r->line,
                        ACL_USERS_MAX);
     } else {
-        user = xcalloc(1, sizeof(*user));
-        user->name = name;
-        HASH_ADD_KEYPTR(hh, r->users, user->name.ptr, user->name.len, user);
+        user = recent_note(&r->users, name, 0);
         read_rules(r, &user->terms, rules);
     }
 }
@@ -152,37 +151,31 @@ static void take_over(struct acl *a, struct reading *r, struct span password,
                       bool *ret_default)
 {
     size_t count = 0;
-    struct span *names = xcalloc(HASH_COUNT(r->users) + 1, sizeof(*names));
-    struct loaded *user, *tmp;
+    struct span *names = xcalloc(r->users.count + 1, sizeof(*names));
     struct permissions open;
+    struct loaded *user;
 
-    HASH_FIND(hh, r->users, "default", strlen("default"), user);
-    *ret_default = user != NULL;
-    if (user == NULL) {
+    *ret_default = recent_find(&r->users, SPAN("default")) != NULL;
+    if (!*ret_default) {
         permissions_init_open(&open);
         acl_put(a, SPAN("default"), &open);
         acl_set_password(a, password);
     }
-    HASH_ITER(hh, r->users, user, tmp)
-    {
-        names[count++] = user->name;
-        acl_put(a, user->name, &user->terms);
+    for (user = recent_oldest(&r->users); user != NULL;
+         user = recent_newer(&r->users, user)) {
+        names[count] = recent_key(user);
+        acl_put(a, names[count++], &user->terms);
         permissions_init(&user->terms);
     }
     acl_keep_only(a, names, count);
     free(names);
 }
 
-static void reading_fini(struct reading *r)
+static void free_loaded(void *thing)
 {
-    struct loaded *user, *tmp;
+    struct loaded *user = thing;
 
-    HASH_ITER(hh, r->users, user, tmp)
-    {
-        HASH_DEL(r->users, user);
-        permissions_fini(&user->terms);
-        free(user);
-    }
+    permissions_fini(&user->terms);
 }
 
 bool acl_load(struct acl *a, const char *name, struct span text, struct span password,
@@ -190,6 +183,8 @@ bool acl_load(struct acl *a, const char *name, struct span text, struct span pas
 {
     struct reading r = { .catalog = acl_catalog(a), .name = name, .reterr = reterr };
 
+    recent_init(&r.users, sizeof(struct loaded), ACL_USERS_MAX);
+    r.users.on_drop = free_loaded;
     while (text.len != 0) {
         r.line++;
         read_line(&r, next_line(&text));
@@ -199,7 +194,7 @@ bool acl_load(struct acl *a, const char *name, struct span text, struct span pas
     } else {
         buf_add_str(reterr, LAST_WORDS);
     }
-    reading_fini(&r);
+    recent_fini(&r.users);
     return r.mistakes == 0;
 }
 
@@ -237,12 +232,17 @@ void acl_save(const struct acl *a, struct buf *out)
 
 struct acl {
     const struct acl_catalog *catalog;
-    struct acl_user *users;
+    struct table users;
     struct acl_user *standard; /* default */
     uint32_t last_id;
 };
 
 /* --- users ------------------------------------------------------------ */
+
+static struct acl_user *user_of(struct table_node *n)
+{
+    return container_of(n, struct acl_user, in_users);
+}
 
 static struct acl_user *add_user(struct acl *a, struct span name,
                                  struct permissions *terms)
@@ -254,7 +254,8 @@ static struct acl_user *add_user(struct acl *a, struct span name,
     user->id = ++a->last_id;
     user->refs = 1;
     user->terms = *terms;
-    HASH_ADD_KEYPTR(hh, a->users, user->name, user->name_len, user);
+    user->in_users.key = hash_bytes(name.ptr, name.len);
+    table_add(&a->users, &user->in_users);
     return user;
 }
 
@@ -275,7 +276,7 @@ void acl_unref(struct acl_user *user)
 
 static void remove_user(struct acl *a, struct acl_user *user)
 {
-    HASH_DEL(a->users, user);
+    table_remove(&a->users, &user->in_users);
     user->gone = true;
     acl_unref(user);
 }
@@ -293,15 +294,17 @@ struct acl *acl_new(const struct acl_catalog *catalog)
 
 void acl_free(struct acl *a)
 {
-    struct acl_user *user, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     if (a == NULL) {
         return;
     }
-    HASH_ITER(hh, a->users, user, tmp)
+    TABLE_FOREACH(n, &walk, &a->users)
     {
-        remove_user(a, user);
+        remove_user(a, user_of(n));
     }
+    table_fini(&a->users);
     free(a);
 }
 
@@ -317,17 +320,18 @@ struct acl_user *acl_default(const struct acl *a)
 
 struct acl_user *acl_find(const struct acl *a, struct span name)
 {
-    struct acl_user *user = NULL;
+    struct table_node *n = table_find(&a->users, hash_bytes(name.ptr, name.len));
 
-    if (name.len != 0) {
-        HASH_FIND(hh, a->users, name.ptr, name.len, user);
+    while (n != NULL &&
+           !span_eq(span_of(user_of(n)->name, user_of(n)->name_len), name)) {
+        n = table_next(n);
     }
-    return user;
+    return n == NULL ? NULL : user_of(n);
 }
 
 size_t acl_count(const struct acl *a)
 {
-    return HASH_COUNT(a->users);
+    return a->users.count;
 }
 
 static int compare_users(const void *x, const void *y)
@@ -345,11 +349,13 @@ void acl_each(const struct acl *a, acl_user_fn *fn, void *ctx)
 {
     size_t count = 0;
     struct acl_user **sorted = xcalloc(acl_count(a), sizeof(struct acl_user *));
-    struct acl_user *user, *tmp;
+    struct acl *users = (struct acl *)(uintptr_t)a; /* which a walk does not change */
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, a->users, user, tmp)
+    TABLE_FOREACH(n, &walk, &users->users)
     {
-        sorted[count++] = user;
+        sorted[count++] = user_of(n);
     }
     qsort(sorted, count, sizeof(*sorted), compare_users);
     for (size_t i = 0; i < count; i++) {
@@ -449,22 +455,24 @@ bool acl_delete(struct acl *a, struct span name)
 /* Deletes all users that are not in the list. */
 static void acl_keep_only(struct acl *a, const struct span *names, size_t count)
 {
-    struct acl_user *user, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, a->users, user, tmp)
+    TABLE_FOREACH(n, &walk, &a->users)
     {
-        user->gone = user != a->standard;
+        user_of(n)->gone = user_of(n) != a->standard;
     }
     for (size_t i = 0; i < count; i++) {
-        user = acl_find(a, names[i]);
+        struct acl_user *user = acl_find(a, names[i]);
+
         if (user != NULL) {
             user->gone = false;
         }
     }
-    HASH_ITER(hh, a->users, user, tmp)
+    TABLE_FOREACH(n, &walk, &a->users)
     {
-        if (user->gone) {
-            remove_user(a, user);
+        if (user_of(n)->gone) {
+            remove_user(a, user_of(n));
         }
     }
 }

@@ -8,7 +8,8 @@
 
 #include "acl/catalog.h"
 #include "acl/permissions.h"
-#include "util/map.h"
+#include "util/span.h"
+#include "util/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ enum {
 };
 
 struct acl_user {
-    UT_hash_handle hh;
+    struct table_node in_users; /* by the hash of its name */
     char *name;
     size_t name_len;
     uint32_t id; /* never reused, not 0: a user that is deleted and created again is
@@ -66,7 +67,7 @@ struct acl_user *acl_login(const struct acl *a, struct span name, struct span pa
 /* Whether no login is needed: `default` is on and needs no password. */
 bool acl_is_open(const struct acl *a);
 
-/* --- config.c -------------------------------------------------------- */
+/* --- files of users --------------------------------------------------- */
 
 /* Replaces all users by those of a file with lines `user name rule ...`. On failure
  * nothing is changed, and reterr says what is wrong, with `name` and line. Users that

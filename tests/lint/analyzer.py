@@ -12,9 +12,6 @@ import sys
 
 # Where it is wrong, and why.
 WRONG = {
-    # The macros of uthash keep what they are given.
-    "acl/acl.c": ["-Wno-analyzer-malloc-leak"],
-    "lockscript/lock_script_cache.c": ["-Wno-analyzer-malloc-leak"],
     # A conn is zeroed by xcalloc(); writing one of its bit-fields counts as losing the others.
     "net/conn.c": ["-Wno-analyzer-use-of-uninitialized-value"],
 }

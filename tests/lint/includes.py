@@ -38,8 +38,7 @@ LIBRARIES = [
      {"util", "io", "backend", "net", "daemon", "latchctl"}, "a clock"),
     (r"openssl/.*\.h", {"acl", "io"}, "OpenSSL"),
     (r"pthread\.h|threads\.h", set(), "threads"),
-    (r"(utlist|utarray|utstring)\.h", set(), "uthash's lists: util/list.h"),
-    (r"uthash\.h", {"util"}, "uthash: through util/map.h"),
+    (r"ut(hash|list|array|string)\.h", set(), "uthash: util/table.h, util/list.h"),
 ]
 OURS = [
     ("util/log.h", {"io", "backend", "net", "http", "cmd", "daemon"}, "the log"),

@@ -1,5 +1,6 @@
 #include "support/runner.h"
-#include "util/map.h"
+#include "util/hash.h"
+#include "util/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ START_TEST(length_is_part_of_the_hash)
 }
 
 struct named {
-    UT_hash_handle hh;
+    struct table_node node;
     char name[16];
 };
 
@@ -56,21 +57,29 @@ static void collide(struct named *list)
     }
 }
 
-/* How many of a table made of them stand in one bucket. */
+static void count_node(void *count, struct table_node *node)
+{
+    ++*(unsigned *)count;
+}
+
+/* The most that a step of a scan finds: one or two buckets. */
 static unsigned longest_chain(struct named *list)
 {
-    struct named *table = NULL;
+    struct table table = { 0 };
     unsigned longest = 0;
+    uint64_t cursor = 0;
 
     for (int i = 0; i < COLLIDING; i++) {
-        HASH_ADD_KEYPTR(hh, table, list[i].name, strlen(list[i].name), &list[i]);
+        list[i].node.key = hash_bytes(list[i].name, strlen(list[i].name));
+        (void)table_add(&table, &list[i].node);
     }
-    for (unsigned i = 0; i < table->hh.tbl->num_buckets; i++) {
-        unsigned count = table->hh.tbl->buckets[i].count;
+    do {
+        unsigned count = 0;
 
+        cursor = table_scan(&table, cursor, count_node, &count);
         longest = count > longest ? count : longest;
-    }
-    HASH_CLEAR(hh, table);
+    } while (cursor != 0);
+    table_fini(&table);
     return longest;
 }
 
