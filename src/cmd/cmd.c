@@ -490,7 +490,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     c->losses = xcalloc(1, sizeof(*c->losses));
     c->expired = xcalloc(1, sizeof(*c->expired));
     pollers_init(&c->pollers);
-    c->refusals = refusals_new();
+    refusals_init(&c->refusals);
     c->started_ms = env->now_ms(env->ctx);
     return c;
 }
@@ -511,7 +511,7 @@ void cmd_free(struct cmd *c)
     free(c->expired);
     lock_script_cache_free(c->scripts);
     recent_fini(&c->pollers);
-    refusals_free(c->refusals);
+    recent_fini(&c->refusals);
     buf_reset(&c->scratch);
     free(c);
 }

@@ -52,7 +52,7 @@ struct cmd {
     struct latency *latency;
     struct losses *losses;             /* the last ones */
     struct losses *expired;            /* and the last holds that expired */
-    struct refusals *refusals;         /* of lock libraries, for the log */
+    struct recent refusals;            /* of lock libraries, for the log */
     struct lock_script_cache *scripts; /* of lock libraries; NULL: none came yet */
     struct recent pollers;             /* lock libraries that ask again and again */
     struct rates rates;

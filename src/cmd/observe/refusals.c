@@ -2,69 +2,38 @@
 
 #include "cmd/cmd_priv.h"
 #include "cmd/observe/log_identity.h"
-#include "util/alloc.h"
-#include "util/hash.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
+/* Noted when it was logged last; its key is the library's name. */
 struct refusal {
-    uint64_t library; /* the hash of its name */
-    uint64_t said_ms; /* when it was logged last; 0: a place that is free */
-    uint64_t unsaid;  /* how often something was refused since */
+    struct recent_item item;
+    uint64_t unsaid; /* how often something was refused since */
 };
 
-struct refusals {
-    struct refusal list[REFUSALS_MAX];
-};
-
-struct refusals *refusals_new(void)
+void refusals_init(struct recent *r)
 {
-    return xcalloc(1, sizeof(struct refusals));
+    recent_init(r, sizeof(struct refusal), REFUSALS_MAX);
 }
 
-void refusals_free(struct refusals *r)
-{
-    free(r);
-}
-
-static uint64_t hash_library(const struct client *client)
+static struct span library_name(const struct client *client)
 {
     const char *name = client_text(client, CLIENT_LIB_NAME);
 
     if (name == NULL) {
         name = client_text(client, CLIENT_NAME);
     }
-    if (name == NULL) {
-        name = client->user->name;
-    }
-    return hash_bytes(name, strlen(name));
-}
-
-/* The place of the library, or the one that is used instead. */
-static struct refusal *find_refusal(struct refusals *r, uint64_t library)
-{
-    struct refusal *oldest = &r->list[0];
-
-    for (size_t i = 0; i < REFUSALS_MAX; i++) {
-        if (r->list[i].said_ms != 0 && r->list[i].library == library) {
-            return &r->list[i];
-        }
-        if (r->list[i].said_ms < oldest->said_ms) {
-            oldest = &r->list[i];
-        }
-    }
-    *oldest = (struct refusal){ .library = library };
-    return oldest;
+    return span_str(name == NULL ? client->user->name : name);
 }
 
 static void log_refusal(struct command_ctx *ctx, struct span why)
 {
     uint64_t now_ms = ctx->cmd->env.now_ms(ctx->cmd->env.ctx);
-    struct refusal *refusal =
-        find_refusal(ctx->cmd->refusals, hash_library(ctx->client));
+    struct recent *refusals = &ctx->cmd->refusals;
+    struct span library = library_name(ctx->client);
+    struct refusal *refusal = recent_find(refusals, library);
 
-    if (refusal->said_ms != 0 && now_ms - refusal->said_ms < REFUSALS_SAY_AGAIN_MS) {
+    if (refusal != NULL && now_ms - refusal->item.at < REFUSALS_SAY_AGAIN_MS) {
         refusal->unsaid++;
         return;
     }
@@ -72,9 +41,9 @@ static void log_refusal(struct command_ctx *ctx, struct span why)
                      "'%.*s' of a client library was refused, which may go on trying "
                      "without an error (%" PRIu64
                      " more since the last such line): %.*s",
-                     span_quoted_len(ctx->argv[0]), ctx->argv[0].ptr, refusal->unsaid,
-                     (int)why.len, why.ptr);
-    refusal->said_ms = now_ms == 0 ? 1 : now_ms;
+                     span_quoted_len(ctx->argv[0]), ctx->argv[0].ptr,
+                     refusal == NULL ? 0 : refusal->unsaid, (int)why.len, why.ptr);
+    refusal = recent_note(refusals, library, now_ms);
     refusal->unsaid = 0;
 }
 

@@ -6,7 +6,7 @@
 #ifndef LATCHD_CMD_OBSERVE_REFUSALS_H
 #define LATCHD_CMD_OBSERVE_REFUSALS_H
 
-#include <stdint.h>
+#include "util/recent.h"
 
 enum {
     REFUSALS_MAX =
@@ -15,11 +15,9 @@ enum {
 };
 
 struct command_ctx;
-struct refusals;
 
-struct refusals *refusals_new(void);
-/* Accepts NULL. */
-void refusals_free(struct refusals *r);
+/* The caller owns them, and ends them with recent_fini(). */
+void refusals_init(struct recent *r);
 
 /* Writes an error reply about something that only a Redis does, and logs it. */
 void ctx_refuse(struct command_ctx *ctx, const char *word, const char *fmt, ...)
