@@ -1,6 +1,5 @@
 #include "daemon/server.h"
 
-#include "daemon/config/unsafe_settings.h"
 #include "daemon/process.h"
 #include "daemon/server_state.h"
 #include "latchd-config.h"

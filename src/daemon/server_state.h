@@ -6,7 +6,6 @@
  *   tls_certs.c  TLS: see tls_certs.h
  *   listeners.c  sockets, and how many clients there may be
  *   config_live.c    reads the configuration, CONFIG, reload, the file of users
- *   redis_places.c   which Redis, and the passwords there
  *   server_info.c    what INFO says of the process
  *   web.c     HTTP: see web.h; metrics.c and the *_json.c are what it tells
  *
@@ -110,7 +109,6 @@ uint64_t listen_raise_limit(uint64_t wanted);
 
 /* --- config_live.c ---------------------------------------------------- */
 
-void config_live_apply(struct server *s); /* applies the configuration to all parts */
 void config_live_reload(struct server *s);
 void config_live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
 bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
@@ -123,18 +121,15 @@ bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
 bool acl_file_write(void *ctx, struct span text);
 /* Loads the users of aclfile. False: the log says why. */
 bool acl_file_load(struct server *s);
-bool acl_file_check(const char *path, char *reterr, size_t room);
-
-/* --- redis_places.c --------------------------------------------------- */
 
 /* Reads which servers keep the locks, and with which passwords, from `redis` and
  * redis-password-file. False: *reterr says why not. The embedded Redis is none. */
 bool redis_places_read(const struct config *c, struct backend_config *ret, char *reterr,
                        size_t room);
-/* Whether two values of `redis` differ in users and passwords only. */
-bool redis_places_same(const char *a, const char *b);
-/* Reads them again and gives the store users and passwords. A mistake is logged. */
-void redis_places_log_in(struct server *s);
+
+/* Warns of a root user, of access that is open to everybody, and of secrets that others
+ * can read. Logs one line for each. */
+void unsafe_warn(const struct options *options, const struct config *c);
 
 /* --- server_info.c ---------------------------------------------------- */
 

@@ -6,6 +6,8 @@
 #include "daemon/files.h"
 #include "daemon/server.h"
 #include "daemon/tls_certs.h"
+#include "http/host.h"
+#include "util/alloc.h"
 #include "util/glob.h"
 #include "util/log.h"
 
@@ -13,7 +15,98 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <uv.h>
+
+/* --- which Redis, and the passwords there ----------------------------- */
+
+enum { PASSWORD_MAX = 512, FILE_MAX = 4096 };
+
+static bool refuse_file(char *reterr, size_t room, const char *path, const char *why)
+{
+    (void)snprintf(reterr, room, "redis-password-file %s: %s", path, why);
+    return false;
+}
+
+/* The first line; to be freed. */
+static bool read_password(const char *path, char **ret, char *reterr, size_t room)
+{
+    struct buf text = { 0 };
+    int err = file_read(path, FILE_MAX, &text, NULL);
+    struct span rest = buf_span(&text), line = span_next(&rest, '\n');
+    const char *why = NULL;
+
+    if (line.len != 0 && line.ptr[line.len - 1] == '\r') {
+        line.len--;
+    }
+    if (err != 0) {
+        why = strerror(err);
+    } else if (line.len == 0) {
+        why = "the first line has to be the password, and is empty";
+    } else if (line.len > PASSWORD_MAX) {
+        why = "the first line has to be the password, and has more than 512 bytes";
+    } else if (memchr(line.ptr, '\0', line.len) != NULL) {
+        why = "there is a NUL in the password";
+    } else {
+        *ret = xmemdup0(line.ptr, line.len);
+    }
+    buf_reset(&text);
+    return why == NULL || refuse_file(reterr, room, path, why);
+}
+
+bool redis_places_read(const struct config *c, struct backend_config *ret, char *reterr,
+                       size_t room)
+{
+    const char *path = c->redis_password_file, *mistake = NULL;
+    char *password = NULL;
+    bool ok;
+
+    if (path[0] != '\0' && !read_password(path, &password, reterr, room)) {
+        return false;
+    }
+    ok = backend_config_parse(c->redis, ret, &mistake);
+    if (ok && !backend_config_set_password(ret, password, &mistake)) {
+        backend_config_fini(ret);
+        ok = false;
+    }
+    if (!ok) {
+        (void)snprintf(reterr, room, "redis: %s", mistake);
+    }
+    free(password);
+    return ok;
+}
+
+/* Whether two values of `redis` differ in users and passwords only. */
+static bool redis_places_same(const char *a, const char *b)
+{
+    struct backend_config one = { 0 }, other = { 0 };
+    const char *mistake;
+    bool same = backend_config_parse(a, &one, &mistake) &&
+                backend_config_parse(b, &other, &mistake) &&
+                backend_config_same_places(&one, &other);
+
+    backend_config_fini(&one);
+    backend_config_fini(&other);
+    return same;
+}
+
+/* Reads the users and passwords again, for the store. A mistake is logged. */
+static void redis_places_log_in(struct server *s)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct backend_config places;
+
+    if (s->embedded != NULL) {
+        return;
+    }
+    if (!redis_places_read(&s->config, &places, err, sizeof(err))) {
+        log_error("server", "%s: the passwords stay as they are", err);
+        return;
+    }
+    store_set_login(s->store, &places);
+    backend_config_fini(&places);
+}
 
 /* --- aclfile ---------------------------------------------------------- */
 
@@ -69,7 +162,7 @@ bool acl_file_load(struct server *s)
     return ok;
 }
 
-bool acl_file_check(const char *path, char *reterr, size_t room)
+static bool acl_file_check(const char *path, char *reterr, size_t room)
 {
     struct buf text = { 0 }, reason = { 0 };
     bool ok = path[0] == '\0' || (read_file(path, &text, &reason) &&
@@ -206,7 +299,8 @@ bool server_read_config(const struct options *options, struct config *ret,
     return false;
 }
 
-void config_live_apply(struct server *s)
+/* Gives each part its values. */
+static void config_live_apply(struct server *s)
 {
     struct config *c = &s->config;
 
@@ -493,4 +587,126 @@ void config_live_reload(struct server *s)
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "READY=1");
     }
+}
+
+/* --- unsafe settings -------------------------------------------------- */
+
+/* Whether other machines can connect by TCP without TLS. */
+static bool others_can_reach(const struct config *c)
+{
+    bool listens = c->port != 0 || (c->unixsocket[0] == '\0' && c->tls_port == 0);
+
+    return listens && !each_word(c->bind, host_is_loopback);
+}
+
+static bool has_password(const struct config *c)
+{
+    return c->requirepass[0] != '\0' || c->aclfile[0] != '\0';
+}
+
+/* Whether the URL has a password: config_show() puts stars in its place. */
+static bool url_has_password(const struct config *c)
+{
+    const struct config_key *key = config_key_find(SPAN("redis"));
+    struct buf whole = { 0 }, shown = { 0 };
+    bool has;
+
+    config_format(c, key, &whole);
+    config_show(c, key, &shown);
+    has = !span_eq(buf_span(&whole), buf_span(&shown));
+    buf_reset(&whole);
+    buf_reset(&shown);
+    return has;
+}
+
+static void warn_of_open_access(const struct config *c)
+{
+    bool others = others_can_reach(c);
+
+    if (!has_password(c) && others && !c->cmd.protected_mode) {
+        log_warning("server",
+                    "nobody is asked for a password, and protected-mode is no: whoever "
+                    "can reach %s can take and free every lock: set requirepass or "
+                    "aclfile",
+                    c->bind);
+    }
+    if (has_password(c) && others) {
+        log_warning("server",
+                    "passwords of clients from other machines cross the network for "
+                    "all to read: set tls-port and port 0");
+    }
+    if (!has_password(c) && c->unixsocket[0] != '\0' &&
+        (c->unixsocketperm & S_IWOTH) != 0) {
+        log_warning("server",
+                    "nobody is asked for a password, and everybody on this machine can "
+                    "write to %s: take permissions from unixsocketperm",
+                    c->unixsocket);
+    }
+}
+
+static void warn_of_file(const char *key, const char *path)
+{
+    struct stat st;
+
+    if (path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0) {
+        log_warning("server",
+                    "everybody on this machine can read the secrets in %s%s%s: take "
+                    "that permission away (chmod o=)",
+                    key, key[0] == '\0' ? "" : " ", path);
+    }
+}
+
+/* Whether the word sets this key: `--key` or `--key=value`. */
+static bool is_key(const char *word, const char *key)
+{
+    size_t len = strlen(key);
+
+    return strncmp(word, "--", 2) == 0 && strncmp(word + 2, key, len) == 0 &&
+           (word[2 + len] == '\0' || word[2 + len] == '=');
+}
+
+static bool is_in_arguments(const struct options *o, const char *key)
+{
+    for (int i = 0; i < o->argc; i++) {
+        if (is_key(o->argv[i], key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void warn_of_secrets(const struct options *o, const struct config *c)
+{
+    static const char *const KEYS[] = { "requirepass", "redis" };
+    const bool secret[] = { c->requirepass[0] != '\0', url_has_password(c) };
+    bool in_file = false;
+
+    for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+        bool in_arguments = secret[i] && is_in_arguments(o, KEYS[i]);
+
+        if (in_arguments) {
+            log_warning("server",
+                        "everybody on this machine can see the password of --%s in the "
+                        "list of processes: put it into a file, and name that with "
+                        "--config",
+                        KEYS[i]);
+        }
+        in_file = in_file || (secret[i] && !in_arguments);
+    }
+    if (in_file && o->config_path != NULL) {
+        warn_of_file("", o->config_path);
+    }
+    warn_of_file("redis-password-file", c->redis_password_file);
+    warn_of_file("tls-key-file", c->tls_key_file);
+    warn_of_file("redis-tls-key-file", c->redis_tls_key_file);
+}
+
+void unsafe_warn(const struct options *options, const struct config *c)
+{
+    if (geteuid() == 0) {
+        log_warning("server", "it runs as root, and needs no privileges at all: start "
+                              "it as another user");
+    }
+    warn_of_open_access(c);
+    warn_of_secrets(options, c);
 }
