@@ -36,7 +36,7 @@ LIBRARIES = [
     (r"poll\.h", SOCKETS | {"util"}, "what waits for sockets"),
     (r"(time|sys/time|sys/timerfd)\.h",
      {"util", "io", "backend", "net", "daemon", "latchctl"}, "a clock"),
-    (r"openssl/.*\.h", {"acl", "io"}, "OpenSSL"),
+    (r"openssl/.*\.h", {"acl", "io", "util"}, "OpenSSL"),
     (r"pthread\.h|threads\.h", set(), "threads"),
     (r"ut(hash|list|array|string)\.h", set(), "uthash: util/table.h, util/list.h"),
 ]
