@@ -42,10 +42,11 @@ static bool on_opened(struct server *s, int r, const char *what, const char *nam
 
     if (r < 0) {
         (void)uv_strerror_r(r, text, sizeof(text));
-        log_error("server",
-                  "cannot listen on %s: %s: stop who else uses it, or change bind, "
-                  "port, tls-port or unixsocket",
-                  what, text);
+        log_error(
+            "server",
+            "cannot listen on %s: %s: stop the program that uses it, or change bind, "
+            "port, tls-port or unixsocket",
+            what, text);
         return false;
     }
     s->listening = true;

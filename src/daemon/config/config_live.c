@@ -625,21 +625,21 @@ static void warn_of_open_access(const struct config *c)
 
     if (!has_password(c) && others && !c->cmd.protected_mode) {
         log_warning("server",
-                    "nobody is asked for a password, and protected-mode is no: whoever "
-                    "can reach %s can take and free every lock: set requirepass or "
+                    "there is no password, and protected-mode is no: each client that "
+                    "reaches %s can take and free every lock: set requirepass or "
                     "aclfile",
                     c->bind);
     }
     if (has_password(c) && others) {
         log_warning("server",
-                    "passwords of clients from other machines cross the network for "
-                    "all to read: set tls-port and port 0");
+                    "passwords of clients from other machines cross the network in "
+                    "plain text: set tls-port and port 0");
     }
     if (!has_password(c) && c->unixsocket[0] != '\0' &&
         (c->unixsocketperm & S_IWOTH) != 0) {
         log_warning("server",
-                    "nobody is asked for a password, and everybody on this machine can "
-                    "write to %s: take permissions from unixsocketperm",
+                    "there is no password, and every user of this machine can write to "
+                    "%s: take permissions from unixsocketperm",
                     c->unixsocket);
     }
 }
@@ -650,7 +650,7 @@ static void warn_of_file(const char *key, const char *path)
 
     if (path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0) {
         log_warning("server",
-                    "everybody on this machine can read the secrets in %s%s%s: take "
+                    "every user of this machine can read the secrets in %s%s%s: take "
                     "that permission away (chmod o=)",
                     key, key[0] == '\0' ? "" : " ", path);
     }
@@ -685,11 +685,12 @@ static void warn_of_secrets(const struct options *o, const struct config *c)
         bool in_arguments = secret[i] && is_in_arguments(o, KEYS[i]);
 
         if (in_arguments) {
-            log_warning("server",
-                        "everybody on this machine can see the password of --%s in the "
-                        "list of processes: put it into a file, and name that with "
-                        "--config",
-                        KEYS[i]);
+            log_warning(
+                "server",
+                "every user of this machine can see the password of --%s in the "
+                "list of processes: put it into a file, and name that with "
+                "--config",
+                KEYS[i]);
         }
         in_file = in_file || (secret[i] && !in_arguments);
     }

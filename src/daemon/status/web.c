@@ -162,9 +162,9 @@ static struct http *open_http(struct server *s)
     if (!http_is_local(h)) {
         log_warning(
             "http",
-            "who can reach %s sees the names of all locks, their owners and the "
-            "addresses of clients, and nobody is asked for a password: let "
-            "only those in who may",
+            "there is no password: every program that reaches %s sees the names of "
+            "all locks, their owners and the addresses of clients: admit only those "
+            "that may",
             s->config.http_bind);
     }
     return h;

@@ -17,7 +17,7 @@ from stand import Skip, is_sanitized, tap
 from children import die_with_parent
 
 ROOT = "it runs as root"
-NO_PASSWORD = "nobody is asked for a password, and protected-mode is no"
+NO_PASSWORD = "there is no password, and protected-mode is no"
 IN_THE_CLEAR = "passwords of clients from other machines cross the network"
 OPEN_SOCKET = "can write to"
 IN_A_FILE = "can read the secrets in"
