@@ -1,4 +1,5 @@
 #include "daemon/config/command_line.h"
+#include "daemon/config/config_live.h"
 #include "daemon/server.h"
 #include "io/tls.h"
 #include "latchd-config.h"
@@ -56,7 +57,7 @@ static int run_daemon(const struct options *options)
     struct config config;
     int code = EXIT_CONFIG;
 
-    if (server_read_config(options, &config, &mistakes)) {
+    if (config_live_read(options, &config, &mistakes)) {
         code = run_action(options, &config);
         config_fini(&config);
     }

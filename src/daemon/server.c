@@ -1,5 +1,6 @@
 #include "daemon/server.h"
 
+#include "daemon/config/config_live.h"
 #include "daemon/process.h"
 #include "daemon/server_state.h"
 #include "latchd-config.h"

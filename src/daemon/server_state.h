@@ -5,7 +5,6 @@
  *   loop.c    time, the one timer, the lock engine's effects, and the way out
  *   tls_certs.c  TLS: see tls_certs.h
  *   listeners.c  sockets, and how many clients there may be
- *   config_live.c    reads the configuration, CONFIG, reload, the file of users
  *   server_info.c    what INFO says of the process
  *   web.c     HTTP: see web.h; metrics.c and the *_json.c are what it tells
  *
@@ -106,30 +105,6 @@ bool listen_all(struct server *s);
 /* Raises the limit of open files for `wanted` clients; returns for how many it
  * suffices. */
 uint64_t listen_raise_limit(uint64_t wanted);
-
-/* --- config_live.c ---------------------------------------------------- */
-
-void config_live_reload(struct server *s);
-void config_live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
-bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
-                     size_t room);
-bool config_live_rewrite(void *ctx, char *reterr, size_t room);
-const char *config_live_password(void *ctx);
-
-const char *acl_file(void *ctx); /* empty: none */
-bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
-bool acl_file_write(void *ctx, struct span text);
-/* Loads the users of aclfile. False: the log says why. */
-bool acl_file_load(struct server *s);
-
-/* Reads which servers keep the locks, and with which passwords, from `redis` and
- * redis-password-file. False: *reterr says why not. The embedded Redis is none. */
-bool redis_places_read(const struct config *c, struct backend_config *ret, char *reterr,
-                       size_t room);
-
-/* Warns of a root user, of access that is open to everybody, and of secrets that others
- * can read. Logs one line for each. */
-void unsafe_warn(const struct options *options, const struct config *c);
 
 /* --- server_info.c ---------------------------------------------------- */
 

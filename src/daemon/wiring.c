@@ -2,6 +2,7 @@
 
 #include "backend/cluster/slot.h"
 #include "cmd/acl/sight.h"
+#include "daemon/config/config_live.h"
 #include "daemon/status/web.h"
 #include "daemon/tls_certs.h"
 #include "util/alloc.h"

@@ -1,10 +1,8 @@
-#include "daemon/server_state.h"
+#include "daemon/config/config_live.h"
 
 #include "acl/acl.h"
-#include "backend/config/backend_config.h"
-#include "daemon/config/config.h"
 #include "daemon/files.h"
-#include "daemon/server.h"
+#include "daemon/server_state.h"
 #include "daemon/tls_certs.h"
 #include "http/host.h"
 #include "util/alloc.h"
@@ -283,8 +281,8 @@ static void check_together(const struct config *c, struct buf *mistakes)
     }
 }
 
-bool server_read_config(const struct options *options, struct config *ret,
-                        struct buf *mistakes)
+bool config_live_read(const struct options *options, struct config *ret,
+                      struct buf *mistakes)
 {
     bool ok = options_config(options, ret, mistakes);
 
@@ -573,7 +571,7 @@ void config_live_reload(struct server *s)
     if (s->phase == SERVER_RUNNING) {
         notify_reloading(&s->notify);
     }
-    if (!server_read_config(s->options, &wanted, &mistakes)) {
+    if (!config_live_read(s->options, &wanted, &mistakes)) {
         refuse_reload(buf_span(&mistakes));
     } else {
         if (tls_certs_read(&wanted, &sec, err, sizeof(err))) {
