@@ -1,704 +1,565 @@
-#include "backend/quorum/quorum_coordinator_priv.h"
+#include "backend/quorum/quorum_coordinator.h"
 
-#include "engine/op.h"
+#include "backend/quorum/quorum_nodes.h"
+#include "latchd/protocol.h"
 #include "util/alloc.h"
-#include "util/hash.h"
 
-#include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-/* Ops that nodes still have to do, sooner or later, after the engine has had its
- * answer. */
-
-enum { KEY_MAX = 4096 + 2 * 512 + 64 };
-
-static void deferred_ops_flush(struct quorum_coordinator *b, unsigned node);
-static void coordinator_repair_item(struct quorum_coordinator *b,
-                                    const struct quorum_call *c, unsigned node,
-                                    const struct renew_item *item);
-static bool coordinator_lacks(const struct quorum_coordinator *b,
-                              const struct quorum_call *c, unsigned node, size_t item);
-
-static bool is_named(struct span field)
+static void saw_token(struct quorum_coordinator *b, uint64_t token)
 {
-    return !span_starts(field, SPAN("latchd:"));
-}
-
-static bool tells_nothing(enum op_status status)
-{
-    return status == OP_LATE || status == OP_UNKNOWN || status == OP_ERROR;
-}
-
-/* The key of a deferred op: name, NUL, and what it ends. 0: it is never looked up. */
-static size_t make_key(char *out, size_t room, struct span name, struct span field,
-                       struct span entry, uint64_t token)
-{
-    char number[24];
-    int len = snprintf(number, sizeof(number), "%llu", (unsigned long long)token);
-    struct span parts[] = { name, field, is_named(field) ? entry : SPAN_NONE,
-                            field.len == 0 ? span_of(number, (size_t)len) : SPAN_NONE };
-    size_t at = 0;
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (at + parts[i].len + 1 > room) {
-            return 0;
-        }
-        if (parts[i].len != 0) {
-            memcpy(out + at, parts[i].ptr, parts[i].len);
-        }
-        at += parts[i].len;
-        out[at++] = '\0';
+    if (token > b->seen_token && token <= (uint64_t)LATCHD_TOKEN_MAX) {
+        b->seen_token = token;
     }
-    return at;
 }
 
-static struct deferred_op *find_deferred(const struct quorum_coordinator *b,
-                                         const char *key, size_t len)
+/* The token that an ACQUIRE proposes to the nodes. */
+
+/* Chooses the token that the ACQUIRE proposes to the nodes in its next round. */
+static void call_propose_token(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    struct table_node *n =
-        len == 0 ? NULL : table_find(&b->deferred_ops, hash_bytes(key, len));
-
-    for (; n != NULL; n = table_next(n)) {
-        struct deferred_op *ch = container_of(n, struct deferred_op, by_key);
-
-        if (span_eq(span_of(ch->key, ch->key_len), span_of(key, len))) {
-            return ch;
-        }
-    }
-    return NULL;
-}
-
-static void deferred_send_drop(struct quorum_coordinator *b, struct deferred_send *e,
-                               unsigned node)
-{
-    if (e->sent != NULL) {
-        e->sent->send = NULL;
-    }
-    b->nodes[node].deferred_in_flight -= e->state == SEND_SENT ? 1 : 0;
-    list_del(&e->in_node);
-    e->state = SEND_NONE;
-    e->sent = NULL;
-}
-
-static void deferred_op_free(struct quorum_coordinator *b, struct deferred_op *ch)
-{
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        deferred_send_drop(b, &ch->sends[i], i);
-    }
-    table_remove(&b->deferred_ops, &ch->by_key);
-    list_del(&ch->in_deferred);
-    heap_remove(&b->deferred_timers, &ch->timer);
-    b->deferred_count--;
-    free(ch->op);
-    free(ch);
-}
-
-static struct deferred_op *deferred_op_new(struct quorum_coordinator *b,
-                                           const struct op *op, uint64_t keep_ms)
-{
-    char key[KEY_MAX];
-    const struct target *t = &op->release.target;
-    size_t len = make_key(key, sizeof(key), op->name, t->field, t->entry, t->token);
-    struct deferred_op *ch = find_deferred(b, key, len);
-
-    if (ch != NULL) {
-        deferred_op_free(b,
-                         ch); /* the new one does the same, at all that may have it */
-    }
-    if (b->deferred_count >= QUORUM_DEFERRED_OPS_MAX) {
-        deferred_op_free(b, container_of(list_first(&b->deferred_order),
-                                         struct deferred_op, in_deferred));
-        b->stats.forgotten++;
-    }
-    ch = xcalloc(1, sizeof(*ch) + len);
-    memcpy(ch->key, key, len);
-    ch->key_len = len;
-    ch->op = op_clone(op);
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        ch->sends[i].deferred = ch;
-        list_init(&ch->sends[i].in_node);
-    }
-    ch->by_key.key = hash_bytes(ch->key, ch->key_len);
-    table_add(&b->deferred_ops, &ch->by_key);
-    list_append(&b->deferred_order, &ch->in_deferred);
-    heap_set(&b->deferred_timers, &ch->timer, b->now + keep_ms);
-    b->deferred_count++;
-    return ch;
-}
-
-static void wait_for_turn(struct quorum_coordinator *b, struct deferred_send *e,
-                          unsigned node)
-{
-    e->state = SEND_WAITS;
-    list_append(&b->nodes[node].sends, &e->in_node);
-}
-
-/* Makes what `v` has on its way the deferred send's, in state `as`. */
-static void add_deferred_send(struct quorum_coordinator *b, struct deferred_op *ch,
-                              unsigned node, struct quorum_vote *v,
-                              enum deferred_send_state as)
-{
-    struct deferred_send *e = &ch->sends[node];
-
-    ch->left++;
-    e->was_maybe_granted = v->was_maybe_granted;
-    e->sent = v->sent;
-    if (v->sent == NULL) {
-        wait_for_turn(b, e, node);
+    if (c->keeps != 0) {
+        c->propose = c->keeps;
         return;
     }
-    e->state = as;
-    b->nodes[node].deferred_in_flight += as == SEND_SENT ? 1 : 0;
-    v->sent->call = NULL;
-    v->sent->send = e;
-    v->sent = NULL;
+    c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
+    b->seen_token = c->propose; /* none is proposed twice */
+    c->unsent_from = c->unsent_from != 0 ? c->unsent_from : c->propose;
 }
 
-/* Sends what can be sent; a deferred op without a send is done. */
-static void begin_deferred(struct quorum_coordinator *b, struct deferred_op *ch)
+/* Whether the node has the hold by another call, whose client may have been told. */
+static bool has_it_already(const struct quorum_call *c, const struct quorum_vote *v)
 {
-    if (ch->left == 0) {
-        deferred_op_free(b, ch);
-        return;
-    }
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        deferred_ops_flush(b, i);
-    }
+    return v->state == VOTE_IN && v->r.status == OP_OK && v->r.token != 0 &&
+           (v->found || v->r.token < c->unsent_from);
 }
 
-void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c)
+/* The highest token under which nodes had the hold already; 0: there is none. A lower
+ * one is what an earlier call left where it could not be undone yet. */
+static uint64_t find_given_token(const struct quorum_coordinator *b,
+                                 const struct quorum_call *c)
 {
-    const struct claim *cl = &c->op->acquire.claim;
-    struct op op = {
-        .kind = OP_RELEASE,
-        .name = c->op->name,
-        .release = {
-            .if_keeper = true,
-            .unsent_from = c->unsent_from,
-            .target = { .kind = cl->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
-                        .field = cl->field,
-                        .entry = cl->entry },
-        },
-    };
-    struct deferred_op *ch = NULL;
+    uint64_t token = 0;
 
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        if (c->votes[i].maybe_granted) {
-            ch = ch != NULL ? ch : deferred_op_new(b, &op, cl->lease_ms + SLACK_MS);
-            add_deferred_send(b, ch, i, &c->votes[i], SEND_WATCHES);
-            c->votes[i].maybe_granted = false;
-        }
-    }
-    if (ch != NULL) {
-        begin_deferred(b, ch);
-    }
-}
-
-/* Sent late, the op might end a hold that was taken since. */
-static bool is_vague(const struct target *t)
-{
-    return t->kind == TARGET_OWNER || t->kind == TARGET_VALUE || t->kind == TARGET_ANY;
-}
-
-static bool is_done_there(const struct quorum_vote *v)
-{
-    return v->state == VOTE_IN && !tells_nothing(v->r.status);
-}
-
-void deferred_op_release(struct quorum_coordinator *b, struct quorum_call *c)
-{
-    uint64_t ends_in_ms = c->op->release.ends_in_ms;
-    uint64_t keep_ms = ends_in_ms == 0 ? DEFERRED_KEEP_MS : ends_in_ms;
-    struct deferred_op *ch = NULL;
-
-    if (is_vague(&c->op->release.target)) {
-        return;
-    }
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        struct quorum_vote *v = &c->votes[i];
-
-        if (!is_done_there(v)) {
-            ch = ch != NULL ? ch : deferred_op_new(b, c->op, keep_ms + SLACK_MS);
-            add_deferred_send(b, ch, i, v, SEND_SENT);
-        }
-    }
-    if (ch != NULL) {
-        begin_deferred(b, ch);
-    }
-}
-
-void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c)
-{
-    const struct claim *cl = &c->op->acquire.claim;
-    char key[KEY_MAX];
-    size_t len = make_key(key, sizeof(key), c->op->name, cl->field, cl->entry, 0);
-    struct deferred_op *ch = find_deferred(b, key, len);
-
-    if (ch == NULL) {
-        return;
-    }
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        c->votes[i].maybe_granted =
-            c->votes[i].maybe_granted || ch->sends[i].state != SEND_NONE;
-    }
-    if (ch->op->release.unsent_from != 0) {
-        c->unsent_from = ch->op->release.unsent_from;
-    }
-    deferred_op_free(b, ch);
-}
-
-/* Whether the ACQUIRE that is to be undone has left something. */
-static bool is_there(struct quorum_coordinator *b, const struct deferred_send *e,
-                     const struct op_result *r)
-{
-    bool granted = r->status == OP_OK && !r->elsewhere;
-
-    if (granted) {
-        coordinator_note_split(b, coordinator_slot(b, e->deferred->op->name), true);
-    }
-    return granted || r->status == OP_UNKNOWN || r->status == OP_ERROR ||
-           (e->was_maybe_granted && (r->status == OP_LATE || r->status == OP_BEHIND));
-}
-
-static void hold_up(struct quorum_coordinator *b, struct coordinator_node *n,
-                    enum op_status status)
-{
-    uint64_t pause = status == OP_ERROR  ? ERROR_PAUSE_MS
-                     : status == OP_LATE ? LATE_PAUSE_MS
-                                         : 0;
-
-    if (n->pause_until < b->now + pause) {
-        n->pause_until = b->now + pause;
-    }
-}
-
-void deferred_op_on_result(struct quorum_coordinator *b, struct deferred_send *e,
-                           const struct op_result *r)
-{
-    struct deferred_op *ch = e->deferred;
-    unsigned node = (unsigned)(e - ch->sends);
-    enum deferred_send_state was = e->state;
-
-    e->sent = NULL;
-    e->state = SEND_NONE;
-    if (was == SEND_WATCHES && is_there(b, e, r)) {
-        wait_for_turn(b, e, node);
-        return;
-    }
-    if (was == SEND_SENT) {
-        b->nodes[node].deferred_in_flight--;
-        if (tells_nothing(r->status)) {
-            wait_for_turn(b, e, node);
-            hold_up(b, &b->nodes[node], r->status);
-            return;
-        }
-        b->stats.undone++;
-    }
-    if (--ch->left == 0) {
-        deferred_op_free(b, ch);
-    }
-}
-
-/* Sends the deferred sends that wait for that node. */
-static void deferred_ops_flush(struct quorum_coordinator *b, unsigned node)
-{
-    struct coordinator_node *n = &b->nodes[node];
-    struct list *it;
-
-    while (b->now >= n->pause_until && n->deferred_in_flight < DEFERRED_IN_FLIGHT &&
-           coordinator_usable(b, node) && (it = list_first(&n->sends)) != NULL) {
-        struct deferred_send *e = container_of(it, struct deferred_send, in_node);
-
-        list_del(it);
-        e->state = SEND_SENT;
-        n->deferred_in_flight++;
-        e->sent = coordinator_send(b, node, e->deferred->op);
-        e->sent->send = e;
-    }
-}
-
-/* Holds that some nodes lack: the sooner they get them, the sooner another node may
- * fail.
- *
- * A partial hold is found by its name. It is probed by a RENEW of all nodes that gives
- * no lease, a moment after it was granted and then less and less often: a node that
- * lacks the hold has to put it back. Probing ends when all have the hold, when no
- * majority has, when the engine does anything with the hold, or when its lease is over.
- * While the nodes that lack it cannot be asked, it waits for one to come back. */
-
-static struct partial_hold *find_partial_hold(const struct quorum_coordinator *b,
-                                              struct span name)
-{
-    struct table_node *n = NULL;
-
-    if (b->partial_holds.count != 0 && name.len != 0) {
-        n = table_find(&b->partial_holds, hash_bytes(name.ptr, name.len));
-    }
-    for (; n != NULL; n = table_next(n)) {
-        struct partial_hold *partial = container_of(n, struct partial_hold, by_name);
-
-        if (span_eq(partial->item.name, name)) {
-            return partial;
-        }
-    }
-    return NULL;
-}
-
-static void partial_hold_free(struct quorum_coordinator *b,
-                              struct partial_hold *partial)
-{
-    table_remove(&b->partial_holds, &partial->by_name);
-    list_del(&partial->in_partial);
-    list_del(&partial->in_due);
-    heap_remove(&b->partial_timers, &partial->timer);
-    b->partial_count--;
-    free(partial);
-}
-
-void partial_hold_forget(struct quorum_coordinator *b, struct span name)
-{
-    struct partial_hold *partial = find_partial_hold(b, name);
-
-    if (partial != NULL) {
-        partial_hold_free(b, partial);
-    }
-}
-
-static bool is_asleep(const struct partial_hold *partial)
-{
-    return !partial->is_probed && !heap_armed(&partial->timer) &&
-           list_empty(&partial->in_due);
-}
-
-static void make_room(struct quorum_coordinator *b)
-{
-    struct list *it;
-
-    while ((it = list_first(&b->partial_order)) != NULL) {
-        struct partial_hold *partial =
-            container_of(it, struct partial_hold, in_partial);
-
-        if (b->partial_count < QUORUM_PARTIAL_HOLDS_MAX &&
-            !(is_asleep(partial) && partial->until <= b->now)) {
-            break;
-        }
-        partial_hold_free(b, partial);
-    }
-}
-
-static void add_partial_hold(struct quorum_coordinator *b,
-                             const struct renew_item *item, uint64_t until)
-{
-    size_t bytes = item->name.len + item->field.len + item->entry.len;
-    struct partial_hold *partial = xcalloc(1, sizeof(*partial) + bytes);
-    char *at = partial->text;
-
-    make_room(b);
-    partial->item = *item;
-    partial->item.name = span_put(&at, item->name);
-    partial->item.field = span_put(&at, item->field);
-    partial->item.entry = span_put(&at, item->entry);
-    partial->until = until;
-    list_init(&partial->in_due);
-    partial->by_name.key = hash_bytes(partial->item.name.ptr, partial->item.name.len);
-    table_add(&b->partial_holds, &partial->by_name);
-    list_append(&b->partial_order, &partial->in_partial);
-    b->partial_count++;
-    heap_set(&b->partial_timers, &partial->timer, b->now + PROBE_PAUSE_MS);
-}
-
-/* The hold that the op has extended, as an item of a RENEW. */
-static struct renew_item item_of(const struct quorum_call *c)
-{
-    const struct claim *cl = op_claim(c->op);
-    const struct op_result *r = &c->result;
-
-    if (c->op->kind == OP_ATTACH) {
-        return (struct renew_item){ .name = c->op->name,
-                                    .kind = r->attach.entry.len != 0 ? OWNER_NAMED
-                                                                     : OWNER_ID,
-                                    .field = r->attach.field,
-                                    .entry = r->attach.entry,
-                                    .token = r->token,
-                                    .has_keeper_key = r->attach.entry.len == 0 };
-    }
-    assert(cl != NULL); /* what else leaves a hold has a claim */
-    return (struct renew_item){ .name = c->op->name,
-                                .kind = cl->kind,
-                                .field = cl->field,
-                                .entry = cl->entry,
-                                .token = r->token,
-                                .has_keeper_key = r->attached };
-}
-
-/* Whether a node that is not asked any more gave no answer, or another one. */
-static bool is_partial(const struct quorum_coordinator *b, const struct quorum_call *c)
-{
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         const struct quorum_vote *v = &c->votes[i];
 
-        if (v->state != VOTE_OPEN && (v->state != VOTE_IN || v->r.status != OP_OK ||
-                                      v->r.token != c->result.token)) {
+        if (has_it_already(c, v) && v->r.token > token) {
+            token = v->r.token;
+        }
+    }
+    return token;
+}
+
+/* Too few nodes have the hold under one token: all get one in the next round. */
+/* An ID that is sent again keeps the token that its client was told, if that is
+ * possible; or else all nodes give a new one. */
+static void call_level_tokens(const struct quorum_coordinator *b, struct quorum_call *c)
+{
+    bool is_id = c->op->kind == OP_ACQUIRE && c->op->acquire.claim.kind == OWNER_ID;
+
+    c->keeps = is_id && !c->level ? find_given_token(b, c) : 0;
+    c->level = true;
+}
+
+/* A vote: the answer of one node to an op, and what that node may have granted. */
+
+/* Empties the vote; a result that is on its way is for nobody then. */
+static void vote_drop(struct quorum_vote *v)
+{
+    if (v->sent != NULL) {
+        v->sent->call = NULL;
+        v->sent = NULL;
+    }
+    free(v->memory);
+    v->memory = NULL;
+    v->r = (struct op_result){ 0 };
+    v->state = VOTE_NONE;
+}
+
+/* A request may be sent through two daemons at once, and a hold that was granted to the
+ * other one is not this one's to undo, even if it has been taken over since. */
+static void note_granted(struct quorum_vote *v, const struct op_result *r)
+{
+    v->found = r->elsewhere || (v->found && r->attached);
+    v->maybe_granted = !v->found;
+}
+
+static void vote_count(struct quorum_vote *v, const struct op_result *r,
+                       enum op_kind kind)
+{
+    vote_drop(v);
+    v->state = VOTE_IN;
+    v->r = quorum_copy_result(r, kind, &v->memory);
+    if (kind != OP_ACQUIRE) {
+        return;
+    }
+    switch (r->status) {
+    case OP_OK:
+        note_granted(v, r);
+        break;
+    case OP_UNKNOWN:
+    case OP_ERROR:
+        break;
+    case OP_LATE:
+    case OP_BEHIND:
+        v->maybe_granted = v->was_maybe_granted; /* nothing happened */
+        break;
+    default:
+        v->maybe_granted = v->found = false;
+        break;
+    }
+}
+
+/* A random number from 0 to `most`. */
+static uint64_t roll_dice(struct quorum_coordinator *b, uint64_t most)
+{
+    uint64_t z = (b->dice += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % (most + 1);
+}
+
+/* --- calls: an op of the engine, asked of all nodes until its outcome is certain
+ * ------ */
+
+static void arm_timer(struct quorum_coordinator *b, struct quorum_call *c, uint64_t at)
+{
+    heap_set(&b->call_timers, &c->timer, at);
+}
+
+static void call_free(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        vote_drop(&c->votes[i]);
+    }
+    heap_remove(&b->call_timers, &c->timer);
+    list_del(&c->in_calls);
+    list_del(&c->in_done);
+    free(c->items);
+    free(c->op);
+    free(c);
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+static bool is_open(const struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        if (c->votes[i].state == VOTE_OPEN) {
             return true;
         }
     }
     return false;
 }
 
-bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c)
+static struct op for_node(const struct quorum_coordinator *b,
+                          const struct quorum_call *c, unsigned node)
 {
-    const struct claim *cl = op_claim(c->op);
-    uint64_t lease_ms = cl == NULL ? c->op->attach.lease_ms : cl->lease_ms;
-    struct renew_item item = item_of(c);
+    struct op op = *c->op;
 
-    if (!is_partial(b, c)) {
-        return false;
+    if (op.kind == OP_ACQUIRE) {
+        struct op_acquire *a = &op.acquire;
+
+        a->propose = c->propose;
+        a->unsent_from = c->unsent_from;
+        a->raise_token = c->level;
+        a->leave_keeper = !(c->takes && c->votes[node].found);
+        a->reenter_only = a->reenter_only || coordinator_abstains(b, node) != 0;
+    } else if (op.kind == OP_RESTORE) {
+        op.restore.raise_token = c->level;
+    } else if (op.kind == OP_ATTACH && !c->level) {
+        op.attach.lease_ms = PROBE_LEASE_MS;
+        op.attach.exact = false;
     }
-    if (item.token != 0 && c->slot->changed <= c->seq) {
-        partial_hold_forget(b, c->op->name);
-        add_partial_hold(b, &item, c->asked_at + lease_ms);
-    }
-    return true;
+    return op;
 }
 
-void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c)
+static void ask_nodes(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    for (size_t i = 0; b->partial_holds.count != 0 && i < c->op->renew.count; i++) {
-        const struct renew_item *item = &c->op->renew.items[i];
-        struct partial_hold *partial = find_partial_hold(b, item->name);
+    bool acquires = c->op->kind == OP_ACQUIRE;
 
-        if (partial == NULL || partial->item.token != item->token ||
-            c->items[i] == RENEW_UNKNOWN) {
-            continue;
+    c->state = CALL_ASKING;
+    c->impatient = false;
+    c->asked_at = b->now;
+    if (acquires) {
+        call_propose_token(b, c);
+    }
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        struct quorum_vote *v = &c->votes[i];
+
+        vote_drop(v);
+        v->was_maybe_granted = v->maybe_granted;
+        v->state = quorum_node_usable(b, i) ? VOTE_OPEN : VOTE_SILENT;
+    }
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        struct quorum_vote *v = &c->votes[i];
+
+        if (v->state == VOTE_OPEN) {
+            struct op op = for_node(b, c, i);
+
+            v->maybe_granted = acquires && !v->found;
+            v->sent = quorum_node_send(b, i, &op);
+            v->sent->call = c;
         }
-        if (c->items[i] == RENEW_OK) {
-            partial->until = c->asked_at + item->lease_ms;
-        } else {
-            partial_hold_free(b, partial);
-        }
     }
+    /* If nobody can be asked, that is said at the next tick. */
+    arm_timer(b, c, is_open(b, c) ? b->now + quorum_patience(b) : b->now);
 }
 
-/* --- probing ---------------------------------------------------------------------- */
-
-static void partial_hold_on_timer(struct quorum_coordinator *b,
-                                  struct partial_hold *partial)
-{
-    list_append(&b->partial_due, &partial->in_due);
-}
-
-/* Probes as many as are due. */
-static void send_look(struct quorum_coordinator *b)
-{
-    struct renew_item items[OP_RENEW_MAX];
-    size_t count = 0;
-    struct list *it;
-
-    while (count < OP_RENEW_MAX && (it = list_first(&b->partial_due)) != NULL) {
-        struct partial_hold *partial = container_of(it, struct partial_hold, in_due);
-
-        list_del(it);
-        if (partial->until <= b->now) {
-            partial_hold_free(b, partial);
-            continue;
-        }
-        partial->is_probed = true;
-        items[count] = partial->item;
-        items[count].has_keeper_key = false;
-        items[count++].lease_ms = PROBE_LEASE_MS;
-    }
-    if (count > 0) {
-        const struct op op = { .kind = OP_RENEW,
-                               .renew = { .items = items, .count = count } };
-
-        b->is_probing = true;
-        coordinator_call_probe(b, &op);
-    }
-}
-
-/* Probes what is due. */
-/* Sends the next probe; one is under way at a time. */
-static void partial_holds_flush(struct quorum_coordinator *b)
-{
-    while (!b->is_probing && !list_empty(&b->partial_due)) {
-        send_look(b);
-    }
-}
-
-/* Decides whether to probe again, and when. */
-static void look_again(struct quorum_coordinator *b, struct partial_hold *partial,
-                       const bool *has)
+/* The more often others asked at the same moment, the longer the pause may be. */
+static uint64_t split_pause(struct quorum_coordinator *b, const struct name_slot *slot)
 {
     unsigned doublings =
-        partial->probes < PROBE_DOUBLINGS ? partial->probes : PROBE_DOUBLINGS;
-    bool there = false;
+        slot->split_row > SPLIT_DOUBLINGS ? SPLIT_DOUBLINGS : slot->split_row;
 
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        there = there || (!has[i] && coordinator_usable(b, i));
+    return 1 + roll_dice(b, (uint64_t)SPLIT_PAUSE_MS << doublings);
+}
+
+static void pause_call(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    c->state = CALL_PAUSED;
+    arm_timer(b, c, b->now + split_pause(b, c->slot));
+}
+
+/* To the nodes every owner has a field that is known beforehand, as an ID has. */
+static void as_ids(struct op *op)
+{
+    struct claim *claim = op->kind == OP_ACQUIRE   ? &op->acquire.claim
+                          : op->kind == OP_RESTORE ? &op->restore.claim
+                                                   : NULL;
+    /* the clone's own, which may be changed */
+    struct renew_item *items =
+        op->kind == OP_RENEW ? (struct renew_item *)op->renew.items : NULL;
+
+    if (claim != NULL && claim->kind == OWNER_ANONYMOUS) {
+        claim->kind = OWNER_ID;
+        claim->entry = SPAN_NONE;
     }
-    if (there && ++partial->probes >= PROBES_MAX) {
-        partial_hold_free(b, partial);
-    } else if (there) {
-        heap_set(&b->partial_timers, &partial->timer,
-                 b->now + ((uint64_t)PROBE_PAUSE_MS << doublings));
+    for (size_t i = 0; items != NULL && i < op->renew.count; i++) {
+        if (items[i].kind == OWNER_ANONYMOUS) {
+            items[i].kind = OWNER_ID;
+        }
     }
 }
 
-static void on_look_result(struct quorum_coordinator *b, const struct quorum_call *c,
-                           size_t i, struct partial_hold *partial)
+static void adapt_release(struct op_release *release)
 {
-    struct renew_item item = partial->item;
-    bool has[QUORUM_NODES_MAX] = { false };
-    bool all = true;
+    /* There is no hand-over: whoever asks first gets the lock. */
+    release->has_next = false;
+    /* Without a tombstone a renewal might put the hold back. */
+    release->leave_tombstone = release->leave_tombstone || !release->if_keeper;
+    if (release->target.kind == TARGET_FIELD) {
+        release->target.token = 0; /* a node may have that hold under an older one */
+    }
+}
 
-    partial->is_probed = false;
-    if ((c->items[i] != RENEW_OK && c->items[i] != RENEW_UNKNOWN) ||
-        partial->until <= b->now) {
-        partial_hold_free(b, partial);
+static struct quorum_call *call_new(struct quorum_coordinator *b, const struct op *op)
+{
+    struct quorum_call *c = xcalloc(1, sizeof(*c));
+
+    list_init(&c->in_done);
+    list_append(&b->calls, &c->in_calls);
+    c->seq = ++b->next_seq;
+    c->op = op_clone(op);
+    c->slot = name_slot_of(b, op->name);
+    /* Only the nodes know the token of a grant that an anonymous claim finds again. */
+    c->level = op->kind == OP_ACQUIRE && op->acquire.claim.kind == OWNER_ANONYMOUS;
+    if (op->kind == OP_RELEASE) {
+        adapt_release(&c->op->release);
+    }
+    as_ids(c->op);
+    if (op->kind == OP_RENEW) {
+        c->items = xcalloc(op->renew.count, sizeof(*c->items));
+    }
+    return c;
+}
+
+static void call_probe(struct quorum_coordinator *b, const struct op *op)
+{
+    struct quorum_call *c = call_new(b, op);
+
+    c->is_probe = true;
+    ask_nodes(b, c);
+}
+
+/* An answer to an earlier op must not put back a hold that ends by this op, or sooner
+ * because of it. */
+static void note_changes(struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    if (c->op->kind == OP_RELEASE || c->op->kind == OP_ATTACH) {
+        c->slot->changed = c->seq;
+        partial_hold_forget(b, c->op->name);
+    }
+    for (size_t i = 0; c->op->kind == OP_RENEW && i < c->op->renew.count; i++) {
+        const struct renew_item *item = &c->op->renew.items[i];
+
+        if (item->exact) {
+            name_slot_of(b, item->name)->changed = c->seq;
+            partial_hold_forget(b, item->name);
+        }
+    }
+}
+
+static void call_begin(struct quorum_coordinator *b, const struct op *op)
+{
+    struct quorum_call *c = call_new(b, op);
+
+    saw_token(b, op->seen_token);
+    note_changes(b, c);
+    if (op->kind == OP_ACQUIRE) {
+        deferred_op_absorb(b, c);
+    }
+    if (!quorum_tallies(op->kind)) {
+        c->state = CALL_LINGERING;
+        c->result = (struct op_result){ .status = OP_ERROR,
+                                        .text = SPAN("a quorum has plain locks only") };
+        arm_timer(b, c, b->now);
+    } else if (op->kind == OP_ACQUIRE && c->slot->split_row > 0 &&
+               b->now - c->slot->split_at < SPLIT_FORGET_MS) {
+        pause_call(b, c);
+    } else {
+        ask_nodes(b, c);
+    }
+}
+
+/* --- deciding --------------------------------------------------------------------- */
+
+static void tell_result(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    c->result.id = c->op->id;
+    c->result.fair = false; /* nobody joins Redisson's queues here */
+    c->state = CALL_DECIDED;
+    heap_remove(&b->call_timers, &c->timer);
+    list_append(&b->done, &c->in_done);
+}
+
+static void finish_call(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    if (c->is_probe) {
+        partial_hold_on_probe(b, c);
+        call_free(b, c);
         return;
     }
-    item.lease_ms = partial->until - b->now;
-    for (unsigned node = 0; node < b->setup.node_count; node++) {
-        const struct quorum_vote *v = &c->votes[node];
-
-        has[node] = v->state == VOTE_IN && v->r.status == OP_OK &&
-                    v->r.renew.items[i] == RENEW_OK;
-        all = all && has[node];
-        if (coordinator_lacks(b, c, node, i)) {
-            coordinator_repair_item(b, c, node, &item);
-        }
+    if (c->op->kind == OP_ACQUIRE && c->result.status == OP_OK) {
+        name_slot_note_split(b, c->slot, false);
+    } else if (c->op->kind == OP_ACQUIRE) {
+        deferred_op_undo(b, c);
+    } else if (c->op->kind == OP_RELEASE && c->result.status != OP_LATE &&
+               c->result.status != OP_UNKNOWN && c->result.status != OP_ERROR) {
+        deferred_op_release(b, c);
     }
-    if (all) {
-        partial_hold_free(b, partial);
-    } else {
-        look_again(b, partial, has);
-    }
+    tell_result(b, c);
 }
 
-void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c)
+static void on_split(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    b->is_probing = false;
-    for (size_t i = 0; i < c->op->renew.count; i++) {
-        struct partial_hold *partial = find_partial_hold(b, c->op->renew.items[i].name);
-
-        if (partial != NULL && partial->is_probed &&
-            partial->item.token == c->op->renew.items[i].token) {
-            on_look_result(b, c, i, partial);
-        }
+    name_slot_note_split(b, c->slot, true);
+    deferred_op_undo(b, c);
+    c->keeps = 0;
+    if (c->rounds < QUORUM_ROUNDS_MAX) {
+        pause_call(b, c);
+        return;
     }
+    if (c->result.ttl_ms == 0) {
+        c->result.ttl_ms = (int64_t)split_pause(b, c->slot); /* all is free */
+    }
+    tell_result(b, c);
 }
 
-/* Probes again: a node has come back. */
-static void partial_holds_wake(struct quorum_coordinator *b)
+static struct quorum_votes poll_of(const struct quorum_coordinator *b,
+                                   const struct quorum_call *c)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &b->partial_order)
-    {
-        struct partial_hold *partial =
-            container_of(it, struct partial_hold, in_partial);
-
-        if (is_asleep(partial)) {
-            partial->probes = 0;
-            list_append(&b->partial_due, &partial->in_due);
-        }
-    }
-}
-
-/* Holds that a node has lost, and that others have. */
-
-/* Sends the node a RESTORE of that item. */
-/* Restores the hold on that node, unless it was or may have been released since the
- * call was sent. A hold that no majority has is restored only on a node that has lost
- * no data: such a node would know of a later token, and that the hold has ended. */
-static void coordinator_repair_item(struct quorum_coordinator *b,
-                                    const struct quorum_call *c, unsigned node,
-                                    const struct renew_item *item)
-{
-    struct restore_entry kept = { .entry = item->entry, .for_ms = item->lease_ms };
-    struct op op = {
-        .kind = OP_RESTORE,
-        .name = item->name,
-        .restore = {
-.claim = { .lock_kind = item->lock_kind,
-                   .kind = item->kind,
-                   .field = item->field,
-                   .entry = item->entry,
-                   .lease_ms = item->lease_ms },
-        .token = item->token,
-        .raise_token = item->kind == OWNER_NAMED,
-        .has_keeper_key = item->has_keeper_key,
-        .entries = &kept,
-        .entry_count = 1,
-},
+    struct quorum_votes p = {
+        .op = c->op,
+        .votes = c->votes,
+        .count = b->setup.node_count,
+        .need = b->need,
+        .final = c->impatient || !is_open(b, c),
     };
 
-    if (coordinator_slot(b, item->name)->changed <= c->seq &&
-        coordinator_usable(b, node)) {
-        (void)coordinator_send(b, node, &op);
-        b->stats.healed++;
+    for (unsigned i = 0; i < p.count; i++) {
+        p.abstains[i] = coordinator_abstains(b, i);
     }
+    return p;
 }
 
-/* Whether a node, by its answer to this decided RENEW, lacks the item, and has to put
- * it back. */
-static bool coordinator_lacks(const struct quorum_coordinator *b,
-                              const struct quorum_call *c, unsigned node, size_t item)
+static void ask_again(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    const struct quorum_vote *v = &c->votes[node];
-
-    if (v->state != VOTE_IN || v->r.status != OP_OK || item >= v->r.renew.count ||
-        v->r.renew.items[item] != RENEW_GONE) {
-        return false;
-    }
-    return c->items[item] == RENEW_OK ||
-           (c->items[item] == RENEW_UNKNOWN && coordinator_abstains(b, node) == 0);
-}
-
-void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
-                        unsigned node)
-{
-    for (size_t i = 0; c->op->kind == OP_RENEW && i < c->op->renew.count; i++) {
-        if (coordinator_lacks(b, c, node, i)) {
-            coordinator_repair_item(b, c, node, &c->op->renew.items[i]);
-        }
-    }
-}
-
-void coordinator_repair_attach(struct quorum_coordinator *b,
-                               const struct quorum_call *c)
-{
-    const struct op_result *r = NULL;
-    struct renew_item item;
-
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        const struct quorum_vote *v = &c->votes[i];
-
-        if (v->state == VOTE_IN && v->r.status == OP_OK) {
-            r = &v->r;
-        }
-    }
-    if (r == NULL || r->token == 0) {
+    c->takes = true;
+    if (++c->proposals < PROPOSALS_MAX) {
+        ask_nodes(b, c);
         return;
     }
-    item =
-        (struct renew_item){ .name = c->op->name,
-                             .kind = r->attach.entry.len != 0 ? OWNER_NAMED : OWNER_ID,
-                             .field = r->attach.field,
-                             .entry = r->attach.entry,
-                             .token = r->token,
-                             .lease_ms = c->op->attach.lease_ms,
-                             .has_keeper_key = r->attach.entry.len == 0 };
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        const struct quorum_vote *v = &c->votes[i];
+    c->result = (struct op_result){ .status = OP_LATE };
+    finish_call(b, c);
+}
 
-        if (v->state == VOTE_IN && v->r.status == OP_NOTHELD &&
-            coordinator_abstains(b, i) == 0) {
-            coordinator_repair_item(b, c, i, &item);
+/* An ATTACH of a hold that only a minority has would keep it alive there, and in the
+ * way of others, for as long as its client tries: so first all nodes are asked who has
+ * it. */
+static bool op_looks(const struct quorum_call *c)
+{
+    return c->op->kind == OP_ATTACH && !c->level;
+}
+
+static void evaluate_votes(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    struct quorum_votes p = poll_of(b, c);
+    struct op_result result;
+
+    /* A probe waits for late nodes, too. */
+    if (c->state != CALL_ASKING || (c->is_probe && !p.final)) {
+        return;
+    }
+    switch (quorum_tally(&p, &result, c->items)) {
+    case TALLY_OPEN:
+        break;
+    case TALLY_DONE:
+        if (op_looks(c) && result.status == OP_OK) {
+            c->level = true;
+            ask_nodes(b, c);
+            break;
         }
+        c->result = result;
+        finish_call(b, c);
+        break;
+    case TALLY_AGAIN:
+        call_level_tokens(b, c);
+        ask_again(b, c);
+        break;
+    case TALLY_TAKE:
+        ask_again(b, c);
+        break;
+    case TALLY_SPLIT:
+        c->result = result;
+        c->rounds++;
+        on_split(b, c);
+        break;
+    case TALLY_LACK:
+        c->result = result;
+        if (op_looks(c)) {
+            quorum_repair_attach(b, c);
+        }
+        if (!c->is_probe && b->now < c->asked_at + LACK_PAUSE_MS) {
+            c->state = CALL_LINGERING;
+            arm_timer(b, c, c->asked_at + LACK_PAUSE_MS);
+        } else {
+            finish_call(b, c);
+        }
+        break;
     }
 }
+
+/* --- what comes of it ------------------------------------------------------------- */
+
+static bool is_well(const struct quorum_call *c, enum op_kind kind)
+{
+    return c->op->kind == kind && c->result.status == OP_OK;
+}
+
+/* Nodes that have not answered yet may need a repair as well. */
+static void call_told(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    bool renewed = is_well(c, OP_RENEW);
+    bool granted = is_well(c, OP_ACQUIRE) || is_well(c, OP_ATTACH);
+
+    for (unsigned i = 0; renewed && i < b->setup.node_count; i++) {
+        quorum_repair(b, c, i);
+    }
+    if (renewed) {
+        partial_hold_on_renewal(b, c);
+    }
+    if ((granted && partial_hold_note(b, c)) || !(renewed || granted) ||
+        !is_open(b, c)) {
+        call_free(b, c);
+    } else if (renewed) {
+        arm_timer(b, c, b->now + b->setup.timeout_ms);
+    }
+}
+
+static void vote_is_late(struct quorum_coordinator *b, struct quorum_call *c,
+                         unsigned node)
+{
+    bool renewed = c->op->kind == OP_RENEW;
+
+    if (!list_empty(&c->in_done)) {
+        return; /* it is not told yet, and then all are looked at */
+    }
+    if (renewed) {
+        quorum_repair(b, c, node);
+    }
+    if ((!renewed && partial_hold_note(b, c)) || !is_open(b, c)) {
+        call_free(b, c);
+    }
+}
+
+static void call_on_vote(struct quorum_coordinator *b, struct quorum_call *c,
+                         unsigned node, const struct op_result *r)
+{
+    struct quorum_vote *v = &c->votes[node];
+
+    v->sent = NULL; /* it is freed by now */
+    vote_count(v, r, c->op->kind);
+    if (c->state == CALL_DECIDED) {
+        vote_is_late(b, c, node);
+    } else {
+        evaluate_votes(b, c);
+    }
+}
+
+static void call_on_silence(struct quorum_coordinator *b, struct quorum_call *c,
+                            unsigned node)
+{
+    struct quorum_vote *v = &c->votes[node];
+
+    vote_drop(v);
+    v->state = VOTE_SILENT;
+    if (c->state == CALL_DECIDED) {
+        vote_is_late(b, c, node);
+    } else {
+        evaluate_votes(b, c);
+    }
+}
+
+/* Silent nodes are waited for as long as no majority has answered. */
+static void on_patience(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    unsigned in = 0;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        in += c->votes[i].state == VOTE_IN ? 1 : 0;
+    }
+    if (in < b->need && is_open(b, c) && b->now < c->asked_at + b->setup.timeout_ms) {
+        arm_timer(b, c, c->asked_at + b->setup.timeout_ms);
+        return;
+    }
+    c->impatient = true;
+    evaluate_votes(b, c);
+}
+
+static void call_on_timer(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    switch (c->state) {
+    case CALL_ASKING:
+        on_patience(b, c);
+        break;
+    case CALL_PAUSED:
+        deferred_op_absorb(b, c);
+        c->takes = false;
+        ask_nodes(b, c);
+        break;
+    case CALL_LINGERING:
+        finish_call(b, c);
+        break;
+    case CALL_DECIDED:
+        call_free(b, c);
+        break;
+    }
+}
+
+/* --- for the backend -------------------------------------------------------------- */
 
 struct quorum_coordinator *coordinator_new(const struct coordinator_setup *setup)
 {
@@ -710,50 +571,24 @@ struct quorum_coordinator *coordinator_new(const struct coordinator_setup *setup
     b->dice = setup->seed;
     list_init(&b->calls);
     list_init(&b->done);
-    list_init(&b->deferred_order);
-    list_init(&b->partial_order);
-    list_init(&b->partial_due);
-    heap_init(&b->partial_timers);
     heap_init(&b->call_timers);
-    heap_init(&b->deferred_timers);
-    for (unsigned i = 0; i < setup->node_count; i++) {
-        list_init(&b->nodes[i].sents);
-        list_init(&b->nodes[i].sends);
-    }
+    quorum_nodes_init(b);
     return b;
 }
 
 void coordinator_free(struct quorum_coordinator *b)
 {
     struct list *it, *tmp;
-    struct table_walk walk;
-    struct table_node *n;
 
     if (b == NULL) {
         return;
     }
     LIST_FOREACH_SAFE(it, tmp, &b->calls)
     {
-        coordinator_call_free(b, container_of(it, struct quorum_call, in_calls));
+        call_free(b, container_of(it, struct quorum_call, in_calls));
     }
-    LIST_FOREACH_SAFE(it, tmp, &b->deferred_order)
-    {
-        deferred_op_free(b, container_of(it, struct deferred_op, in_deferred));
-    }
-    LIST_FOREACH_SAFE(it, tmp, &b->partial_order)
-    {
-        partial_hold_free(b, container_of(it, struct partial_hold, in_partial));
-    }
-    TABLE_FOREACH(n, &walk, &b->sents)
-    {
-        coordinator_sent_free(b, container_of(n, struct sent_op, in_sents));
-    }
-    table_fini(&b->sents);
-    table_fini(&b->deferred_ops);
-    table_fini(&b->partial_holds);
     heap_fini(&b->call_timers);
-    heap_fini(&b->deferred_timers);
-    heap_fini(&b->partial_timers);
+    quorum_nodes_fini(b);
     free(b);
 }
 
@@ -776,21 +611,43 @@ static void tell_results(struct quorum_coordinator *b)
         b->telling = true;
         b->setup.events.done(b->setup.events.ctx, &c->result);
         b->telling = false;
-        coordinator_call_told(b, c);
+        call_told(b, c);
+    }
+}
+
+/* One probe is under way at a time. */
+static void send_probes(struct quorum_coordinator *b)
+{
+    struct renew_item items[OP_RENEW_MAX];
+    size_t count;
+
+    while ((count = partial_holds_probe(b, items)) > 0) {
+        call_probe(b, &(struct op){ .kind = OP_RENEW,
+                                    .renew = { .items = items, .count = count } });
     }
 }
 
 void coordinator_submit(struct quorum_coordinator *b, const struct op *op)
 {
-    coordinator_call_begin(b, op);
+    call_begin(b, op);
 }
 
 void coordinator_result(struct quorum_coordinator *b, unsigned node,
                         const struct op_result *result)
 {
-    coordinator_deliver(b, node, result);
+    struct quorum_call *c;
+    struct deferred_send *e;
+
+    if (quorum_take_sent(b, node, result, &c, &e)) {
+        saw_token(b, result->token);
+        if (c != NULL) {
+            call_on_vote(b, c, node, result);
+        } else if (e != NULL) {
+            deferred_op_on_result(b, e, result);
+        }
+    }
     deferred_ops_flush(b, node);
-    partial_holds_flush(b);
+    send_probes(b);
     tell_results(b);
 }
 
@@ -802,15 +659,10 @@ static void fire_timers(struct quorum_coordinator *b)
 
     while ((node = heap_min(&b->call_timers)) != NULL && node->at <= b->now) {
         heap_remove(&b->call_timers, node);
-        coordinator_call_on_timer(b, container_of(node, struct quorum_call, timer));
+        call_on_timer(b, container_of(node, struct quorum_call, timer));
     }
-    while ((node = heap_min(&b->deferred_timers)) != NULL && node->at <= b->now) {
-        deferred_op_free(b, container_of(node, struct deferred_op, timer));
-    }
-    while ((node = heap_min(&b->partial_timers)) != NULL && node->at <= b->now) {
-        heap_remove(&b->partial_timers, node);
-        partial_hold_on_timer(b, container_of(node, struct partial_hold, timer));
-    }
+    deferred_ops_expire(b);
+    partial_holds_fire(b);
 }
 
 void coordinator_time(struct quorum_coordinator *b, uint64_t now_ms, uint64_t wall_us)
@@ -826,7 +678,7 @@ void coordinator_tick(struct quorum_coordinator *b, uint64_t now_ms, uint64_t wa
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         deferred_ops_flush(b, i);
     }
-    partial_holds_flush(b);
+    send_probes(b);
     tell_results(b);
 }
 
@@ -877,7 +729,7 @@ void coordinator_node_up(struct quorum_coordinator *b, unsigned node, bool same,
     n->pause_until = 0;
     deferred_ops_flush(b, node);
     partial_holds_wake(b);
-    partial_holds_flush(b);
+    send_probes(b);
     tell_results(b);
 }
 
@@ -892,7 +744,7 @@ void coordinator_node_down(struct quorum_coordinator *b, unsigned node)
         struct sent_op *s = container_of(it, struct sent_op, in_node);
 
         if (s->call != NULL) {
-            coordinator_call_on_silence(b, s->call, node);
+            call_on_silence(b, s->call, node);
         }
     }
     tell_results(b);
@@ -900,9 +752,7 @@ void coordinator_node_down(struct quorum_coordinator *b, unsigned node)
 
 uint64_t coordinator_abstains(const struct quorum_coordinator *b, unsigned node)
 {
-    uint64_t until = b->nodes[node].abstains_until;
-
-    return until > b->now ? until - b->now : 0;
+    return quorum_node_abstains(b, node);
 }
 
 bool coordinator_is_up(const struct quorum_coordinator *b)

@@ -1,14 +1,26 @@
-/* The outcome of the votes on one op; the table is in quorum_coordinator.h. */
 #include "backend/quorum/quorum_tally.h"
 
-#include <assert.h>
+#include "util/alloc.h"
 
-bool votes_are_in(const struct quorum_votes *p, unsigned i)
+#include <assert.h>
+#include <stdlib.h>
+
+enum { STATUS_COUNT = OP_NOREPLICAS + 1 };
+
+/* How many nodes said what. */
+struct tally {
+    unsigned of[STATUS_COUNT];
+    unsigned open;     /* may still answer */
+    unsigned answered; /* with the state of the lock there */
+    int error, late;   /* one of these, or -1 */
+};
+
+static bool votes_are_in(const struct quorum_votes *p, unsigned i)
 {
     return p->votes[i].state == VOTE_IN;
 }
 
-bool votes_say(const struct quorum_votes *p, unsigned i, enum op_status status)
+static bool votes_say(const struct quorum_votes *p, unsigned i, enum op_status status)
 {
     return votes_are_in(p, i) && p->votes[i].r.status == status;
 }
@@ -18,7 +30,7 @@ static bool tells_nothing(enum op_status status)
     return status == OP_LATE || status == OP_UNKNOWN || status == OP_ERROR;
 }
 
-struct tally votes_tally(const struct quorum_votes *p)
+static struct tally votes_tally(const struct quorum_votes *p)
 {
     struct tally t = { .error = -1, .late = -1 };
 
@@ -37,7 +49,8 @@ struct tally votes_tally(const struct quorum_votes *p)
     return t;
 }
 
-const struct op_result *votes_first(const struct quorum_votes *p, enum op_status status)
+static const struct op_result *votes_first(const struct quorum_votes *p,
+                                           enum op_status status)
 {
     unsigned i = 0;
 
@@ -48,14 +61,14 @@ const struct op_result *votes_first(const struct quorum_votes *p, enum op_status
     return &p->votes[i].r;
 }
 
-enum quorum_verdict tally_done(struct op_result *ret, const struct op_result *r)
+static enum quorum_verdict tally_done(struct op_result *ret, const struct op_result *r)
 {
     *ret = *r;
     return TALLY_DONE;
 }
 
-enum quorum_verdict tally_lack(const struct quorum_votes *p, const struct tally *t,
-                               struct op_result *ret)
+static enum quorum_verdict tally_lack(const struct quorum_votes *p,
+                                      const struct tally *t, struct op_result *ret)
 {
     ret->status = OP_UNKNOWN;
     if (t->error >= 0) {
@@ -325,14 +338,129 @@ static enum quorum_verdict join_renew(const struct quorum_votes *p,
     return !all && t.of[OP_OK] < p->need ? tally_lack(p, &t, ret) : TALLY_DONE;
 }
 
-bool coordinator_tallies(enum op_kind kind)
+/* The outcome of the votes on an op about an existing hold: ATTACH, RESTORE, INSPECT.
+ */
+
+/* Whether both results are about the same hold. */
+static bool same_hold(const struct op_result *a, const struct op_result *b)
+{
+    return a->token == b->token && span_eq(a->attach.field, b->attach.field) &&
+           span_eq(a->attach.entry, b->attach.entry);
+}
+
+static bool same_holder(const struct op_result *a, const struct op_result *b)
+{
+    return a->inspect.field_count == b->inspect.field_count &&
+           a->lock_kind == b->lock_kind &&
+           (a->inspect.field_count == 0 ||
+            span_eq(a->inspect.fields[0].owner, b->inspect.fields[0].owner));
+}
+
+typedef bool same_fn(const struct op_result *a, const struct op_result *b);
+
+/* The answer of M nodes that agree: the one with the shortest of the M longest times.
+ */
+static const struct op_result *find_agreed(const struct quorum_votes *p, same_fn *same)
+{
+    for (unsigned i = 0; i < p->count; i++) {
+        unsigned like = 0, longer = 0;
+
+        if (!votes_say(p, i, OP_OK)) {
+            continue;
+        }
+        for (unsigned j = 0; j < p->count; j++) {
+            const struct op_result *r = &p->votes[j].r;
+
+            if (votes_say(p, j, OP_OK) && same(&p->votes[i].r, r)) {
+                like++;
+                longer += r->ttl_ms > p->votes[i].r.ttl_ms ||
+                          (r->ttl_ms == p->votes[i].r.ttl_ms && j < i);
+            }
+        }
+        if (like >= p->need && longer == p->need - 1) {
+            return &p->votes[i].r;
+        }
+    }
+    return NULL;
+}
+
+static enum quorum_verdict join_hold(const struct quorum_votes *p,
+                                     struct op_result *ret)
+{
+    static const enum op_status ORDER[] = { OP_ENDED, OP_ELSEWHERE, OP_AMBIGUOUS,
+                                            OP_NOTHELD, OP_WRONGTYPE };
+    const struct op_result *r = find_agreed(p, same_hold);
+    struct tally t = votes_tally(p);
+
+    if (r != NULL) {
+        return tally_done(ret, r);
+    }
+    if (t.of[OP_OK] + t.open >= p->need && t.open > 0) {
+        return TALLY_OPEN;
+    }
+    if (t.answered - t.of[OP_OK] > p->count - p->need || t.of[OP_OK] >= p->need) {
+        for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
+            if (t.of[ORDER[i]] > 0) {
+                return tally_done(ret, votes_first(p, ORDER[i]));
+            }
+        }
+    }
+    return t.open > 0 ? TALLY_OPEN : tally_lack(p, &t, ret);
+}
+
+/* Whether too few of the nodes that are up may grant the lock, should it be free. */
+static bool is_withheld(const struct quorum_votes *p)
+{
+    unsigned voters = 0;
+
+    for (unsigned i = 0; i < p->count; i++) {
+        voters += p->votes[i].state != VOTE_SILENT && p->abstains[i] == 0;
+    }
+    return voters < p->need;
+}
+
+static enum quorum_verdict join_inspect(const struct quorum_votes *p,
+                                        struct op_result *ret)
+{
+    const struct op_result *r = find_agreed(p, same_holder);
+    struct tally t = votes_tally(p);
+
+    if (r != NULL) {
+        *ret = *r;
+        ret->withheld = is_withheld(p);
+        return TALLY_DONE;
+    }
+    if (t.open > 0) {
+        return TALLY_OPEN;
+    }
+    if (t.of[OP_WRONGTYPE] > p->count - p->need) {
+        return tally_done(ret, votes_first(p, OP_WRONGTYPE));
+    }
+    if (t.answered < p->need) {
+        return tally_lack(p, &t, ret);
+    }
+    ret->status = OP_OK;
+    ret->ttl_ms = -2;
+    ret->withheld = is_withheld(p);
+    for (unsigned i = 0; i < p->count; i++) {
+        if (votes_say(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
+            ret->token = p->votes[i].r.token;
+            ret->attach.field = p->votes[i].r.attach.field;
+        }
+    }
+    return TALLY_DONE;
+}
+
+/* --- for the coordinator ---------------------------------------------------------- */
+
+bool quorum_tallies(enum op_kind kind)
 {
     return kind == OP_ACQUIRE || kind == OP_RELEASE || kind == OP_RENEW ||
            kind == OP_ATTACH || kind == OP_RESTORE || kind == OP_INSPECT;
 }
 
-enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
-                                      struct op_result *ret, enum renew_result *items)
+enum quorum_verdict quorum_tally(const struct quorum_votes *p, struct op_result *ret,
+                                 enum renew_result *items)
 {
     *ret = (struct op_result){ 0 };
     switch (p->op->kind) {
@@ -344,10 +472,108 @@ enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
         return join_renew(p, ret, items);
     case OP_ATTACH:
     case OP_RESTORE:
-        return coordinator_join_hold(p, ret);
+        return join_hold(p, ret);
     case OP_INSPECT:
-        return coordinator_join_inspect(p, ret);
+        return join_inspect(p, ret);
     default:
-        return TALLY_LACK; /* coordinator_tallies() says so */
+        return TALLY_LACK; /* quorum_tallies() says so */
     }
+}
+
+/* --- a result that outlives the call that brought it --------------------------------
+ */
+
+enum { ALIGN = 16 };
+
+static size_t round_up(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static size_t lists_bytes(const struct op_result *r, enum op_kind kind)
+{
+    switch (kind) {
+    case OP_RENEW:
+        return round_up(r->renew.count * sizeof(r->renew.items[0]));
+    case OP_INSPECT:
+        return round_up(r->inspect.field_count * sizeof(r->inspect.fields[0])) +
+               round_up(r->inspect.queue_count * sizeof(r->inspect.queue[0]));
+    default:
+        return 0;
+    }
+}
+
+static size_t texts_bytes(const struct op_result *r, enum op_kind kind)
+{
+    size_t n = r->text.len;
+
+    if (kind == OP_ATTACH) {
+        n += r->attach.field.len + r->attach.entry.len;
+    }
+    if (kind == OP_INSPECT) {
+        n += r->inspect.who.len;
+        for (size_t i = 0; i < r->inspect.field_count; i++) {
+            n += r->inspect.fields[i].owner.len;
+        }
+        for (size_t i = 0; i < r->inspect.queue_count; i++) {
+            n += r->inspect.queue[i].len;
+        }
+    }
+    return n;
+}
+
+static void copy_renewed(struct op_result *r, char *lists)
+{
+    enum renew_result *items = (enum renew_result *)(void *)lists;
+
+    for (size_t i = 0; i < r->renew.count; i++) {
+        items[i] = r->renew.items[i];
+    }
+    r->renew.items = items;
+}
+
+static void copy_inspected(struct op_result *r, char *lists, char **texts)
+{
+    struct op_field *fields = (struct op_field *)(void *)lists;
+    struct span *queue;
+
+    lists += round_up(r->inspect.field_count * sizeof(*fields));
+    queue = (struct span *)(void *)lists;
+    for (size_t i = 0; i < r->inspect.field_count; i++) {
+        fields[i] = r->inspect.fields[i];
+        fields[i].owner = span_put(texts, fields[i].owner);
+    }
+    for (size_t i = 0; i < r->inspect.queue_count; i++) {
+        queue[i] = span_put(texts, r->inspect.queue[i]);
+    }
+    r->inspect.fields = fields;
+    r->inspect.queue = queue;
+    r->inspect.who = span_put(texts, r->inspect.who);
+}
+
+struct op_result quorum_copy_result(const struct op_result *r, enum op_kind kind,
+                                    void **ret_memory)
+{
+    struct op_result copy = *r;
+    size_t lists = lists_bytes(r, kind);
+    size_t bytes = lists + texts_bytes(r, kind);
+    char *memory = bytes == 0 ? NULL : xmalloc(bytes);
+    char *texts;
+
+    assert(kind != OP_ACQUIRE_BATCH); /* a quorum takes name after name */
+    *ret_memory = memory;
+    if (memory == NULL) {
+        return copy;
+    }
+    texts = memory + lists;
+    copy.text = span_put(&texts, copy.text);
+    if (kind == OP_RENEW) {
+        copy_renewed(&copy, memory);
+    } else if (kind == OP_INSPECT) {
+        copy_inspected(&copy, memory, &texts);
+    } else if (kind == OP_ATTACH) {
+        copy.attach.field = span_put(&texts, copy.attach.field);
+        copy.attach.entry = span_put(&texts, copy.attach.entry);
+    }
+    return copy;
 }

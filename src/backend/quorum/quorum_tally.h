@@ -1,37 +1,47 @@
-/* quorum_tally: what the files that count votes share. For quorum_tally*.c only. */
+/* quorum_tally: what the votes of several nodes on one op come to; the table is in
+ * quorum_coordinator.h. Pure: no time, no nodes. */
 #ifndef LATCHD_BACKEND_QUORUM_QUORUM_TALLY_H
 #define LATCHD_BACKEND_QUORUM_QUORUM_TALLY_H
 
-#include "backend/quorum/quorum_coordinator_priv.h"
+#include "backend/quorum/quorum_coordinator.h"
 
-enum { STATUS_COUNT = OP_NOREPLICAS + 1 };
+enum quorum_vote_state { VOTE_NONE, VOTE_OPEN, VOTE_IN, VOTE_SILENT };
 
-/* How many nodes said what. */
-struct tally {
-    unsigned of[STATUS_COUNT];
-    unsigned open;     /* may still answer */
-    unsigned answered; /* with the state of the lock there */
-    int error, late;   /* one of these, or -1 */
+struct quorum_vote {
+    enum quorum_vote_state state;
+    bool maybe_granted;     /* ACQUIRE: the node may have granted it */
+    bool was_maybe_granted; /* the same, before this round */
+    bool found; /* ACQUIRE: the hold was there, and belongs to another instance */
+    struct sent_op *sent;
+    struct op_result r;
+    void *memory; /* of r */
 };
 
-bool votes_are_in(const struct quorum_votes *p, unsigned i);
-bool votes_say(const struct quorum_votes *p, unsigned i, enum op_status status);
-struct tally votes_tally(const struct quorum_votes *p);
-/* The first answer with that status, or NULL. */
-const struct op_result *votes_first(const struct quorum_votes *p,
-                                    enum op_status status);
-enum quorum_verdict tally_done(struct op_result *ret, const struct op_result *r);
-/* The verdict when too few nodes answered. */
-enum quorum_verdict tally_lack(const struct quorum_votes *p, const struct tally *t,
-                               struct op_result *ret);
+enum quorum_verdict {
+    TALLY_OPEN,
+    TALLY_DONE,
+    TALLY_AGAIN, /* ACQUIRE: again, with one token for all */
+    TALLY_TAKE,  /* ACQUIRE: again, to take over what another instance has there */
+    TALLY_SPLIT, /* ACQUIRE: *ret unless it is tried again */
+    TALLY_LACK,  /* too few nodes could be asked: *ret, after a pause */
+};
 
-/* --- quorum_call.c -----------------------------------------------------------
- */
+struct quorum_votes {
+    const struct op *op;
+    const struct quorum_vote *votes;
+    unsigned count, need;
+    bool final;                          /* no other answer is waited for */
+    uint64_t abstains[QUORUM_NODES_MAX]; /* for so long, ms; 0: the node votes */
+};
 
-/* ATTACH, RESTORE. */
-enum quorum_verdict coordinator_join_hold(const struct quorum_votes *p,
-                                          struct op_result *ret);
-enum quorum_verdict coordinator_join_inspect(const struct quorum_votes *p,
-                                             struct op_result *ret);
+/* Whether such ops can be answered on a quorum. */
+bool quorum_tallies(enum op_kind kind);
+/* `items`: room for the items of a RENEW. */
+enum quorum_verdict quorum_tally(const struct quorum_votes *p, struct op_result *ret,
+                                 enum renew_result *items);
+
+/* A deep copy in one block of memory, for free(); that may be NULL. */
+struct op_result quorum_copy_result(const struct op_result *r, enum op_kind kind,
+                                    void **ret_memory);
 
 #endif

@@ -1,4 +1,6 @@
-/* coordinator_priv: what the files of the coordinator share. For nobody else.
+/* quorum_nodes: the nodes of a quorum: the ops on their way to them, what they still
+ * have to do (deferred ops), and what they lack (partial holds). The coordinator's own,
+ * for nobody else.
  *
  *   quorum_call    an op of the engine and the votes on it; freed with the last vote
  *                  that still matters
@@ -7,10 +9,10 @@
  *   partial_hold   a hold that was granted, but that not all nodes have
  *   deferred_op    an op that some nodes still have to do after the engine's answer
  *   deferred_send  the part of a deferred op at one node */
-#ifndef LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_PRIV_H
-#define LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_PRIV_H
+#ifndef LATCHD_BACKEND_QUORUM_QUORUM_NODES_H
+#define LATCHD_BACKEND_QUORUM_QUORUM_NODES_H
 
-#include "backend/quorum/quorum_coordinator.h"
+#include "backend/quorum/quorum_tally.h"
 #include "util/heap.h"
 #include "util/list.h"
 #include "util/table.h"
@@ -35,18 +37,6 @@ enum {
     DEFERRED_KEEP_MS = 600000, /* a release whose lease is not known */
     SLACK_MS = 1000,           /* by then a lease is over at a node */
     SLOTS = 4096,              /* name slots, found by the hash of a name alone */
-};
-
-enum quorum_vote_state { VOTE_NONE, VOTE_OPEN, VOTE_IN, VOTE_SILENT };
-
-struct quorum_vote {
-    enum quorum_vote_state state;
-    bool maybe_granted;     /* ACQUIRE: the node may have granted it */
-    bool was_maybe_granted; /* the same, before this round */
-    bool found; /* ACQUIRE: the hold was there, and belongs to another instance */
-    struct sent_op *sent;
-    struct op_result r;
-    void *memory; /* of r */
 };
 
 enum quorum_call_state {
@@ -167,92 +157,27 @@ struct quorum_coordinator {
     bool telling;
 };
 
-/* --- quorum_result_copy.c: a deep copy in one block of memory, for free(); may be NULL
- * --- */
+/* --- ops on their way ------------------------------------------------------------- */
 
-struct op_result coordinator_copy_result(const struct op_result *r, enum op_kind kind,
-                                         void **ret_memory);
-
-/* --- quorum_call.c ---------------------------------------------------------------- */
-
-bool coordinator_usable(const struct quorum_coordinator *b, unsigned node);
-struct sent_op *coordinator_send(struct quorum_coordinator *b, unsigned node,
+bool quorum_node_usable(const struct quorum_coordinator *b, unsigned node);
+/* How long late nodes are waited for once a majority has answered. */
+uint64_t quorum_patience(const struct quorum_coordinator *b);
+struct sent_op *quorum_node_send(struct quorum_coordinator *b, unsigned node,
                                  const struct op *op);
-/* Hands a node's result to the call or deferred send that it is for. */
-void coordinator_deliver(struct quorum_coordinator *b, unsigned node,
-                         const struct op_result *result);
-void coordinator_sent_free(struct quorum_coordinator *b, struct sent_op *s);
-struct name_slot *coordinator_slot(struct quorum_coordinator *b, struct span name);
+/* Takes what the result is for: a call, a deferred send, or nothing any more. False:
+ * that op is not on its way to this node. */
+bool quorum_take_sent(struct quorum_coordinator *b, unsigned node,
+                      const struct op_result *result, struct quorum_call **ret_call,
+                      struct deferred_send **ret_send);
+struct name_slot *name_slot_of(struct quorum_coordinator *b, struct span name);
+/* Notes whether others ask for that name at the same time: if so, the next ACQUIRE
+ * begins with a pause, which grows. */
+void name_slot_note_split(struct quorum_coordinator *b, struct name_slot *slot,
+                          bool split);
+/* How long the node still grants nothing new, ms. */
+uint64_t quorum_node_abstains(const struct quorum_coordinator *b, unsigned node);
 
-/* --- quorum_tally.c ----------------------------------------------------------------
- */
-
-enum quorum_verdict {
-    TALLY_OPEN,
-    TALLY_DONE,
-    TALLY_AGAIN, /* ACQUIRE: again, with one token for all */
-    TALLY_TAKE,  /* ACQUIRE: again, to take over what another instance has there */
-    TALLY_SPLIT, /* ACQUIRE: *ret unless it is tried again */
-    TALLY_LACK,  /* too few nodes could be asked: *ret, after a pause */
-};
-
-struct quorum_votes {
-    const struct op *op;
-    const struct quorum_vote *votes;
-    unsigned count, need;
-    bool final;                          /* no other answer is waited for */
-    uint64_t abstains[QUORUM_NODES_MAX]; /* for so long, ms; 0: the node votes */
-};
-
-/* Whether such ops can be answered on a quorum. */
-bool coordinator_tallies(enum op_kind kind);
-/* `items`: room for the items of a RENEW. */
-enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
-                                      struct op_result *ret, enum renew_result *items);
-
-/* --- quorum_call.c --------------------------------------------------------------- */
-
-/* --- quorum_call.c ---------------------------------------------------------------- */
-
-/* --- quorum_call.c ---------------------------------------------------------------- */
-
-void coordinator_call_begin(struct quorum_coordinator *b, const struct op *op);
-/* Begins a probe, for partial_hold_on_probe(). */
-void coordinator_call_probe(struct quorum_coordinator *b, const struct op *op);
-void coordinator_call_free(struct quorum_coordinator *b, struct quorum_call *c);
-/* The node will not answer for now. */
-void coordinator_call_on_silence(struct quorum_coordinator *b, struct quorum_call *c,
-                                 unsigned node);
-void coordinator_call_on_timer(struct quorum_coordinator *b, struct quorum_call *c);
-/* The result of the call was reported. */
-void coordinator_call_told(struct quorum_coordinator *b, struct quorum_call *c);
-
-/* --- quorum_coordinator.c
- * ----------------------------------------------------------------
- */
-
-/* Repairs all items that the node lacks. */
-void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
-                        unsigned node);
-/* Repairs a hold that a client comes back to, which too few nodes have: some nodes that
- * could have it are gone. */
-void coordinator_repair_attach(struct quorum_coordinator *b,
-                               const struct quorum_call *c);
-
-/* --- quorum_coordinator.c
- * ---------------------------------------------------------------- */
-
-/* Notes a hold after an op that extends its lease succeeded. Returns false if all nodes
- * that have answered have the hold. */
-bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c);
-/* Forgets the holds of a name, which was released, or is about to be. */
-void partial_hold_forget(struct quorum_coordinator *b, struct span name);
-/* The result of this RENEW was reported. */
-void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c);
-void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c);
-
-/* --- quorum_coordinator.c
- * --------------------------------------------------------------- */
+/* --- deferred ops ----------------------------------------------------------------- */
 
 /* Ends the claim of that ACQUIRE wherever it may have been granted. */
 void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c);
@@ -263,9 +188,36 @@ void deferred_op_release(struct quorum_coordinator *b, struct quorum_call *c);
 void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c);
 void deferred_op_on_result(struct quorum_coordinator *b, struct deferred_send *e,
                            const struct op_result *r);
-/* Notes whether others ask for that name at the same time: if so, the next ACQUIRE
- * begins with a pause, which grows. */
-void coordinator_note_split(struct quorum_coordinator *b, struct name_slot *slot,
-                            bool split);
+/* Sends the deferred sends that wait for that node. */
+void deferred_ops_flush(struct quorum_coordinator *b, unsigned node);
+/* Gives up those whose time is over. */
+void deferred_ops_expire(struct quorum_coordinator *b);
+
+/* --- partial holds, and what nodes lack ------------------------------------------- */
+
+/* Notes a hold after an op that extends its lease succeeded. Returns false if all nodes
+ * that have answered have the hold. */
+bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c);
+/* Forgets the holds of a name, which was released, or is about to be. */
+void partial_hold_forget(struct quorum_coordinator *b, struct span name);
+/* The result of this RENEW was reported. */
+void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c);
+void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c);
+/* Whose pause is over is due. */
+void partial_holds_fire(struct quorum_coordinator *b);
+/* All that have given up are due: a node has come back. */
+void partial_holds_wake(struct quorum_coordinator *b);
+/* Fills in the RENEW of the next probe, for partial_hold_on_probe(); returns how many
+ * items it has. 0: nothing is due, or a probe is under way. */
+size_t partial_holds_probe(struct quorum_coordinator *b,
+                           struct renew_item items[static OP_RENEW_MAX]);
+/* Repairs all items that the node lacks. */
+void quorum_repair(struct quorum_coordinator *b, struct quorum_call *c, unsigned node);
+/* Repairs a hold that a client comes back to, which too few nodes have: some nodes that
+ * could have it are gone. */
+void quorum_repair_attach(struct quorum_coordinator *b, const struct quorum_call *c);
+
+void quorum_nodes_init(struct quorum_coordinator *b);
+void quorum_nodes_fini(struct quorum_coordinator *b);
 
 #endif
