@@ -4,15 +4,16 @@
 #include "backend/redis/redis_relay.h"
 #include "backend/redis/redis_sub.h"
 #include "backend/replication/replica_ack.h"
+#include "backend/script/script_batch.h"
 #include "backend/script/script_codec.h"
-#include "backend/script/script_sender.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
 
 struct node {
     struct redis_link *link;
-    struct script_sender sender;     /* on that link */
+    bool batches;
+    struct script_batch batch;       /* for that link */
     struct replica_ack *replica_ack; /* NULL: no replica is waited for */
     struct redis_sub *sub;
     struct redis_relay *relay; /* NULL: no lock library has waited for a message yet */
@@ -151,6 +152,46 @@ static const struct replica_ack_events ACKED_EVENTS = {
     .on_reply = deliver_reply,
 };
 
+/* --- to the first link ------------------------------------------------------------ */
+
+static void send_ops(struct node *n, const struct op *ops, size_t count)
+{
+    struct op_times times;
+    struct buf *out;
+
+    if (count == 0) {
+        return;
+    }
+    out = redis_link_call_batch(n->link, ops, count, &times);
+    if (out != NULL) {
+        script_call(out, ops, count, n->store->instance, times);
+    }
+}
+
+/* Has to happen before the link is flushed. */
+static void flush_batch(struct node *n)
+{
+    send_ops(n, n->batch.releases.ops, n->batch.releases.count);
+    send_ops(n, n->batch.acquires.ops, n->batch.acquires.count);
+    script_batch_clear(&n->batch);
+}
+
+/* Several ops leave as one script call where that is possible. */
+static void submit_to_link(struct node *n, const struct op *op)
+{
+    bool simple =
+        n->batches && script_batch_is_simple(op) && redis_link_takes_batch(n->link);
+
+    if (script_batch_is_in_the_way(&n->batch, op, simple)) {
+        flush_batch(n);
+    }
+    if (simple) {
+        script_batch_add(&n->batch, op);
+    } else {
+        send_ops(n, op, 1);
+    }
+}
+
 /* --- for the store ------------------------------------------------------------- */
 
 /* The second link comes with the first configuration that needs it. */
@@ -220,9 +261,7 @@ struct node *node_new(const struct node_setup *setup)
     n->hears_daemons = setup->hears_daemons;
     n->link_setup = link;
     n->link = redis_link_new(&link);
-    n->sender = (struct script_sender){ .link = n->link,
-                                        .instance = n->store->instance,
-                                        .batches = setup->batches };
+    n->batches = setup->batches;
     n->sub = redis_sub_new(&sub);
     configure_acked(n);
     return n;
@@ -284,7 +323,7 @@ void node_configure(struct node *n)
     bool logs_in = backend_url_set_login(&n->url, n->from);
 
     backend_url_set_tls(&n->url, n->from->tls);
-    script_sender_flush(&n->sender); /* before replicas count for what comes then */
+    flush_batch(n); /* before replicas count for what comes then */
     if (logs_in) {
         redis_link_log_in(n->link);
         if (n->replica_ack != NULL) {
@@ -309,7 +348,7 @@ void node_submit(struct node *n, const struct op *op)
     if (n->replica_ack != NULL) {
         replica_ack_submit(n->replica_ack, op);
     } else {
-        script_sender_submit(&n->sender, op);
+        submit_to_link(n, op);
     }
 }
 
@@ -374,7 +413,7 @@ void node_end_turn(struct node *n)
     if (n->closed) {
         return;
     }
-    script_sender_flush(&n->sender);
+    flush_batch(n);
     if (n->replica_ack != NULL) {
         replica_ack_end_turn(n->replica_ack);
         if (replica_ack_is_over(n->replica_ack)) {

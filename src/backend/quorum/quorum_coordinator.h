@@ -49,7 +49,7 @@
  *
  * What is granted, or attached, but not at all nodes, is soon put back at those that
  * lack it, as long as a majority has it, or could: otherwise the next node that fails
- * takes the majority away (quorum_coordinator.c). An undo takes back the token, too,
+ * takes the majority away (quorum_nodes.c). An undo takes back the token, too,
  * which nobody has seen: a node that has given a later token does not take a hold with
  * an older one.
  *

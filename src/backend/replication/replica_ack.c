@@ -1,14 +1,25 @@
 #include "backend/replication/replica_ack.h"
 
-#include "backend/replication/replica_warning.h"
 #include "backend/script/name_order.h"
 #include "engine/op.h"
 #include "util/alloc.h"
+#include "util/clock.h"
 #include "util/fifo.h"
+#include "util/log.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { FIRST, SECOND };
+
+enum { TELL_EVERY_MS = 60000 };
+
+/* Of the shortage of replicas that is logged; at most once a minute. */
+struct replica_warning {
+    bool lasts;
+    bool told; /* logged, and its end not yet */
+    uint64_t told_ms;
+};
 
 /* An answer that waits for the replicas. */
 struct held {
@@ -37,6 +48,56 @@ struct replica_ack {
     uint64_t waits, short_waits;
     struct script_result scratch;
 };
+
+/* --- the log ---------------------------------------------------------------------- */
+
+/* Warns if fewer than `wanted` replicas are connected when the link comes up. */
+static void warn_connected(const struct replica_warning *s, unsigned replicas,
+                           unsigned wanted)
+{
+    if (replicas < wanted && !s->lasts) {
+        log_warning("redis",
+                    "%u replicas are connected, and min-replicas is %u: nothing is "
+                    "granted until there are as many; see why they are not connected "
+                    "to this master, or lower min-replicas",
+                    replicas, wanted);
+    }
+}
+
+static void log_shortage(int64_t replicas, unsigned wanted, uint64_t wait_ms,
+                         const char *text)
+{
+    if (replicas < 0) {
+        log_warning("redis",
+                    "min-replicas is %u, but Redis does not say how many replicas have "
+                    "a grant: %s; let latchd's user run WAIT, and SET latchd:*",
+                    wanted, text);
+        return;
+    }
+    log_warning("redis",
+                "%" PRId64 " of min-replicas %u acknowledged within %" PRIu64
+                " ms: nothing is granted, and holds run out; see that enough replicas "
+                "are connected to this master and keep up, or lower min-replicas",
+                replicas, wanted, wait_ms);
+}
+
+/* Warns if fewer than `wanted` replicas acknowledged within `wait_ms`. `replicas` < 0:
+ * Redis answered `text` instead of a number. */
+static void warn_waited(struct replica_warning *s, int64_t replicas, unsigned wanted,
+                        uint64_t wait_ms, const char *text)
+{
+    uint64_t now_ms = clock_boot_ms();
+
+    s->lasts = replicas < (int64_t)wanted;
+    if (s->lasts && (s->told_ms == 0 || now_ms - s->told_ms >= TELL_EVERY_MS)) {
+        s->told_ms = now_ms;
+        s->told = true;
+        log_shortage(replicas, wanted, wait_ms, text);
+    } else if (!s->lasts && s->told) {
+        s->told = false;
+        log_notice("redis", "%" PRId64 " replicas acknowledge again", replicas);
+    }
+}
 
 /* --- answers ---------------------------------------------------------------------- */
 
@@ -119,7 +180,7 @@ static void on_acked(void *ctx, int64_t replicas, const char *text)
     a->waiting = false;
     a->told = replicas < 0 ? 0 : replicas;
     a->short_waits += !enough;
-    replica_warning_waited(&a->replica_warning, replicas, a->asked, a->wait_ms, text);
+    warn_waited(&a->replica_warning, replicas, a->asked, a->wait_ms, text);
     list_init(&answers);
     list_splice(&answers, &a->held);
     while ((it = list_first(&answers)) != NULL) {
@@ -158,8 +219,7 @@ static void on_up(void *ctx, enum link_change change)
     struct redis_call call;
 
     (void)change; /* the first link says so */
-    replica_warning_connected(&a->replica_warning, redis_link_replicas(a->second),
-                              a->replicas);
+    warn_connected(&a->replica_warning, redis_link_replicas(a->second), a->replicas);
     a->events->on_up(a->ctx);
     while (!a->closed && fifo_pop(&a->lost, &call)) {
         hand_on(a, &call, NULL, true);
