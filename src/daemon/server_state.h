@@ -6,7 +6,7 @@
  *   tls_certs.c  TLS: see tls_certs.h
  *   listeners.c  sockets, and how many clients there may be
  *   server_info.c    what INFO says of the process
- *   web.c     HTTP: see web.h; metrics.c and the *_json.c are what it tells
+ *   web.c     HTTP: see web.h
  *
  *   STARTING -> RUNNING -> STOPPING -> CLOSING -> GONE
  *

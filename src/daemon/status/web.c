@@ -1,16 +1,51 @@
 #include "daemon/status/web.h"
 
+#include "cmd/observe/losses.h"
+#include "cmd/observe/stats.h"
+#include "daemon/process.h"
 #include "daemon/server_state.h"
-#include "daemon/status/web_priv.h"
+#include "daemon/status/history.h"
+#include "daemon/status/top_granted.h"
+#include "daemon/status/top_waited.h"
+#include "engine/survey.h"
 #include "http/http.h"
+#include "http/prometheus.h"
 #include "latchd-config.h"
 #include "util/alloc.h"
+#include "util/json.h"
 #include "util/log.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { NAME_ROOM = 96, TOP_GRANTED_SECOND_MS = 1000 };
+enum {
+    NAME_ROOM = 96,
+    TOP_GRANTED_SECOND_MS = 1000,
+    WATCHED_MS = 10000,    /* a page that asked within this is being looked at */
+    SWEEP_MS = 50,         /* between the steps through all names */
+    ROWS = 25,             /* of a list of /status.json */
+    DATA_SHOWN_MAX = 120,  /* bytes; LOCKINFO shows all */
+    NAME_ROWS = 100,       /* holders of a name, and waiters */
+    SEARCH_STEP = 2048,    /* names that one answer goes through, about */
+    SEARCH_FOUND_MAX = 50, /* after so many an answer ends; a few more may be in it */
+    CURSOR_ROOM = 24,
+};
+
+struct web {
+    struct http *http;
+    struct history history;
+    uint64_t watched_until_ms;
+    uint64_t sweep_at_ms;
+    uint64_t second_at_ms;           /* of the rates */
+    struct top_granted *top_granted; /* while somebody watches */
+    struct top_waited top_waited;
+};
+
+struct row_writer {
+    struct server *s;
+    struct json *j;
+};
 
 /* --- health ----------------------------------------------------------- */
 
@@ -66,7 +101,7 @@ static bool is_watched(const struct server *s, const struct web *w)
     return s->now_ms < w->watched_until_ms;
 }
 
-void web_watched(struct server *s)
+static void web_watched(struct server *s)
 {
     struct web *w = s->web;
 
@@ -131,6 +166,454 @@ void web_tick(struct server *s)
     if (w->top_granted != NULL && s->now_ms >= w->sweep_at_ms) {
         look_at_clock(s);
     }
+}
+
+/* --- a hold, a waiter, a name or a loss, as JSON -------------------------- */
+
+static void write_client(struct row_writer *w, uint64_t id)
+{
+    struct conn *c = id == 0 ? NULL : net_find(w->s->net, id);
+    struct conn_info info;
+
+    if (c == NULL) {
+        json_null(w->j, "from");
+        return;
+    }
+    conn_info(c, &info);
+    json_uint(w->j, "client", id);
+    json_text(w->j, "from", info.peer);
+}
+
+/* The page shows the beginning; LOCKINFO tells all. */
+static void write_data(struct row_writer *w, struct span data)
+{
+    bool is_cut = data.len > DATA_SHOWN_MAX;
+
+    json_bytes(w->j, "data", is_cut ? span_of(data.ptr, DATA_SHOWN_MAX) : data);
+    json_bool(w->j, "data_is_cut", is_cut);
+}
+
+static void write_holder(struct row_writer *w, const struct hold_view *v)
+{
+    json_bytes(w->j, "owner", v->owner);
+    json_text(w->j, "kind", lock_kind_name(v->kind));
+    json_uint(w->j, "token", v->token);
+    json_uint(w->j, "held_ms", v->held_ms);
+    json_uint(w->j, "left_ms", v->left_ms);
+    json_bool(w->j, "fixed", v->lease == LEASE_FIXED);
+    json_bool(w->j, "endless", v->lease == LEASE_ENDLESS);
+    json_bool(w->j, "uncertain", v->uncertain);
+    json_bool(w->j, "local", v->local);
+    json_bool(w->j, "rests", v->rests);
+    json_uint(w->j, "atleast_ms", v->atleast_ms);
+    json_uint(w->j, "permits", v->permits);
+    write_data(w, v->data);
+    write_client(w, v->conn);
+}
+
+static void write_hold_row(void *ctx, const struct hold_view *v)
+{
+    struct row_writer *w = ctx;
+
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", v->name);
+    write_holder(w, v);
+    json_close(w->j, '}');
+}
+
+static void write_wait_row(void *ctx, const struct wait_view *v)
+{
+    struct row_writer *w = ctx;
+
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", v->name);
+    json_bytes(w->j, "owner", v->waiter.owner);
+    json_text(w->j, "kind", lock_kind_name(v->waiter.kind));
+    json_uint(w->j, "waited_ms", v->waiter.waited_ms);
+    if (v->waiter.left_ms == UINT64_MAX) {
+        json_null(w->j, "left_ms");
+    } else {
+        json_uint(w->j, "left_ms", v->waiter.left_ms);
+    }
+    json_bytes(w->j, "held_by", v->held_by);
+    json_uint(w->j, "ahead", v->ahead);
+    json_bool(w->j, "lent", v->lent);
+    json_bool(w->j, "local", v->waiter.local);
+    json_uint(w->j, "permits", v->waiter.permits);
+    json_uint(w->j, "priority", v->waiter.priority);
+    write_client(w, v->waiter.conn);
+    json_close(w->j, '}');
+}
+
+static void write_name_fields(struct row_writer *w, const struct name_view *v)
+{
+    json_uint(w->j, "waiting", v->waiting);
+    json_uint(w->j, "longest_ms", v->longest_wait_ms);
+    json_uint(w->j, "holds", v->holds);
+    json_bool(w->j, "lent", v->lent);
+    json_bool(w->j, "latch", v->is_latch);
+    if (v->holds > 0) {
+        write_holder(w, &v->newest);
+    }
+}
+
+static void write_name_row(void *ctx, const struct name_view *v)
+{
+    struct row_writer *w = ctx;
+
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", v->name);
+    write_name_fields(w, v);
+    json_close(w->j, '}');
+}
+
+static void write_loss_row(struct row_writer *w, const struct loss *loss)
+{
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", loss_name(loss));
+    json_bytes(w->j, "owner", loss_owner(loss));
+    json_uint(w->j, "token", loss->token);
+    json_uint(w->j, "ago_ms", w->s->now_ms - loss->at_ms);
+    json_uint(w->j, "client", loss->client);
+    json_text(w->j, "cause", loss_cause_word(loss->cause));
+    json_bytes(w->j, "taker", loss_taker(loss));
+    json_uint(w->j, "forced_by", loss->forced_by);
+    json_text(w->j, "forced_from", loss->forced_from);
+    json_close(w->j, '}');
+}
+
+/* --- /status.json: lists end after ROWS, the counts include all ----------- */
+
+static void add_busy(struct row_writer *t)
+{
+    const struct top_granted_name *busy[ROWS];
+    size_t count = top_granted_list(t->s->web->top_granted, busy, ROWS);
+
+    for (size_t i = 0; i < count; i++) {
+        struct span name = span_of(busy[i]->name, busy[i]->len);
+        struct name_view view = { 0 };
+
+        json_open(t->j, NULL, '{');
+        json_bytes(t->j, "name", name);
+        json_uint(t->j, "rate_milli", busy[i]->rate_milli);
+        (void)survey_name(t->s->engine, name, &view);
+        write_name_fields(t, &view);
+        json_close(t->j, '}');
+    }
+}
+
+/* Newest first. */
+static void add_losses(struct row_writer *t)
+{
+    const struct losses *l = cmd_losses(t->s->cmd);
+
+    json_uint(t->j, "lost_lately", losses_lately(l, t->s->now_ms));
+    json_uint(t->j, "lately_ms", LOSSES_LATELY_MS);
+    json_open(t->j, "losses", '[');
+    for (size_t i = 0; i < losses_known(l); i++) {
+        write_loss_row(t, losses_at(l, i));
+    }
+    json_close(t->j, ']');
+}
+
+static void add_lists(struct row_writer *t)
+{
+    json_open(t->j, "crowded", '[');
+    top_waited_each(&t->s->web->top_waited, t->s->engine, ROWS, write_name_row, t);
+    json_close(t->j, ']');
+    json_open(t->j, "waits", '[');
+    survey_waits(t->s->engine, ROWS, write_wait_row, t);
+    json_close(t->j, ']');
+    json_open(t->j, "holds", '[');
+    survey_holds(t->s->engine, ROWS, write_hold_row, t);
+    json_close(t->j, ']');
+    json_open(t->j, "busy", '[');
+    add_busy(t);
+    json_close(t->j, ']');
+}
+
+/* The numbers of an object, which is open. */
+static void add_numbers(struct json *j, const struct stats *stats, const char *object)
+{
+    size_t len = strlen(object);
+
+    for (size_t i = 0; i < STAT_COUNT; i++) {
+        const char *name = STATS[i].json;
+
+        if (stats->of[i].known && strncmp(name, object, len) == 0 && name[len] == '.') {
+            json_uint(j, name + len + 1, stats->of[i].number);
+        }
+    }
+}
+
+static void add_now(struct json *j, const struct stats *stats)
+{
+    static const char *const OBJECTS[] = { "now", "total", "max" };
+
+    for (size_t i = 0; i < sizeof(OBJECTS) / sizeof(OBJECTS[0]); i++) {
+        json_open(j, OBJECTS[i], '{');
+        add_numbers(j, stats, OBJECTS[i]);
+        json_close(j, '}');
+    }
+}
+
+static void add_redis(struct server *s, struct json *j, const struct stats *stats)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    json_open(j, "redis", '{');
+    json_text(j, "kind", s->embedded != NULL ? "embedded" : info.topology);
+    json_text(j, "address", info.address);
+    json_text(j, "version", info.version);
+    json_bool(j, "up", info.up);
+    add_numbers(j, stats, "redis");
+    json_close(j, '}');
+}
+
+static void add_history(struct server *s, struct json *j)
+{
+    static const char *const WORDS[HISTORY_SERIES] = {
+        [HISTORY_GRANTS] = "grants",   [HISTORY_HELD] = "held",
+        [HISTORY_WAITING] = "waiting", [HISTORY_CONNECTIONS] = "connections",
+        [HISTORY_WAIT_US] = "wait_us", [HISTORY_REDIS_US] = "redis_us",
+    };
+    const struct history *h = &s->web->history;
+
+    json_open(j, "history", '{');
+    json_uint(j, "step_ms", HISTORY_STEP_MS);
+    json_uint(j, "points", HISTORY_POINTS);
+    json_uint(j, "next_in_ms", h->next_ms > s->now_ms ? h->next_ms - s->now_ms : 0);
+    for (unsigned k = 0; k < HISTORY_SERIES; k++) {
+        json_open(j, WORDS[k], '[');
+        for (size_t i = 0; i < h->count; i++) {
+            uint32_t value = history_at(h, (enum history_series)k, i);
+
+            if (value == HISTORY_NONE) {
+                json_null(j, NULL);
+            } else {
+                json_uint(j, NULL, value);
+            }
+        }
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+}
+
+void web_status(void *ctx, struct buf *out)
+{
+    struct server *s = ctx;
+    struct json j = { .out = out };
+    struct row_writer t = { s, &j };
+    struct buf why = { 0 };
+    struct stats stats;
+    bool ready;
+
+    stats_read(s->cmd, false, &stats);
+    web_watched(s);
+    ready = web_health(s, &why);
+    json_open(&j, NULL, '{');
+    json_text(&j, "version", LATCHD_VERSION);
+    json_text(&j, "instance", s->instance);
+    json_uint(&j, "uptime_ms", s->now_ms - s->started_ms);
+    json_bool(&j, "ready", ready);
+    json_bytes(&j, "health", buf_span(&why));
+    add_redis(s, &j, &stats);
+    add_now(&j, &stats);
+    add_history(s, &j);
+    add_losses(&t);
+    add_lists(&t);
+    json_close(&j, '}');
+    buf_add_str(out, "\n");
+    buf_reset(&why);
+}
+
+/* --- /names.json: a search, /name.json: one name -------------------------- */
+
+struct search {
+    struct row_writer *w;
+    struct span find;
+    size_t found, seen;
+};
+
+static bool name_contains(struct span name, struct span text)
+{
+    return text.len == 0 || memmem(name.ptr, name.len, text.ptr, text.len) != NULL;
+}
+
+static void search_name(void *ctx, const struct name_view *v)
+{
+    struct search *search = ctx;
+
+    search->seen++;
+    if (name_contains(v->name, search->find)) {
+        search->found++;
+        write_name_row(search->w, v);
+    }
+}
+
+void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
+{
+    struct server *s = ctx;
+    struct json j = { .out = out };
+    struct row_writer w = { s, &j };
+    struct search search = { .w = &w, .find = find };
+    char next[CURSOR_ROOM];
+
+    json_open(&j, NULL, '{');
+    json_bytes(&j, "find", find);
+    json_open(&j, "names", '[');
+    do {
+        cursor = survey_names(s->engine, cursor, 1, search_name, &search);
+        search.seen++; /* an empty place in the table costs, too */
+    } while (cursor != 0 && search.found < SEARCH_FOUND_MAX &&
+             search.seen < SEARCH_STEP);
+    json_close(&j, ']');
+    /* As text, since a browser's numbers are exact only up to 2^53. */
+    (void)snprintf(next, sizeof(next), "%" PRIu64, cursor);
+    json_text(&j, "cursor", next);
+    json_close(&j, '}');
+    buf_add_str(out, "\n");
+}
+
+static void write_losses_of(struct row_writer *w, const char *key,
+                            const struct losses *l, struct span name)
+{
+    json_open(w->j, key, '[');
+    for (size_t i = 0; i < losses_known(l); i++) {
+        const struct loss *loss = losses_at(l, i);
+
+        if (span_eq(loss_name(loss), name)) {
+            write_loss_row(w, loss);
+        }
+    }
+    json_close(w->j, ']');
+}
+
+void web_name(void *ctx, struct span name, struct buf *out)
+{
+    struct server *s = ctx;
+    struct json j = { .out = out };
+    struct row_writer w = { s, &j };
+    struct name_view view = { 0 };
+
+    (void)survey_name(s->engine, name, &view);
+    json_open(&j, NULL, '{');
+    json_bytes(&j, "name", name);
+    json_uint(&j, "holds", view.holds);
+    json_uint(&j, "waiting", view.waiting);
+    json_bool(&j, "lent", view.lent);
+    json_bool(&j, "latch", view.is_latch);
+    json_open(&j, "holders", '[');
+    survey_holds_of(s->engine, name, NAME_ROWS, write_hold_row, &w);
+    json_close(&j, ']');
+    json_open(&j, "waits", '[');
+    survey_waits_of(s->engine, name, NAME_ROWS, write_wait_row, &w);
+    json_close(&j, ']');
+    write_losses_of(&w, "losses", cmd_losses(s->cmd), name);
+    write_losses_of(&w, "expired", cmd_expired(s->cmd), name);
+    json_close(&j, '}');
+    buf_add_str(out, "\n");
+}
+
+/* --- /metrics: names of locks are never labels, as there are too many ----- */
+
+static void add_metrics(const struct server *s, struct buf *out)
+{
+    struct stats stats;
+
+    stats_read(s->cmd, false, &stats);
+    for (size_t i = 0; i < STAT_COUNT; i++) {
+        const struct stat_row *row = &STATS[i];
+        const struct stat_value *v = &stats.of[i];
+
+        if (!v->known || row->metric[0] == '\0') {
+            continue;
+        }
+        if (row->type == STAT_TIMES) {
+            prom_histogram(out, row->metric, row->help,
+                           (struct prom_range){ row->first, row->last }, v->times);
+        } else if (row->type == STAT_MS) {
+            prom_family(out, row->metric, "gauge", row->help);
+            prom_seconds(out, row->metric, NULL, v->number * 1000);
+        } else if (row->type == STAT_COUNTER) {
+            prom_counter(out, row->metric, row->help, v->number);
+        } else {
+            prom_gauge(out, row->metric, row->help, v->number);
+        }
+    }
+}
+
+static void add_command_metric(void *ctx, const struct cmd_stats *stats)
+{
+    struct buf *out = ctx;
+
+    for (size_t i = 0; i < stats->outcome_count; i++) {
+        struct buf labels = { 0 };
+
+        prom_label(&labels, "command", span_str(stats->name));
+        prom_label(&labels, "outcome", span_str(stats->outcomes[i].word));
+        prom_uint(out, "latchd_commands_total", &labels, stats->outcomes[i].count);
+        buf_reset(&labels);
+    }
+}
+
+static void add_commands(const struct server *s, struct buf *out)
+{
+    prom_family(out, "latchd_commands_total", "counter",
+                "Commands by what became of them: ok, null, gone (its client left), or "
+                "the first word of the error.");
+    cmd_stats_each(s->cmd, add_command_metric, out);
+}
+
+static void add_daemon(struct server *s, struct buf *out)
+{
+    struct store_info info;
+    struct buf why = { 0 };
+    struct buf labels = { 0 };
+
+    prom_label(&labels, "version", SPAN(LATCHD_VERSION));
+    store_info(s->store, &info);
+    prom_label(&labels, "redis",
+               s->embedded != NULL ? SPAN("embedded") : span_str(info.topology));
+    prom_family(out, "latchd_build_info", "gauge", "1; what this is.");
+    prom_uint(out, "latchd_build_info", &labels, 1);
+    prom_gauge(out, "latchd_ready", "1 while locks are granted; see /healthz.",
+               web_health(s, &why));
+    buf_reset(&labels);
+    buf_reset(&why);
+}
+
+static void add_process(const struct server *s, struct buf *out)
+{
+    struct process p;
+    struct net_stats n;
+
+    net_stats(s->net, &n);
+    process_look(&p, n.open);
+    prom_family(out, "process_cpu_seconds_total", "counter",
+                "Processor time, user and system.");
+    prom_seconds(out, "process_cpu_seconds_total", NULL, p.cpu_us);
+    prom_family(out, "process_start_time_seconds", "gauge",
+                "When the process started, since 1970.");
+    prom_seconds(out, "process_start_time_seconds", NULL, s->started_wall_us);
+    prom_gauge(out, "process_resident_memory_bytes", "Resident memory.",
+               p.resident_bytes);
+    prom_gauge(out, "process_virtual_memory_bytes", "Virtual memory.", p.virtual_bytes);
+    prom_gauge(out, "process_max_fds", "Limit of open files.", p.max_fds);
+    if (p.open_fds != 0) {
+        prom_gauge(out, "process_open_fds", "Open files.", p.open_fds);
+    }
+}
+
+void web_metrics(void *ctx, struct buf *out)
+{
+    struct server *s = ctx;
+
+    add_daemon(s, out);
+    add_metrics(s, out);
+    add_commands(s, out);
+    add_process(s, out);
 }
 
 /* --- open and close --------------------------------------------------- */

@@ -24,11 +24,10 @@ void web_tick(struct server *s);
 /* Whether grants are possible; `out` says "ok", or why not. */
 bool web_health(void *ctx, struct buf *out);
 
-/* metrics.c */
+/* The bodies of /metrics and /status.json. */
 void web_metrics(void *ctx, struct buf *out);
-/* status_json.c */
 void web_status(void *ctx, struct buf *out);
-/* name_json.c: one step of a search from `cursor` on, and one name */
+/* /names.json: one step of a search from `cursor` on; /name.json: one name. */
 void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out);
 void web_name(void *ctx, struct span name, struct buf *out);
 
