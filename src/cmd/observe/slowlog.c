@@ -1,8 +1,20 @@
 #include "cmd/observe/slowlog.h"
 
+#include "cmd/handlers.h"
+#include "cmd/observe/redaction.h"
 #include "util/alloc.h"
+#include "util/clock.h"
+#include "util/parse.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+enum {
+    LOGGED_ARGS = 32,       /* arguments of a command that are stored */
+    LOGGED_ARG_BYTES = 128, /* bytes of each */
+    COUNT_DEFAULT = 10,     /* entries, when no count is given */
+};
 
 struct entry {
     struct list all;
@@ -32,7 +44,9 @@ void slowlog_trim(struct slowlog *log, size_t max)
     }
 }
 
-struct buf *slowlog_add(struct slowlog *log, size_t max, uint64_t *ret_id)
+/* Adds entry number *ret_id, and drops the oldest so that `max`, which must not be 0,
+ * are left. The caller writes the text into the returned buffer. */
+static struct buf *slowlog_add(struct slowlog *log, size_t max, uint64_t *ret_id)
 {
     struct entry *e = xcalloc(1, sizeof(*e));
 
@@ -43,17 +57,168 @@ struct buf *slowlog_add(struct slowlog *log, size_t max, uint64_t *ret_id)
     return &e->text;
 }
 
-void slowlog_each(const struct slowlog *log, size_t count, slowlog_fn *fn, void *ctx)
+static void add_arg(struct buf *out, struct span arg)
+{
+    struct buf cut = { 0 };
+
+    if (arg.len <= LOGGED_ARG_BYTES) {
+        resp_bulk(out, arg);
+        return;
+    }
+    buf_add(&cut, arg.ptr, LOGGED_ARG_BYTES);
+    buf_printf(&cut, "... (%zu more bytes)", arg.len - LOGGED_ARG_BYTES);
+    resp_bulk(out, buf_span(&cut));
+    buf_reset(&cut);
+}
+
+static void add_args(struct buf *out, const struct command_ctx *ctx)
+{
+    size_t logged = ctx->argc <= LOGGED_ARGS ? ctx->argc : LOGGED_ARGS - 1;
+    char rest[64];
+
+    resp_array(out, logged + (logged < ctx->argc));
+    for (size_t i = 0; i < logged; i++) {
+        add_arg(out, redacted_arg(ctx, i));
+    }
+    if (logged < ctx->argc) {
+        (void)snprintf(rest, sizeof(rest), "... (%zu more arguments)",
+                       ctx->argc - logged);
+        resp_bulk_str(out, rest);
+    }
+}
+
+void slowlog_note(const struct command_ctx *ctx, uint64_t us)
+{
+    struct cmd *c = ctx->cmd;
+    int64_t slow_us = c->limits.slowlog_us;
+    char peer[REDACTED_PEER_ROOM];
+    struct buf *out;
+    uint64_t id;
+
+    if (c->limits.slowlog_len == 0 || slow_us < 0 || us < (uint64_t)slow_us) {
+        return;
+    }
+    out = slowlog_add(&c->slow, c->limits.slowlog_len, &id);
+    redacted_peer(ctx->conn, peer);
+    resp_array(out, 6);
+    resp_int(out, (int64_t)id);
+    resp_int(out, (int64_t)(clock_wall_us() / 1000000));
+    resp_int(out, (int64_t)us);
+    add_args(out, ctx);
+    resp_bulk_str(out, peer);
+    resp_bulk_str(out, client_text(ctx->client, CLIENT_NAME));
+}
+
+enum { WAIT_PAIRS = 9 };
+
+static const char *wait_outcome(const struct effect_waited *w)
+{
+    static const char *const WORDS[] = {
+        [WAIT_GRANTED] = "granted", [WAIT_NULL] = "null", [WAIT_GONE] = "gone"
+    };
+
+    return w->end == WAIT_REFUSED ? lock_error_word(w->error) : WORDS[w->end];
+}
+
+static void add_pair(struct buf *out, const char *key, struct span value)
+{
+    resp_bulk_str(out, key);
+    resp_bulk(out, value);
+}
+
+static void add_number(struct buf *out, const char *key, uint64_t value)
+{
+    resp_bulk_str(out, key);
+    resp_int(out, (int64_t)value);
+}
+
+void cmd_waited(struct cmd *c, const struct effect_waited *w)
+{
+    struct conn *conn = net_find(c->env.net, w->conn);
+    const struct client *client = conn == NULL ? NULL : conn_data(conn);
+    const char *address = client == NULL ? NULL : client_text(client, CLIENT_ADDRESS);
+    char peer[REDACTED_PEER_ROOM] = "";
+    struct buf *out;
+    uint64_t id;
+
+    if (c->limits.slowlog_len == 0) {
+        return;
+    }
+    if (conn != NULL) {
+        redacted_peer(conn, peer);
+    }
+    out = slowlog_add(&c->waits, c->limits.slowlog_len, &id);
+    add_number(out, "id", id);
+    add_number(out, "time", clock_wall_us() / 1000000);
+    add_pair(out, "name", w->name);
+    add_pair(out, "kind", span_str(lock_kind_name(w->kind)));
+    add_pair(out, "owner", w->owner);
+    add_number(out, "waited", w->waited_ms);
+    add_pair(out, "outcome", span_str(wait_outcome(w)));
+    add_number(out, "client", w->conn);
+    add_pair(out, "address", span_str(address != NULL ? address : peer));
+}
+
+/* --- SLOWLOG ---------------------------------------------------------- */
+
+/* Reads the count of SLOWLOG GET; -1: all. False: an error reply was written. */
+static bool read_count(struct command_ctx *ctx, size_t *ret)
+{
+    int64_t count = COUNT_DEFAULT;
+
+    if (ctx->argc > 3) {
+        ctx_subcommand_error(ctx);
+        return false;
+    }
+    if (ctx->argc == 3 && (!parse_i64(ctx->argv[2], &count) || count < -1)) {
+        ctx_error(ctx, LATCHD_ERR, "count should be greater than or equal to -1");
+        return false;
+    }
+    *ret = count < 0 ? SIZE_MAX : (size_t)count;
+    return true;
+}
+
+/* `pairs`: of the map that an entry is; 0: it is an array, and has its head. */
+static void write_entries(struct command_ctx *ctx, const struct slowlog *log,
+                          size_t pairs)
 {
     const struct list *node;
+    size_t count;
 
+    if (!read_count(ctx, &count)) {
+        return;
+    }
+    resp_array(ctx->out, count < log->count ? count : log->count);
     LIST_FOREACH(node, &log->entries)
     {
-        const struct entry *e = container_of(node, struct entry, all);
-
         if (count-- == 0) {
             return;
         }
-        fn(ctx, buf_span(&e->text));
+        if (pairs != 0) {
+            resp_map(ctx->out, ctx->proto, pairs);
+        }
+        buf_add_span(ctx->out, buf_span(&container_of(node, struct entry, all)->text));
     }
+}
+
+void cmd_slowlog_get(struct command_ctx *ctx)
+{
+    write_entries(ctx, &ctx->cmd->slow, 0);
+}
+
+void cmd_slowlog_waits(struct command_ctx *ctx)
+{
+    write_entries(ctx, &ctx->cmd->waits, WAIT_PAIRS);
+}
+
+void cmd_slowlog_len(struct command_ctx *ctx)
+{
+    resp_int(ctx->out, (int64_t)ctx->cmd->slow.count);
+}
+
+void cmd_slowlog_reset(struct command_ctx *ctx)
+{
+    slowlog_trim(&ctx->cmd->slow, 0);
+    slowlog_trim(&ctx->cmd->waits, 0);
+    resp_simple(ctx->out, "OK");
 }
