@@ -363,7 +363,8 @@ static void deliver_grant(struct engine *eng, struct entry *e,
         extend_grant(eng, e, spec, was->call, was->answer_by);
         session_idle(eng, was->session);
     } else {
-        emit_grant(eng, was->call, entry_attach(eng, e, was->session), asked.at);
+        mlock_answer_grant(eng, was->call, entry_attach(eng, e, was->session),
+                           asked.at);
         hold_schedule_renewal(eng, e->hold);
     }
 }
@@ -937,11 +938,11 @@ void on_acquire_reply(struct engine *eng, struct inflight_op *w,
 static bool is_full(struct engine *eng, const struct lock_req *req)
 {
     if (!lock_tries_once(req) && eng->waiter_count >= eng->cfg.max_waiters) {
-        emit_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
+        mlock_answer_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
         return true;
     }
     if (eng->hold_count >= eng->cfg.max_holds) {
-        emit_error(eng, req->from, LOCK_LIMIT, SPAN("max-holds reached"));
+        mlock_answer_error(eng, req->from, LOCK_LIMIT, SPAN("max-holds reached"));
         return true;
     }
     return false;
@@ -1015,11 +1016,11 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
 
     if (lock->lock_class != lock_class_of(req->kind) &&
         (lock_in_use(lock) || lock->latch_watch != NULL)) {
-        emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        mlock_answer_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return NULL;
     }
     if (req->owner.len != 0 && lock_owner_is_others(lock, req->owner, req->user)) {
-        emit_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
+        mlock_answer_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
         return NULL;
     }
     lock_set_class(eng, lock, lock_class_of(req->kind));
@@ -1055,14 +1056,14 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
     struct session *s;
 
     if (w->no_room && !lock_tries_once(req)) {
-        emit_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
+        mlock_answer_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
         return;
     }
     s = session_get(eng, req->from.conn);
     if (w->session != NULL) {
         struct session *old = w->session;
 
-        emit_null(eng, waiter_call(w));
+        mlock_answer_null(eng, waiter_call(w));
         w->session = NULL;
         list_del(&w->in_session);
         if (old != s) {
@@ -1081,7 +1082,7 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
 static void grant_again(struct engine *eng, struct entry *e, const struct lock_req *req)
 {
     if (entry_is_ending(e)) {
-        emit_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
+        mlock_answer_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else {
         (void)pending_request_regrant(eng, e, req);
     }
@@ -1105,21 +1106,22 @@ static void known_request(struct engine *eng, struct request *r,
                           const struct lock_req *req)
 {
     if (user_differs(r->user, req->user)) {
-        emit_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
+        mlock_answer_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
     } else if (r->over_at != NEVER) {
-        emit_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
+        mlock_answer_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else if (!span_eq(r->owner, req->owner)) {
-        emit_error(eng, req->from, LOCK_ERR,
-                   SPAN("that ID was used with another OWNER"));
+        mlock_answer_error(eng, req->from, LOCK_ERR,
+                           SPAN("that ID was used with another OWNER"));
     } else if (!same_kind(r, req->kind)) {
-        emit_error(eng, req->from, LOCK_ERR,
-                   SPAN("that ID was used with another kind"));
+        mlock_answer_error(eng, req->from, LOCK_ERR,
+                           SPAN("that ID was used with another kind"));
     } else if (mlock_uses(r) && !mlock_is_call(req->from)) {
-        emit_error(eng, req->from, LOCK_ERR, SPAN("that ID was used with MLOCK"));
+        mlock_answer_error(eng, req->from, LOCK_ERR,
+                           SPAN("that ID was used with MLOCK"));
     } else if (r->mlock == NULL && !span_eq(request_data(r), req->data)) {
-        emit_error(eng, req->from, LOCK_ERR, TEXT_OTHER_DATA);
+        mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_DATA);
     } else if (r->waiter != NULL && r->waiter->priority != req->priority) {
-        emit_error(eng, req->from, LOCK_ERR, TEXT_OTHER_PRIORITY);
+        mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_PRIORITY);
     } else if (r->waiter != NULL) {
         wait_again(eng, r->waiter, req);
     } else {
@@ -1132,13 +1134,13 @@ void request_lock(struct engine *eng, const struct lock_req *req)
     struct request *r = request_find(eng, req->name, req->id);
 
     if (eng->quorum && req->kind != KIND_PLAIN) {
-        emit_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
+        mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
     } else if (eng->quorum && req->data.len != 0) {
-        emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no DATA"));
+        mlock_answer_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no DATA"));
     } else if (eng->quorum && req->atleast_ms != 0) {
-        emit_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no ATLEAST"));
+        mlock_answer_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no ATLEAST"));
     } else if (eng->stopping) {
-        emit_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
+        mlock_answer_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
     } else if (r != NULL) {
         known_request(eng, r, req);
     } else if (!is_full(eng, req)) {

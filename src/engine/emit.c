@@ -5,7 +5,6 @@
 #include "engine/entry.h"
 #include "engine/hold.h"
 #include "engine/lock.h"
-#include "engine/mlock.h"
 #include "engine/op.h"
 #include "engine/session.h"
 #include "engine/waiter.h"
@@ -44,38 +43,17 @@ void emit_renewed(struct engine *eng, struct call_ref to, int64_t left_ms,
     r->token = hold == NULL ? 0 : hold->token;
 }
 
-/* A call of our own, of one name of an MLOCK, is answered to that. */
-static bool is_inner(struct engine *eng, struct call_ref to, struct mlock_member **ret)
-{
-    *ret = mlock_find_member(eng, to);
-    return mlock_is_call(to);
-}
-
 void emit_null(struct engine *eng, struct call_ref to)
 {
-    struct mlock_member *p;
-
-    if (!is_inner(eng, to, &p)) {
-        (void)add_reply(eng, to, REPLY_NULL);
-    } else if (p != NULL) {
-        mlock_on_null(eng, p);
-    }
+    (void)add_reply(eng, to, REPLY_NULL);
 }
 
 void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
                 struct span text)
 {
     struct span copy = effects_copy(&eng->fx, text);
-    struct effect_reply *r;
-    struct mlock_member *p;
+    struct effect_reply *r = add_reply(eng, to, REPLY_ERROR);
 
-    if (is_inner(eng, to, &p)) {
-        if (p != NULL) {
-            mlock_on_error(eng, p, error, copy);
-        }
-        return;
-    }
-    r = add_reply(eng, to, REPLY_ERROR);
     r->error = error;
     r->text = copy;
 }
@@ -138,19 +116,10 @@ void emit_leader_change(struct engine *eng, struct span name,
     effects_add(&eng->fx, EFFECT_LEADER)->leader = change;
 }
 
-void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a,
-                uint64_t sent)
+void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a)
 {
-    struct effect_reply *r;
-    struct mlock_member *p;
+    struct effect_reply *r = add_reply(eng, to, REPLY_TOKEN);
 
-    if (is_inner(eng, to, &p)) {
-        if (p != NULL) {
-            mlock_on_grant(eng, p, a, sent);
-        }
-        return;
-    }
-    r = add_reply(eng, to, REPLY_TOKEN);
     r->value = (int64_t)a->entry->hold->token;
     r->grant = a->grant;
 }

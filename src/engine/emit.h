@@ -1,5 +1,8 @@
-/* emit: effects for clients: replies and notices. Each function adds one effect; none
- * changes the state. Private to engine/. */
+/* emit: effects for clients: replies and notices. Each function adds one effect, and
+ * changes nothing else, but for a mark by which a notice names a connection once. A
+ * LOCK, which may be a call of an MLOCK's own, is answered by mlock_member.h. Private
+ * to engine/.
+ */
 #ifndef LATCHD_ENGINE_EMIT_H
 #define LATCHD_ENGINE_EMIT_H
 
@@ -64,9 +67,7 @@ void emit_leader(struct engine *eng, struct call_ref to, const struct leader *le
 /* For those who have subscribed. */
 void emit_leader_change(struct engine *eng, struct span name,
                         const struct leader *leader);
-/* `sent`: when the op that found the entry was sent. */
-void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a,
-                uint64_t sent);
+void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a);
 void emit_heartbeat(struct engine *eng, const struct attach *a);
 /* `tokens` must live as long as the effects. */
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,

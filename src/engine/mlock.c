@@ -2,7 +2,7 @@
  *
  * Names are taken in byte order, keeping what one has, so that MLOCKs never wait for
  * each other in a circle. Each is an ordinary wait and an ordinary entry of the
- * client's session. What emit.c would tell the client comes here instead, and is looked
+ * client's session. What would answer a client comes here instead, and is looked
  * at before the engine returns, so that nothing changes under whoever said it. */
 #include "engine/mlock.h"
 

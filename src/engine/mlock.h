@@ -1,5 +1,4 @@
-/* mlock: what the files of multi/ offer each other, and the rest of the engine. Private
- * to engine/. */
+/* mlock: MLOCK, from its request to its end. Private to engine/. */
 #ifndef LATCHD_ENGINE_MLOCK_H
 #define LATCHD_ENGINE_MLOCK_H
 
@@ -13,15 +12,10 @@
 struct engine;
 struct session;
 
-/* mlock.c */
-
 /* Does what the MLOCK needs next; may free the MLOCK. */
 void mlock_step(struct engine *eng, struct mlock *ml);
 void mlock_on_timer(struct engine *eng, struct mlock *ml);
 
-/* mlock.c */
-
-/* mlock.c */
 void request_mlock(struct engine *eng, const struct mlock_req *req);
 /* An UNLOCK has ended the request of that name and ID, which was granted through
  * another daemon: an MLOCK with that ID that has yet to ask for the name is over, too.
@@ -29,8 +23,6 @@ void request_mlock(struct engine *eng, const struct mlock_req *req);
 void mlock_on_unlocked(struct engine *eng, struct span name, struct span id);
 /* Ends the MLOCKs that have this name among theirs; returns how many. */
 size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others);
-
-/* mlock.c */
 
 /* Ends an MLOCK that has been answered: releases the members, or retains them for
  * KEEP. */

@@ -1,5 +1,6 @@
 #include "engine/mlock_member.h"
 #include "engine/acquire_spec.h"
+#include "engine/emit.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/entry.h"
@@ -152,8 +153,8 @@ void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error 
     }
 }
 
-void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a,
-                    uint64_t sent)
+static void on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a,
+                     uint64_t sent)
 {
     struct mlock *ml = p->mlock;
 
@@ -191,6 +192,50 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
     }
     p->confirmed = sent;
     mlock_touch(eng, ml);
+}
+
+/* Whether that is a call of our own, for one name of an MLOCK; *ret: the member, NULL:
+ * the MLOCK is gone. */
+static bool is_inner(const struct engine *eng, struct call_ref to,
+                     struct mlock_member **ret)
+{
+    *ret = mlock_find_member(eng, to);
+    return mlock_is_call(to);
+}
+
+void mlock_answer_null(struct engine *eng, struct call_ref to)
+{
+    struct mlock_member *p;
+
+    if (!is_inner(eng, to, &p)) {
+        emit_null(eng, to);
+    } else if (p != NULL) {
+        mlock_on_null(eng, p);
+    }
+}
+
+void mlock_answer_error(struct engine *eng, struct call_ref to, enum lock_error error,
+                        struct span text)
+{
+    struct mlock_member *p;
+
+    if (!is_inner(eng, to, &p)) {
+        emit_error(eng, to, error, text);
+    } else if (p != NULL) {
+        mlock_on_error(eng, p, error, effects_copy(&eng->fx, text));
+    }
+}
+
+void mlock_answer_grant(struct engine *eng, struct call_ref to, const struct attach *a,
+                        uint64_t sent)
+{
+    struct mlock_member *p;
+
+    if (!is_inner(eng, to, &p)) {
+        emit_grant(eng, to, a);
+    } else if (p != NULL) {
+        on_grant(eng, p, a, sent);
+    }
 }
 
 void mlock_on_renewed(const struct entry *e, const struct session *s)

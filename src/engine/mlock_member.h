@@ -1,6 +1,7 @@
 /* mlock_member: an MLOCK and its names, and what the waiter and the entry of a name
- * report to it. A report changes only the MLOCK, and marks it dirty: nothing changes
- * under whoever reports. multi/ does what follows. Private to engine/. */
+ * report to it. A report changes only the MLOCK, and marks it dirty, so that nothing
+ * changes under the code that reports; mlock.c does what follows. Private to engine/.
+ */
 #ifndef LATCHD_ENGINE_MLOCK_MEMBER_H
 #define LATCHD_ENGINE_MLOCK_MEMBER_H
 
@@ -115,13 +116,19 @@ bool mlock_is_call(struct call_ref ref);
 /* Whether that request belongs to an MLOCK that is under way. */
 bool mlock_uses(const struct request *r);
 
+/* Answers a LOCK: its client, or the MLOCK of whose names it is one. `sent`: when the
+ * op that found the entry was sent. */
+void mlock_answer_null(struct engine *eng, struct call_ref to);
+void mlock_answer_error(struct engine *eng, struct call_ref to, enum lock_error error,
+                        struct span text);
+void mlock_answer_grant(struct engine *eng, struct call_ref to, const struct attach *a,
+                        uint64_t sent);
+
 /* The code that changes a member's waiter or entry reports it here. `text` lives until
- * the engine returns; `sent`: when the op that found the entry was sent. */
+ * the engine returns. */
 void mlock_on_null(struct engine *eng, struct mlock_member *p);
 void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
                     struct span text);
-void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a,
-                    uint64_t sent);
 void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
                     uint64_t sent);
 /* RENEW told the session of that entry. */

@@ -137,7 +137,7 @@ void pending_request_on_timer(struct engine *eng, struct pending_request *c)
     if (c->kind == PENDING_INFO && lock_is_uncertain(eng, c->lock)) {
         inspect_answer_uncertain(eng, c);
     } else {
-        emit_error(eng, c->ref, LOCK_BACKEND, trouble_text(eng));
+        mlock_answer_error(eng, c->ref, LOCK_BACKEND, trouble_text(eng));
     }
     pending_request_free(eng, c);
 }

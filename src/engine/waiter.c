@@ -271,7 +271,7 @@ uint64_t waiter_asked_ago_ms(const struct engine *eng, const struct waiter *w)
 void waiter_end_null(struct engine *eng, struct waiter *w, bool keep)
 {
     if (w->session != NULL) {
-        emit_null(eng, waiter_call(w));
+        mlock_answer_null(eng, waiter_call(w));
         eng->stats.timeouts++;
     }
     keep_or_remove(eng, w, keep, WAIT_NULL, LOCK_ERR);
@@ -281,7 +281,7 @@ void waiter_end_error(struct engine *eng, struct waiter *w, enum lock_error erro
                       struct span text, bool keep)
 {
     if (w->session != NULL) {
-        emit_error(eng, waiter_call(w), error, text);
+        mlock_answer_error(eng, waiter_call(w), error, text);
         eng->stats.unanswered += error == LOCK_BACKEND;
     }
     keep_or_remove(eng, w, keep, WAIT_REFUSED, error);

@@ -429,15 +429,15 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
 
     if (!c->overrides &&
         lock_owner_is_others(w->lock, field_owner(r->attach.field), c->user)) {
-        emit_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);
+        mlock_answer_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);
         return;
     }
     if (was_unlocked(eng, c)) {
-        emit_error(eng, c->ref, LOCK_NOTHELD, TEXT_OVER);
+        mlock_answer_error(eng, c->ref, LOCK_NOTHELD, TEXT_OVER);
         return;
     }
     if (!pending_release_withdraw(eng, w->lock, r->attach.field, r->attach.entry)) {
-        emit_error(eng, c->ref, LOCK_NOTHELD, TEXT_ENDING);
+        mlock_answer_error(eng, c->ref, LOCK_NOTHELD, TEXT_ENDING);
         return;
     }
     e = adopt_entry(eng, w->lock, w, r);
@@ -463,7 +463,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     hold_shorten_by_requests(eng, e, w->op.key);
     hold_schedule_renewal(eng, e->hold);
     if (c->kind == PENDING_REGRANT) {
-        emit_grant(eng, c->ref, a, w->sent);
+        mlock_answer_grant(eng, c->ref, a, w->sent);
         if (knew && e->member != NULL) {
             e->member->token_sent = true;
         }
@@ -482,21 +482,21 @@ static void attach_refused(struct engine *eng, struct inflight_op *w,
 
     switch (r->status) {
     case OP_AMBIGUOUS:
-        emit_error(eng, c->ref, LOCK_ERR, TEXT_BOTH);
+        mlock_answer_error(eng, c->ref, LOCK_ERR, TEXT_BOTH);
         break;
     case OP_WRONGTYPE:
-        emit_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        mlock_answer_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         break;
     case OP_ERROR:
-        emit_error(eng, c->ref, LOCK_BACKEND, r->text);
+        mlock_answer_error(eng, c->ref, LOCK_BACKEND, r->text);
         return;
     case OP_NOREPLICAS:
         /* The hold is in Redis and ends with its lease; its state here stays. */
-        emit_error(eng, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
+        mlock_answer_error(eng, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
         return;
     default:
-        emit_error(eng, c->ref, LOCK_NOTHELD,
-                   c->kind == PENDING_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
+        mlock_answer_error(eng, c->ref, LOCK_NOTHELD,
+                           c->kind == PENDING_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
         break;
     }
     if (e != NULL && r->status != OP_AMBIGUOUS) {
