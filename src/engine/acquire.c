@@ -62,7 +62,7 @@ static void answer_limit(struct engine *eng, const struct pending_request *c,
 void on_limit_reply(struct engine *eng, struct inflight_op *w,
                     const struct op_result *r)
 {
-    struct pending_request *c = w->call;
+    struct pending_request *c = w->request.call;
     struct lock *lock = w->lock;
 
     if (r->status == OP_OK && lock->lock_class == CLASS_SEMAPHORE) {
@@ -547,16 +547,16 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     struct inflight_op *in_flight = inflight_new(eng, kind, lock);
     struct op *op;
 
-    in_flight->waiter = w;
-    in_flight->spec = spec_ref(w->spec);
+    in_flight->claim.waiter = w;
+    in_flight->claim.spec = spec_ref(w->spec);
     in_flight->lease_ms = waiter_lease(eng, w);
-    in_flight->asked_ago_ms = waiter_asked_ago_ms(eng, w);
+    in_flight->claim.asked_ago_ms = waiter_asked_ago_ms(eng, w);
     w->in_flight = in_flight;
     op = inflight_op(eng, in_flight, OP_ACQUIRE);
     op->acquire.reenter_only = reenter_only;
     op->lock_class = lock->lock_class;
     op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);
-    op->acquire.claim.asked_ago_ms = in_flight->asked_ago_ms;
+    op->acquire.claim.asked_ago_ms = in_flight->claim.asked_ago_ms;
     op->acquire.claim.limit = lock->limit;
     fair_fill_claim(eng, op, w);
     if (kind == INFLIGHT_ASK && !reenter_only && !op->acquire.fair) {
@@ -611,20 +611,20 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
 {
     struct inflight_op *all = inflight_new(eng, INFLIGHT_BATCH, NULL);
 
-    all->all_or_none = all_or_none;
-    all->parts = xcalloc(count, sizeof(struct inflight_op *));
-    all->part_count = count;
+    all->batch.all_or_none = all_or_none;
+    all->batch.parts = xcalloc(count, sizeof(struct inflight_op *));
+    all->batch.count = count;
     for (size_t i = 0; i < count; i++) {
         struct waiter *w = waiters[i];
         struct inflight_op *part = inflight_new(eng, INFLIGHT_ASK, w->lock);
 
-        part->waiter = w;
-        part->spec = spec_ref(w->spec);
+        part->claim.waiter = w;
+        part->claim.spec = spec_ref(w->spec);
         part->lease_ms = waiter_lease(eng, w);
         w->in_flight = part;
         w->lock->asking = part;
         w->lock->ask = false;
-        all->parts[i] = part;
+        all->batch.parts[i] = part;
     }
     list_append(&eng->unsent, &all->in_sent);
 }
@@ -632,25 +632,25 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
 void acquire_send_batch(struct engine *eng, struct inflight_op *all)
 {
     struct batch_item *items =
-        effects_alloc(&eng->fx, all->part_count * sizeof(*items));
+        effects_alloc(&eng->fx, all->batch.count * sizeof(*items));
     struct op *op;
 
-    for (size_t i = 0; i < all->part_count; i++) {
-        const struct inflight_op *part = all->parts[i];
+    for (size_t i = 0; i < all->batch.count; i++) {
+        const struct inflight_op *part = all->batch.parts[i];
 
         items[i] = (struct batch_item){
             .name = op_copy(eng, lock_name(part->lock)),
-            .claim = op_make_claim(eng, part->spec, part->lease_ms),
+            .claim = op_make_claim(eng, part->claim.spec, part->lease_ms),
         };
-        if (part->waiter != NULL) {
-            items[i].claim.block_us = local_grant_block(eng, part->waiter);
+        if (part->claim.waiter != NULL) {
+            items[i].claim.block_us = local_grant_block(eng, part->claim.waiter);
         }
     }
     op = inflight_op(eng, all, OP_ACQUIRE_BATCH);
-    op->group = all->parts[0]->lock->group;
+    op->group = all->batch.parts[0]->lock->group;
     op->batch.items = items;
-    op->batch.count = all->part_count;
-    op->batch.all_or_none = all->all_or_none;
+    op->batch.count = all->batch.count;
+    op->batch.all_or_none = all->batch.all_or_none;
 }
 
 /* Whether a waiter was asked for by a later request, which was not behind others: the
@@ -667,8 +667,8 @@ static void end_unreached(struct engine *eng, struct inflight_op *part,
                           bool maybe_granted)
 {
     struct lock *lock = part->lock;
-    struct waiter *w = part->waiter;
-    struct acquire_spec *spec = spec_ref(part->spec);
+    struct waiter *w = part->claim.waiter;
+    struct acquire_spec *spec = spec_ref(part->claim.spec);
 
     inflight_free(eng, part);
     if (w != NULL) {
@@ -695,8 +695,8 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
     bool maybe_granted = !ran && r->status != OP_LATE;
     bool open = true; /* all before this one were granted, and in time */
 
-    for (size_t i = 0; i < all->part_count; i++) {
-        struct inflight_op *part = all->parts[i];
+    for (size_t i = 0; i < all->batch.count; i++) {
+        struct inflight_op *part = all->batch.parts[i];
         struct op_result one = ran && i < r->batch.count ? r->batch.results[i] : *r;
 
         if (ran && one.status == OP_UNTRIED) {
@@ -923,8 +923,8 @@ void on_acquire_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r)
 {
     struct lock *lock = w->lock;
-    struct waiter *waiter = w->waiter;
-    struct acquire_spec *spec = spec_ref(w->spec);
+    struct waiter *waiter = w->claim.waiter;
+    struct acquire_spec *spec = spec_ref(w->claim.spec);
     struct asked asked = inflight_asked(w);
 
     inflight_free(eng, w);

@@ -223,7 +223,7 @@ static void leave_renewal(const struct entry *e)
 {
     const struct hold *h = e->hold;
     struct renewal_item *r =
-        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
+        h->renewal == NULL ? NULL : &h->renewal->renew.items[h->renewal_slot];
 
     if (r != NULL && r->checked == e) {
         r->checked = NULL;

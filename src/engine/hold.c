@@ -657,7 +657,8 @@ void hold_shortening_failed(struct engine *eng, struct hold *h, uint64_t op_id)
 static const struct inflight_op *call_cuts(const struct pending_request *c,
                                            uint64_t op_id)
 {
-    return c->in_flight != NULL && c->in_flight->exact && c->in_flight->op.key > op_id
+    return c->in_flight != NULL && c->in_flight->request.exact &&
+                   c->in_flight->op.key > op_id
                ? c->in_flight
                : NULL;
 }
@@ -718,7 +719,7 @@ static void restore_forget(struct engine *eng, struct hold *h)
 {
     hold_mark_restored(eng, h);
     if (h->restoring != NULL) {
-        h->restoring->hold = NULL;
+        h->restoring->restore.hold = NULL;
     }
 }
 
@@ -730,7 +731,7 @@ static void hold_free(struct engine *eng, struct hold *h)
         entry_free(eng, h->entries);
     }
     if (h->renewal != NULL) {
-        h->renewal->renewing[h->renewal_slot].hold = NULL;
+        h->renewal->renew.items[h->renewal_slot].hold = NULL;
     }
     restore_forget(eng, h);
     if (hold_loan(h) != NULL) {
@@ -843,7 +844,7 @@ static void cut_requests(const struct lock *lock)
             container_of(it, struct pending_request, in_lock)->in_flight;
 
         if (w != NULL) {
-            w->cut = true;
+            w->request.cut = true;
         }
     }
 }
@@ -1006,7 +1007,7 @@ static uint64_t renewed_until(const struct engine *eng, const struct hold *h)
         const struct inflight_op *w =
             container_of(it, struct pending_request, in_lock)->in_flight;
 
-        if (w != NULL && w->renewed_token == h->token && !w->cut &&
+        if (w != NULL && w->request.renewed_token == h->token && !w->request.cut &&
             !asked_before(eng, h->lock, w->op.key) &&
             !lock_shortened_since(eng, h->lock, hold_field(h), w->op.key)) {
             until = later_of(until, lease_valid_until(w->sent, w->lease_ms));

@@ -42,11 +42,74 @@ struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id)
     return slot == NULL ? NULL : container_of(slot, struct inflight_op, op);
 }
 
+/* Makes what the op is for forget the op. */
+static void leave_subject(struct engine *eng, struct inflight_op *w)
+{
+    switch (w->kind) {
+    case INFLIGHT_ASK:
+    case INFLIGHT_PROBE:
+    case INFLIGHT_RELEASE:
+        if (w->claim.waiter != NULL) {
+            w->claim.waiter->in_flight = NULL;
+        }
+        spec_unref(eng, w->claim.spec);
+        break;
+    case INFLIGHT_ATTACH:
+    case INFLIGHT_INSPECT:
+    case INFLIGHT_LIMIT:
+    case INFLIGHT_LATCH:
+        if (w->request.call != NULL) {
+            w->request.call->in_flight = NULL;
+        }
+        break;
+    case INFLIGHT_RENEW:
+        for (size_t i = 0; i < w->renew.count; i++) {
+            if (w->renew.items[i].hold != NULL) {
+                w->renew.items[i].hold->renewal = NULL;
+            }
+        }
+        free(w->renew.items);
+        break;
+    case INFLIGHT_RENEW_LOANS:
+        for (size_t i = 0; i < w->loans.count; i++) {
+            if (w->loans.items[i] != NULL) {
+                w->loans.items[i]->renewal = NULL;
+            }
+        }
+        free(w->loans.items);
+        break;
+    case INFLIGHT_BATCH:
+        free(w->batch.parts);
+        break;
+    case INFLIGHT_RESTORE:
+        eng->restores_in_flight--;
+        eng->restores_cost -= w->cost;
+        if (w->restore.hold != NULL) {
+            w->restore.hold->restoring = NULL;
+        }
+        spec_unref(eng, w->restore.spec);
+        break;
+    case INFLIGHT_CHECK:
+        if (w->loss.about != NULL) {
+            w->loss.about->check = NULL;
+        }
+        free(w->loss.check);
+        break;
+    case INFLIGHT_WATCH:
+        if (w->watch != NULL) {
+            w->watch->look = NULL;
+        }
+        break;
+    case INFLIGHT_COUNT_AGAIN:
+    case INFLIGHT_QUEUE:
+    case INFLIGHT_LEAVE:
+        break;
+    }
+}
+
 void inflight_free(struct engine *eng, struct inflight_op *w)
 {
-    if (w->waiter != NULL) {
-        w->waiter->in_flight = NULL;
-    }
+    leave_subject(eng, w);
     if (w->lock != NULL) {
         w->lock->refs--;
         if (w->lock->asking == w) {
@@ -55,51 +118,23 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
         lock_touch(eng, w->lock);
     }
     if (w->check != NULL) {
-        w->check->about = NULL;
+        w->check->loss.about = NULL;
     }
-    if (w->about != NULL) {
-        w->about->check = NULL;
-    }
-    if (w->call != NULL) {
-        w->call->in_flight = NULL;
-    }
-    if (w->watch != NULL) {
-        w->watch->look = NULL;
-    }
-    if (w->kind == INFLIGHT_RESTORE) {
-        eng->restores_in_flight--;
-        eng->restores_cost -= w->cost;
-    }
-    if (w->hold != NULL) {
-        w->hold->restoring = NULL;
-    }
-    for (size_t i = 0; i < w->hold_count; i++) {
-        if (w->renewing[i].hold != NULL) {
-            w->renewing[i].hold->renewal = NULL;
-        }
-    }
-    for (size_t i = 0; i < w->loan_count; i++) {
-        if (w->loans[i] != NULL) {
-            w->loans[i]->renewal = NULL;
-        }
-    }
-    spec_unref(eng, w->spec);
     list_del(&w->in_sent);
     table_remove(&eng->inflight_ops, &w->op);
-    free(w->loss_check);
-    free(w->renewing);
-    free(w->loans);
-    free(w->parts);
     pool_free_sized(&eng->pool, w, sizeof(*w));
 }
 
 struct asked inflight_asked(const struct inflight_op *w)
 {
+    bool claims = w->kind == INFLIGHT_ASK || w->kind == INFLIGHT_PROBE ||
+                  w->kind == INFLIGHT_RELEASE;
+
     return (struct asked){ .op = w->op.key,
                            .at = w->sent,
                            .lease_ms = w->lease_ms,
-                           .claimed_before = w->claimed_before,
-                           .ago_ms = w->asked_ago_ms };
+                           .claimed_before = claims && w->claim.claimed_before,
+                           .ago_ms = claims ? w->claim.asked_ago_ms : 0 };
 }
 
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id)

@@ -55,36 +55,56 @@ struct inflight_op {
     struct table_node op;
     enum inflight_kind kind;
     uint64_t sent;
-    uint64_t lease_ms;         /* that was asked for */
-    uint64_t asked_ago_ms;     /* the claim's that was sent */
-    struct lock *lock;         /* the op's lock; none for RENEW and RENEW_LOANS */
-    struct waiter *waiter;     /* the waiter that the op may grant, while that exists */
-    struct acquire_spec *spec; /* the claim that was sent */
-    bool claimed_before; /* the waiter is gone, and an earlier op may have granted */
-    struct pending_release *release;
-    struct pending_request *call;
-    struct name_watch *watch;      /* WATCH; NULL: gone */
-    struct logged_count *counted;  /* COUNT_AGAIN; NULL: gone */
-    struct hold *hold;             /* RESTORE; NULL: gone */
-    struct renewal_item *renewing; /* RENEW */
-    size_t hold_count;
-    uint64_t cost;       /* RENEW, RESTORE: see op_cost.h */
-    struct loan **loans; /* RENEW_LOANS; each NULL: gone */
-    size_t loan_count;
-    bool exact; /* ATTACH: the op may shorten the lease */
-    /* ATTACH: of the hold that Redis has renewed, in a result that waits for `check` */
-    uint64_t renewed_token;
-    bool cut;                   /* ATTACH: a later one has shortened it, for nobody */
-    struct inflight_op **parts; /* BATCH: one op in flight for each name, of kind ASK */
-    size_t part_count;
-    bool all_or_none;        /* BATCH: see op_batch */
-    struct renew_queue *due; /* RENEW */
+    uint64_t lease_ms; /* that was asked for */
+    struct lock *lock; /* the op's lock; none for BATCH, RENEW, RENEW_LOANS and CHECK */
+    uint64_t cost;     /* RENEW, RESTORE: see op_cost.h */
     /* RENEW: in order, while it counts; BATCH, CHECK: on eng->unsent */
     struct list in_sent;
-    struct loss_check *loss_check; /* CHECK: in one piece of memory, owned */
-    struct inflight_op *about;     /* CHECK: the op whose result waits */
-    struct inflight_op *check;     /* the loss check that this op's result waits for */
+    struct inflight_op *check; /* the loss check that this op's result waits for */
     bool checked;
+    /* by its kind; a pointer to what may be gone before the answer is NULL then */
+    union {
+        struct {                       /* ASK, PROBE, RELEASE */
+            struct waiter *waiter;     /* the waiter that the op may grant */
+            struct acquire_spec *spec; /* the claim that was sent */
+            uint64_t asked_ago_ms;     /* the same claim's */
+            /* the waiter is gone, and an earlier op may have granted */
+            bool claimed_before;
+            struct pending_release *release; /* RELEASE */
+        } claim;
+        struct { /* ATTACH, INSPECT, LIMIT, LATCH */
+            struct pending_request *call;
+            bool exact; /* ATTACH: the op may shorten the lease */
+            bool cut;   /* ATTACH: a later one has shortened it, for nobody */
+            /* ATTACH: of the hold that Redis has renewed, in a result that waits for
+             * `check` */
+            uint64_t renewed_token;
+        } request;
+        struct { /* RENEW */
+            struct renewal_item *items;
+            size_t count;
+            struct renew_queue *queue;
+        } renew;
+        struct {                 /* RENEW_LOANS */
+            struct loan **items; /* each NULL: gone */
+            size_t count;
+        } loans;
+        struct { /* BATCH: one op in flight for each name, of kind ASK */
+            struct inflight_op **parts;
+            size_t count;
+            bool all_or_none; /* see op_batch */
+        } batch;
+        struct { /* RESTORE */
+            struct hold *hold;
+            struct acquire_spec *spec;
+        } restore;
+        struct {                       /* CHECK */
+            struct loss_check *check;  /* in one piece of memory, owned */
+            struct inflight_op *about; /* the op whose result waits */
+        } loss;
+        struct name_watch *watch;     /* WATCH */
+        struct logged_count *counted; /* COUNT_AGAIN */
+    };
 };
 
 /* When, and for how long a lease, an op asked: its result counts from then. */

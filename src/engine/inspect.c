@@ -512,7 +512,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
 void on_inspect_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r)
 {
-    struct pending_request *c = w->call;
+    struct pending_request *c = w->request.call;
     struct lock *lock = w->lock;
 
     if (c == NULL) {

@@ -496,7 +496,7 @@ static void learn_outcome(struct engine *eng, struct lock *lock, uint64_t op_id,
 void on_latch_reply(struct engine *eng, struct inflight_op *w,
                     const struct op_result *r)
 {
-    struct pending_request *c = w->call;
+    struct pending_request *c = w->request.call;
     struct lock *lock = w->lock;
 
     learn_outcome(eng, lock, w->op.key, c, r);

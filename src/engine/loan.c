@@ -76,7 +76,7 @@ void loan_drop(struct engine *eng, struct lock *lock)
     list_del(&loan->in_all);
     list_del(&loan->in_due);
     if (loan->renewal != NULL) {
-        loan->renewal->loans[loan->renewal_slot] = NULL;
+        loan->renewal->loans.items[loan->renewal_slot] = NULL;
     }
     lock->loan = NULL;
     eng->stats.lent--;
@@ -358,8 +358,8 @@ static void send_renewal(struct engine *eng, struct loan **loans, size_t count)
     struct op *op;
 
     w->lease_ms = loans[0]->asked.lease_ms;
-    w->loans = xcalloc(count, sizeof(struct loan *));
-    w->loan_count = count;
+    w->loans.items = xcalloc(count, sizeof(struct loan *));
+    w->loans.count = count;
     for (size_t i = 0; i < count; i++) {
         struct loan *loan = loans[i];
 
@@ -367,7 +367,7 @@ static void send_renewal(struct engine *eng, struct loan **loans, size_t count)
                                         .token = loan->token,
                                         .lease_ms = w->lease_ms,
                                         .subscribed = loan->lock->sub != SUB_NONE };
-        w->loans[i] = loan;
+        w->loans.items[i] = loan;
         loan->renewal = w;
         loan->renewal_slot = i;
     }
@@ -435,13 +435,13 @@ void on_loan_renewal_reply(struct engine *eng, struct inflight_op *w,
 {
     struct asked asked = inflight_asked(w);
 
-    for (size_t i = 0; i < w->loan_count; i++) {
-        struct loan *loan = w->loans[i];
+    for (size_t i = 0; i < w->loans.count; i++) {
+        struct loan *loan = w->loans.items[i];
 
         if (loan == NULL) {
             continue;
         }
-        w->loans[i] = NULL;
+        w->loans.items[i] = NULL;
         loan->renewal = NULL;
         if (r->status == OP_OK && i < r->renew.count) {
             on_renewal_answer(eng, loan, r->renew.items[i], asked);

@@ -81,8 +81,8 @@ static bool has_too_many_permits(const struct inflight_op *w, const struct op_re
     int64_t sure = lock->permits_here;
     struct list *it;
 
-    if (lock_hold_of(lock, spec_field(w->spec)) == NULL) {
-        sure += w->spec->permits;
+    if (lock_hold_of(lock, spec_field(w->claim.spec)) == NULL) {
+        sure += w->claim.spec->permits;
     }
     LIST_FOREACH(it, &lock->holds)
     {
@@ -99,13 +99,13 @@ static void add_by_grant(struct entries *es, const struct inflight_op *w,
 {
     struct list *it;
 
-    if (w->waiter == NULL) {
+    if (w->claim.waiter == NULL) {
         return;
     }
-    if (w->spec->lock_kind != KIND_PERMITS) {
-        add_denied(es, w->lock, lock_mode_of_hold(w->spec->lock_kind),
-                   spec_field(w->spec), r->token, but);
-    } else if (w->lock->permits_here + w->spec->permits >
+    if (w->claim.spec->lock_kind != KIND_PERMITS) {
+        add_denied(es, w->lock, lock_mode_of_hold(w->claim.spec->lock_kind),
+                   spec_field(w->claim.spec), r->token, but);
+    } else if (w->lock->permits_here + w->claim.spec->permits >
                    r->permits.limit - r->permits.free &&
                has_too_many_permits(w, r)) {
         LIST_FOREACH(it, &w->lock->holds)
@@ -120,13 +120,13 @@ static void add_by_attach(struct entries *es, const struct inflight_op *w,
 {
     struct entry *e;
 
-    if (w->call == NULL) {
+    if (w->request.call == NULL) {
         return;
     }
     if (r->status == OP_OK) {
         add_denied(es, w->lock, r->lock_kind, r->attach.field, r->token, NULL);
     } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
-        e = lock_find_target(w->lock, &w->call->target);
+        e = lock_find_target(w->lock, &w->request.call->target);
         if (e != NULL && !entry_is_ending(e)) {
             es->list[es->count++] = e;
         }
@@ -138,7 +138,7 @@ static void add_by_attach(struct entries *es, const struct inflight_op *w,
 static void add_by_force(struct entries *es, const struct inflight_op *w,
                          const struct op_result *r)
 {
-    const struct pending_release *d = w->release;
+    const struct pending_release *d = w->claim.release;
     bool any = r->status == OP_OK && d->target.kind == TARGET_ANY;
     bool ran = release_may_have_ended_it(d); /* before: that was its doing */
     struct list *it;
@@ -161,7 +161,7 @@ static void add_by_force(struct entries *es, const struct inflight_op *w,
 static void add_by_release(struct entries *es, const struct inflight_op *w,
                            const struct op_result *r)
 {
-    const struct pending_release *d = w->release;
+    const struct pending_release *d = w->claim.release;
     const struct entry *e =
         d->local != NULL ? d->local : lock_find_target(w->lock, &d->target);
 
@@ -244,8 +244,8 @@ static struct loss_check *loss_check_new(const struct engine *eng,
 
 void loss_check_send(struct engine *eng, struct inflight_op *check)
 {
-    const struct loss_check *v = check->loss_check;
-    const struct lock *lock = check->about->lock;
+    const struct loss_check *v = check->loss.check;
+    const struct lock *lock = check->loss.about->lock;
     struct renew_item *items = effects_alloc(&eng->fx, v->count * sizeof(*items));
     struct op *op;
 
@@ -284,11 +284,13 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
         return false;
     }
     w->checked = true;
-    w->renewed_token = w->kind == INFLIGHT_ATTACH && r->status == OP_OK ? r->token : 0;
+    if (w->kind == INFLIGHT_ATTACH) {
+        w->request.renewed_token = r->status == OP_OK ? r->token : 0;
+    }
     w->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
     w->check->lease_ms = CHECK_LEASE_MS;
-    w->check->about = w;
-    w->check->loss_check = loss_check_new(eng, w, r, &es);
+    w->check->loss.about = w;
+    w->check->loss.check = loss_check_new(eng, w, r, &es);
     list_append(&eng->unsent, &w->check->in_sent);
     return true;
 }
@@ -349,7 +351,7 @@ const struct op_result *on_loss_check_reply(struct engine *eng,
                                             struct inflight_op *check,
                                             const struct op_result *r)
 {
-    const struct loss_check *v = check->loss_check;
+    const struct loss_check *v = check->loss.check;
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
     for (size_t i = 0; i < v->count; i++) {
@@ -358,10 +360,10 @@ const struct op_result *on_loss_check_reply(struct engine *eng,
             continue; /* too few have it: nothing is confirmed */
         }
         if (told && i < r->renew.count) {
-            settle_suspect(eng, check->about->lock, &v->list[i], r->renew.items[i],
+            settle_suspect(eng, check->loss.about->lock, &v->list[i], r->renew.items[i],
                            inflight_asked(check));
         } else {
-            doubt_suspect(eng, check->about->lock, &v->list[i]);
+            doubt_suspect(eng, check->loss.about->lock, &v->list[i]);
         }
     }
     return &v->result;

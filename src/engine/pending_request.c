@@ -124,7 +124,7 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
         c->release->call = NULL;
     }
     if (c->in_flight != NULL) {
-        c->in_flight->call = NULL;
+        c->in_flight->request.call = NULL;
     }
     list_del(&c->in_lock);
     if (c->watch != NULL) {

@@ -207,7 +207,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     if (d->next == NULL && next != NULL) {
         d->next = spec_ref(next->spec);
     }
-    w->release = d;
+    w->claim.release = d;
     if (!parallel) {
         pending_release_set_state(d, d->state == RELEASE_MAYBE_RUN ? RELEASE_SENT_AGAIN
                                                                    : RELEASE_SENT);
@@ -236,15 +236,15 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         d->may_free = true;
         return;
     }
-    w->spec = spec_ref(d->next);
+    w->claim.spec = spec_ref(d->next);
     w->lease_ms = next != NULL ? waiter_lease(eng, next) : spec_lease(eng, d->next);
     if (next != NULL) {
-        w->waiter = next;
+        w->claim.waiter = next;
         next->in_flight = w;
         d->next_asked = eng->now - waiter_asked_ago_ms(eng, next);
     }
-    w->asked_ago_ms = eng->now - d->next_asked;
-    w->claimed_before = d->tries > 1; /* the lock may have moved to it */
+    w->claim.asked_ago_ms = eng->now - d->next_asked;
+    w->claim.claimed_before = d->tries > 1; /* the lock may have moved to it */
     r->has_next = true;
     /* A repetition only finds out: it must not give the lock away otherwise. */
     r->yield = d->tries > 1 && next == NULL             ? YIELD_ALWAYS
@@ -253,7 +253,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     d->may_free = d->may_free || r->yield != YIELD_NEVER || lock->fair != NULL ||
                   d->lock_class != CLASS_PLAIN;
     r->next = op_make_claim(eng, d->next, w->lease_ms);
-    r->next.asked_ago_ms = w->asked_ago_ms;
+    r->next.asked_ago_ms = w->claim.asked_ago_ms;
     r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;
 }
 
@@ -409,8 +409,8 @@ static void on_released(struct engine *eng, struct lock *lock,
                         struct pending_release *d, struct inflight_op *w,
                         const struct op_result *r)
 {
-    struct waiter *waiter = w->waiter;
-    struct acquire_spec *spec = w->spec == NULL ? NULL : spec_ref(w->spec);
+    struct waiter *waiter = w->claim.waiter;
+    struct acquire_spec *spec = w->claim.spec == NULL ? NULL : spec_ref(w->claim.spec);
     struct asked asked = inflight_asked(w);
     bool yielded = r->release.freed && spec != NULL && !lacks_permits(spec, r);
 
@@ -628,8 +628,8 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r)
 {
     struct lock *lock = w->lock;
-    struct pending_release *d = w->release;
-    struct waiter *next = w->waiter;
+    struct pending_release *d = w->claim.release;
+    struct waiter *next = w->claim.waiter;
     bool ran = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
     if ((ran || r->status == OP_ENDED) && d->local == NULL && !release_is_forced(d)) {

@@ -122,7 +122,7 @@ struct renew_queue *renew_queue_next(struct engine *eng)
 void renew_queue_on_sent(struct engine *eng, struct renew_queue *d,
                          struct inflight_op *w)
 {
-    w->due = d;
+    w->renew.queue = d;
     d->in_flight++;
     list_append(&eng->renew_queues.sent, &w->in_sent);
     eng->renew_queues.sent_count++;

@@ -125,11 +125,11 @@ static void send_restore(struct engine *eng, struct hold *h)
     }
     first = h->entries;
     w = inflight_new(eng, INFLIGHT_RESTORE, h->lock);
-    w->hold = h;
+    w->restore.hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec),
-                         SPAN_NONE, 0);
+    w->restore.spec = spec_found(eng, h->lock_kind, hold_field(h),
+                                 spec_entry(first->spec), SPAN_NONE, 0);
     h->restoring = w;
     w->cost = hold_cost(h) + (uint64_t)2 * OP_COST_ENTRY * room;
     eng->restores_in_flight++;
@@ -147,8 +147,8 @@ static void send_restore(struct engine *eng, struct hold *h)
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(eng, hold_field(h)),
-        .entry =
-            h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(w->spec)) : SPAN_NONE,
+        .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(w->restore.spec))
+                                            : SPAN_NONE,
         .data = op_copy(eng, hold_data(h)),
         .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
         .lease_ms = lease_ms,
@@ -236,9 +236,9 @@ void on_restore_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r)
 {
     struct lock *lock = w->lock;
-    struct hold *h = w->hold;
+    struct hold *h = w->restore.hold;
     struct asked asked = inflight_asked(w);
-    struct acquire_spec *spec = spec_ref(w->spec);
+    struct acquire_spec *spec = spec_ref(w->restore.spec);
 
     inflight_free(eng, w);
     if (h == NULL) {

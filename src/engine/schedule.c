@@ -46,7 +46,7 @@ static void send_limit(struct engine *eng, struct pending_request *c)
     struct inflight_op *w = inflight_new(eng, INFLIGHT_LIMIT, c->lock);
     struct op *op;
 
-    w->call = c;
+    w->request.call = c;
     c->in_flight = w;
     op = inflight_op(eng, w, OP_LIMIT);
     op->lock_class = CLASS_SEMAPHORE;
@@ -58,7 +58,7 @@ static void send_latch(struct engine *eng, struct pending_request *c)
     struct inflight_op *w = inflight_new(eng, INFLIGHT_LATCH, c->lock);
     struct op *op;
 
-    w->call = c;
+    w->request.call = c;
     c->in_flight = w;
     op = inflight_op(eng, w, OP_LATCH);
     op->lock_class = CLASS_LATCH;
@@ -86,7 +86,7 @@ static void send_request(struct engine *eng, struct pending_request *c)
         return;
     }
     w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
-    w->call = c;
+    w->request.call = c;
     w->lease_ms = c->lease_ms != 0 ? c->lease_ms : eng->cfg.watchdog_ms;
     c->in_flight = w;
     op = inflight_op(eng, w, look ? OP_INSPECT : OP_ATTACH);
@@ -98,7 +98,7 @@ static void send_request(struct engine *eng, struct pending_request *c)
     op->attach.asked_ago_ms =
         eng->now > c->asked + ASKED_AGAIN_MS ? eng->now - c->asked - ASKED_AGAIN_MS : 0;
     op->lock_class = c->lock_class;
-    op->attach.exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
+    op->attach.exact = w->request.exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
     if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
         hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
     }

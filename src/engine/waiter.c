@@ -191,8 +191,9 @@ void waiter_remove(struct engine *eng, struct waiter *w)
             NULL; /* first: an undo looks whether the request goes on */
     }
     if (w->in_flight != NULL) {
-        w->in_flight->waiter = NULL; /* what it brings is undone when it comes */
-        w->in_flight->claimed_before = w->in_flight->claimed_before || w->maybe_granted;
+        w->in_flight->claim.waiter = NULL; /* what it brings is undone when it comes */
+        w->in_flight->claim.claimed_before =
+            w->in_flight->claim.claimed_before || w->maybe_granted;
         w->in_flight = NULL;
     }
     if (w->member != NULL) {

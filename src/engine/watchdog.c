@@ -108,7 +108,7 @@ static void fill_item(struct engine *eng, struct renew_item *item,
 static size_t acquire_due(struct engine *eng, struct renew_queue *d,
                           struct inflight_op *w)
 {
-    struct renewal_item *renewing = w->renewing;
+    struct renewal_item *renewing = w->renew.items;
     struct hold *others[BATCH_MAX];
     size_t count = 0, other_count = 0;
     struct list *it;
@@ -143,15 +143,15 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
     struct renew_item *items = effects_alloc(&eng->fx, BATCH_MAX * sizeof(*items));
     struct op *op;
 
-    w->renewing = xcalloc(BATCH_MAX, sizeof(*w->renewing));
-    w->hold_count = acquire_due(eng, d, w);
-    if (w->hold_count == 0) {
+    w->renew.items = xcalloc(BATCH_MAX, sizeof(*w->renew.items));
+    w->renew.count = acquire_due(eng, d, w);
+    if (w->renew.count == 0) {
         inflight_free(eng, w);
         renew_queue_on_done(eng, d, NULL);
         return;
     }
-    for (size_t i = 0; i < w->hold_count; i++) {
-        struct renewal_item *r = &w->renewing[i];
+    for (size_t i = 0; i < w->renew.count; i++) {
+        struct renewal_item *r = &w->renew.items[i];
         struct hold *h = r->hold;
 
         r->lease_ms = hold_renewal_lease(eng, h);
@@ -175,7 +175,7 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
     op->group = d->group;
     op->lock_class = d->lock_class;
     op->renew.items = items;
-    op->renew.count = w->hold_count;
+    op->renew.count = w->renew.count;
 }
 
 void renew_flush(struct engine *eng)
@@ -300,15 +300,15 @@ static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
 void on_renew_reply(struct engine *eng, struct inflight_op *w,
                     const struct op_result *r)
 {
-    renew_queue_on_done(eng, w->due, w);
-    for (size_t i = 0; i < w->hold_count; i++) {
-        struct hold *h = w->renewing[i].hold;
-        struct entry *checked = w->renewing[i].checked;
+    renew_queue_on_done(eng, w->renew.queue, w);
+    for (size_t i = 0; i < w->renew.count; i++) {
+        struct hold *h = w->renew.items[i].hold;
+        struct entry *checked = w->renew.items[i].checked;
 
         if (h == NULL) {
             continue;
         }
-        w->renewing[i].hold = NULL;
+        w->renew.items[i].hold = NULL;
         h->renewal = NULL;
         if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->renew.count) {
             hold_shortening_failed(eng, h, w->op.key);
@@ -324,7 +324,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
         case RENEW_OK:
             note_settled(eng, h);
             if (r->status == OP_OK) {
-                on_renewal_confirmed(eng, w, h, w->renewing[i].lease_ms);
+                on_renewal_confirmed(eng, w, h, w->renew.items[i].lease_ms);
             } else {
                 on_renewal_unacked(eng, w, h);
             }
@@ -367,7 +367,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     if (h == NULL) {
         h = hold_new(eng, lock, r->lock_kind, r->attach.field, r->token);
     }
-    h->user = h->user == 0 ? w->call->user : h->user;
+    h->user = h->user == 0 ? w->request.call->user : h->user;
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
     if (r->loan_token != 0) {
         h->loan_token = r->loan_token;
@@ -422,7 +422,7 @@ static bool was_unlocked(const struct engine *eng, const struct pending_request 
 static void on_attached(struct engine *eng, struct inflight_op *w,
                         const struct op_result *r)
 {
-    struct pending_request *c = w->call;
+    struct pending_request *c = w->request.call;
     struct entry *e;
     struct attach *a;
     bool knew;
@@ -477,7 +477,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
 static void attach_refused(struct engine *eng, struct inflight_op *w,
                            const struct op_result *r)
 {
-    struct pending_request *c = w->call;
+    struct pending_request *c = w->request.call;
     struct entry *e = entry_of_request(c);
 
     switch (r->status) {
@@ -516,7 +516,7 @@ static void cut_earlier_requests(const struct lock *lock, const struct inflight_
             container_of(it, struct pending_request, in_lock)->in_flight;
 
         if (other != NULL && other->op.key < w->op.key) {
-            other->cut = true;
+            other->request.cut = true;
         }
     }
 }
@@ -527,7 +527,8 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
                                         const struct inflight_op *w,
                                         const struct op_result *r)
 {
-    const struct entry *e = w->call == NULL ? NULL : entry_of_request(w->call);
+    const struct entry *e =
+        w->request.call == NULL ? NULL : entry_of_request(w->request.call);
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
     bool ran = told || r->status == OP_UNKNOWN;
     bool known = false;
@@ -536,17 +537,17 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
     LIST_FOREACH(it, &lock->holds)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
-        bool meant = told              ? span_eq(hold_field(h), r->attach.field)
-                     : w->call != NULL ? e != NULL && e->hold == h
-                                       : !hold_is_rest(h); /* who knows */
+        bool meant = told                      ? span_eq(hold_field(h), r->attach.field)
+                     : w->request.call != NULL ? e != NULL && e->hold == h
+                                               : !hold_is_rest(h); /* who knows */
 
-        if (w->exact && ran && meant && hold_has_one_entry(h)) {
+        if (w->request.exact && ran && meant && hold_has_one_entry(h)) {
             hold_shorten_lease(eng, h, inflight_asked(w), false);
         }
         known = known || meant;
         hold_shortening_failed(eng, h, w->op.key);
     }
-    if (w->exact && ran && !known) {
+    if (w->request.exact && ran && !known) {
         cut_earlier_requests(lock, w);
     }
 }
@@ -558,7 +559,7 @@ static void confirm_for_nobody(struct engine *eng, struct lock *lock,
 {
     struct hold *h = lock_hold_of(lock, r->attach.field);
 
-    if (h != NULL && h->token == r->token && !w->exact) {
+    if (h != NULL && h->token == r->token && !w->request.exact) {
         hold_confirm(eng, h, inflight_asked(w));
         hold_schedule_renewal(eng, h);
     }
@@ -576,13 +577,13 @@ static bool may_come_back(const struct engine *eng, const struct pending_request
 void on_attach_reply(struct engine *eng, struct inflight_op *w,
                      const struct op_result *r)
 {
-    struct pending_request *c = w->call;
+    struct pending_request *c = w->request.call;
     struct lock *lock = w->lock;
     enum lock_class other;
     /* As with a grant: no client gets a lease of which less than half is left, nor one
      * that a later op has shortened since. */
     bool stale = r->status == OP_OK &&
-                 (w->cut || !asked_leaves_time(eng, lock, inflight_asked(w)) ||
+                 (w->request.cut || !asked_leaves_time(eng, lock, inflight_asked(w)) ||
                   lock_shortened_since(eng, lock, r->attach.field, w->op.key));
 
     if (c == NULL || stale || r->status != OP_OK) {
