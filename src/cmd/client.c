@@ -1,7 +1,6 @@
 #include "cmd/client.h"
 
 #include "cmd/deferred_command.h"
-#include "cmd/library/library_call.h"
 #include "cmd/pipeline.h"
 #include "util/alloc.h"
 
@@ -41,7 +40,6 @@ void client_free(struct client *cl)
     free(cl->grants);
     multi_free(cl->multi);
     deferred_command_free(cl->deferred);
-    library_call_free(client_library(cl));
     free(cl);
 }
 
@@ -55,11 +53,39 @@ void client_reset(struct client *cl)
     cl->multi = NULL;
 }
 
+static size_t pipeline_bytes(const struct pipeline *p)
+{
+    size_t bytes = 0;
+
+    if (p == NULL) {
+        return 0;
+    }
+    for (size_t i = p->first; i < p->count; i++) {
+        bytes += p->steps[i].reply.room;
+    }
+    return bytes + sizeof(*p) + p->room * sizeof(p->steps[0]) + p->deferred_bytes;
+}
+
 size_t client_bytes(const struct client *cl)
 {
     return multi_bytes(cl->multi) + pipeline_bytes(cl->pipeline) +
            (cl->deferred == NULL ? 0 : cl->deferred->bytes) +
            ((size_t)cl->sub.channels + cl->sub.patterns) * SUBSCRIPTION_BYTES;
+}
+
+const struct command *client_waiting(const struct client *cl, uint64_t number)
+{
+    const struct pipeline *p = cl->pipeline;
+
+    if (p == NULL) {
+        return cl->call == number ? client_last(cl) : NULL;
+    }
+    for (size_t i = p->first; i < p->count; i++) {
+        if (p->steps[i].state == STEP_ASKED && p->steps[i].number == number) {
+            return p->steps[i].command;
+        }
+    }
+    return NULL;
 }
 
 bool client_text_ok(struct span text)

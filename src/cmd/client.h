@@ -70,7 +70,8 @@ struct client {
 };
 
 struct client *client_new(uint64_t id);
-/* Frees a client that has no subscriptions any more. Accepts NULL. */
+/* Frees a client that has no subscriptions any more, and waits for nothing. Accepts
+ * NULL. */
 void client_free(struct client *cl);
 
 /* RESET: restores the state of a new connection, except for holds and waits. */
@@ -78,6 +79,9 @@ void client_reset(struct client *cl);
 
 /* The client's memory in bytes without the connection's buffers, roughly. */
 size_t client_bytes(const struct client *cl);
+
+/* The command that waits for the engine under that number, or NULL. */
+const struct command *client_waiting(const struct client *cl, uint64_t number);
 
 /* Whether a text is allowed as a client name: printable, no space. */
 bool client_text_ok(struct span text);

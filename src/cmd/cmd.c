@@ -14,187 +14,8 @@
 #include "lockscript/lock_script_cache.h"
 #include "util/alloc.h"
 #include "util/clock.h"
-#include "util/parse.h"
 
 #include <stdlib.h>
-
-/* Command ctx: what all handlers share: errors, arguments, HELP, waiting. */
-
-static void buf_add_upper(struct buf *out, const char *text);
-
-void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
-{
-    bool aborts =
-        !ctx->admitted && ctx->command != NULL && ctx->command->run == cmd_exec;
-    struct buf text = { 0 };
-    va_list ap;
-
-    if (aborts) {
-        buf_printf(&text, "Transaction discarded because of: %s%s",
-                   strcmp(word, LATCHD_ERR) == 0 ? "" : word,
-                   strcmp(word, LATCHD_ERR) == 0 ? "" : " ");
-        word = LATCHD_ERR_EXECABORT;
-    }
-    va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
-    va_end(ap);
-    resp_error(ctx->out, word, buf_span(&text));
-    buf_reset(&text);
-    ctx->outcome = outcome_of_error(word);
-}
-
-void ctx_null(struct command_ctx *ctx)
-{
-    resp_null(ctx->out, ctx->proto);
-    ctx->outcome = OUTCOME_NULL;
-}
-
-void ctx_syntax_error(struct command_ctx *ctx)
-{
-    ctx_error(ctx, LATCHD_ERR, "syntax error");
-}
-
-void ctx_arity_error(struct command_ctx *ctx)
-{
-    ctx_error(ctx, LATCHD_ERR, "wrong number of arguments for '%s' command",
-              ctx->command->name);
-}
-
-void ctx_subcommand_error(struct command_ctx *ctx)
-{
-    const char *full = ctx->command->name;
-    struct span sub = ctx->argv[1];
-    struct buf upper = { 0 };
-
-    buf_add_upper(&upper, full);
-    ctx_error(ctx, LATCHD_ERR,
-              "unknown subcommand or wrong number of arguments for '%.*s'. Try %.*s "
-              "HELP.",
-              span_quoted_len(sub), sub.ptr, (int)strcspn(full, "|"), buf_ptr(&upper));
-    buf_reset(&upper);
-}
-
-bool ctx_arg_is(const struct command_ctx *ctx, size_t at, const char *word)
-{
-    return at < ctx->argc && span_eq_nocase(ctx->argv[at], span_str(word));
-}
-
-bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret)
-{
-    if (!parse_i64(ctx->argv[at], ret)) {
-        ctx_error(ctx, LATCHD_ERR, "value is not an integer or out of range");
-        return false;
-    }
-    return true;
-}
-
-void ctx_close_after(struct command_ctx *ctx)
-{
-    if (multi_is_running(ctx->client->multi)) {
-        ctx->client->leaving = true;
-    } else {
-        conn_drain(ctx->conn);
-    }
-}
-
-struct call_ref ctx_wait(struct command_ctx *ctx)
-{
-    struct client *client = ctx->client;
-    uint64_t number = ++ctx->cmd->next_call;
-
-    ctx->waits = true;
-    if (pipeline_waits_last(ctx, number)) {
-        return (struct call_ref){ .conn = client->id, .call = number };
-    }
-    client->call = number;
-    client->call_us = ctx->started_us;
-    client->call_muted = ctx->muted;
-    client_set_library(client, ctx->library);
-    if (ctx->library == NULL) {
-        client->call_subject = ctx->subject;
-    }
-    if ((command_may_wait(ctx->command) && !multi_is_open(client->multi)) ||
-        library_is_parked(ctx->library)) {
-        conn_await(ctx->conn); /* later commands may pass it, or end its wait */
-    } else {
-        conn_suspend(ctx->conn);
-    }
-    return (struct call_ref){ .conn = client->id, .call = number };
-}
-
-struct call_ref ctx_wait_pipelined(struct command_ctx *ctx)
-{
-    uint64_t number = ctx->cmd->next_call + 1;
-
-    if (!pipeline_waits(ctx, number)) {
-        return ctx_wait(ctx);
-    }
-    ctx->waits = true;
-    ctx->cmd->next_call = number;
-    return (struct call_ref){ .conn = ctx->client->id, .call = number };
-}
-
-/* Appends `text` in upper case. */
-static void buf_add_upper(struct buf *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        char ch = (char)(*text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text);
-
-        buf_add(out, &ch, 1);
-    }
-}
-
-static void write_line(struct buf *out, struct buf *line)
-{
-    buf_add(line, "", 1);
-    resp_simple(out, buf_ptr(line));
-    buf_clear(line);
-}
-
-void ctx_help(struct command_ctx *ctx)
-{
-    const char *full = ctx->command->name; /* container|help */
-    const struct command *container =
-        command_find(span_of(full, (size_t)(strchr(full, '|') - full)));
-    struct buf line = { 0 };
-    size_t count;
-    const struct command *subs = command_subs(container, &count);
-
-    resp_array(ctx->out, 1 + 2 * count);
-    buf_add_upper(&line, container->name);
-    buf_add_str(&line, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-    write_line(ctx->out, &line);
-    for (size_t i = 0; i < count; i++) {
-        buf_add_upper(&line, command_short_name(&subs[i]));
-        buf_add_str(&line, subs[i].usage[0] == '\0' ? "" : " ");
-        buf_add_str(&line, subs[i].usage);
-        write_line(ctx->out, &line);
-        buf_printf(&line, "    %s", subs[i].summary);
-        write_line(ctx->out, &line);
-    }
-    buf_reset(&line);
-}
-
-/* Passes the engine's answers and events on to clients. */
-
-static const char *const ERROR_WORDS[] = {
-    [LOCK_ERR] = LATCHD_ERR,
-    [LOCK_WRONGTYPE] = LATCHD_ERR_WRONGTYPE,
-    [LOCK_NOTHELD] = LATCHD_ERR_NOTHELD,
-    [LOCK_DEADLOCK] = LATCHD_ERR_DEADLOCK,
-    [LOCK_BACKEND] = LATCHD_ERR_BACKEND,
-    [LOCK_LIMIT] = LATCHD_ERR_LIMIT,
-    [LOCK_GOAWAY] = LATCHD_ERR_GOAWAY,
-    [LOCK_NOPERM] = LATCHD_ERR_NOPERM,
-    [LOCK_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
-    [LOCK_NOREPLICAS] = LATCHD_ERR_NOREPLICAS,
-    [LOCK_CROSSSLOT] = LATCHD_ERR_CROSSSLOT,
-};
-
-const char *lock_error_word(enum lock_error error)
-{
-    return ERROR_WORDS[error];
-}
 
 /* LATCH INFO */
 static void latch_write(struct buf *out, int proto, const struct effect_reply *reply)
@@ -213,8 +34,9 @@ static void latch_write(struct buf *out, int proto, const struct effect_reply *r
     resp_int(out, (int64_t)reply->waiting);
 }
 
-void reply_write(const struct cmd *c, struct buf *out, const struct client *client,
-                 const struct library_call *library, const struct effect_reply *reply)
+static void reply_write(const struct cmd *c, struct buf *out,
+                        const struct client *client, const struct library_call *library,
+                        const struct effect_reply *reply)
 {
     if (library != NULL) {
         library_write(out, client->proto, library, reply);
@@ -235,7 +57,7 @@ void reply_write(const struct cmd *c, struct buf *out, const struct client *clie
         resp_null(out, client->proto);
         break;
     case REPLY_ERROR:
-        resp_error(out, ERROR_WORDS[reply->error], reply->text);
+        resp_error(out, lock_error_word(reply->error), reply->text);
         break;
     case REPLY_INFO:
         lockinfo_write(c, client, out, reply->info);
@@ -257,16 +79,189 @@ void reply_write(const struct cmd *c, struct buf *out, const struct client *clie
     }
 }
 
-enum outcome reply_outcome(const struct library_call *library,
-                           const struct effect_reply *reply)
+static enum outcome reply_outcome(const struct library_call *library,
+                                  const struct effect_reply *reply)
 {
     if (library != NULL) {
         return library_outcome(library, reply);
     }
     if (reply->kind == REPLY_ERROR) {
-        return outcome_of_error(ERROR_WORDS[reply->error]);
+        return outcome_of_error(lock_error_word(reply->error));
     }
     return reply->kind == REPLY_NULL ? OUTCOME_NULL : OUTCOME_OK;
+}
+
+/* --- transactions ------------------------------------------------------ */
+
+static bool names_key(const struct deferred_command *k, struct span key)
+{
+    size_t first, count;
+
+    if (!command_key_range(k->command, k->argv, k->argc, &first, &count)) {
+        return false;
+    }
+    for (size_t i = first; i < first + count; i++) {
+        if (span_eq(k->argv[i], key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a later command of the transaction may have ended the grant of command `at`
+ * on purpose. */
+static bool is_used_later(const struct multi *m, size_t at)
+{
+    const struct deferred_command *lock = m->queue[at];
+    size_t first = 1, count = 0;
+    bool one =
+        command_key_range(lock->command, lock->argv, lock->argc, &first, &count) &&
+        count == 1;
+
+    for (size_t i = at + 1; i < m->count; i++) {
+        const struct deferred_command *k = m->queue[i];
+
+        if ((k->command->flags & CMD_WRITE) != 0 &&
+            (!one || names_key(k, lock->argv[first]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The error to write in place of a token, as later commands may have taken longer than
+ * its lease. NULL: the token is good. */
+static const char *find_objection(const struct cmd *c, const struct client *client,
+                                  const struct multi_grant *g)
+{
+    switch (engine_grant_state(c->env.engine, client->id, g->grant)) {
+    case GRANT_STALE:
+        return "the transaction took too long: the lock is given back";
+    case GRANT_OVER:
+        return is_used_later(client->multi, g->at)
+                   ? NULL
+                   : "the transaction took too long: the lock is lost";
+    case GRANT_FRESH:
+        break;
+    }
+    return NULL;
+}
+
+/* Writes the replies. As for any grant, the lease is checked when the reply is
+ * written. */
+static void write_replies(struct cmd *c, struct conn *conn, struct client *client)
+{
+    struct multi *m = client->multi;
+    struct buf *out = conn_out(conn);
+    struct span all = buf_span(&m->out);
+    size_t done = 0;
+
+    if (m->watch != NULL && m->watch->changed) {
+        resp_null_array(out, client->proto); /* nothing was done or granted */
+        return;
+    }
+    resp_array(out, m->count);
+    for (size_t i = 0; i < m->grant_count; i++) {
+        const struct multi_grant *g = &m->grants[i];
+        const char *text = find_objection(c, client, g);
+
+        if (text == NULL) {
+            client_granted(client, g->grant, conn_input_count(conn));
+            continue;
+        }
+        engine_on_undelivered(c->env.engine, client->id, g->grant);
+        buf_add(out, all.ptr + done, g->from - done);
+        resp_error(out, LATCHD_ERR_BACKEND, span_str(text));
+        done = g->from + g->len;
+    }
+    buf_add(out, all.ptr + done, all.len - done);
+}
+
+static void finish_exec(struct cmd *c, struct conn *conn, struct client *client)
+{
+    if (!client_muted(client)) {
+        write_replies(c, conn, client);
+    }
+    multi_drop(client);
+    if (client->leaving) {
+        conn_drain(conn);
+    }
+}
+
+/* Goes on after the reply to a command was appended to multi->out, or dropped. False:
+ * the connection was closed. */
+static bool go_on_multi(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct multi *m = client->multi;
+
+    if (buf_len(&m->out) > conn_output_limit(conn)) {
+        conn_set_end(conn, END_OUTPUT);
+        conn_close(conn); /* as for any replies over the output limit */
+        return false;
+    }
+    if (m->next == m->count) {
+        finish_exec(c, conn, client);
+    } else {
+        conn_again(conn);
+    }
+    return true;
+}
+
+/* --- the engine's answers ---------------------------------------------- */
+
+static bool is_grant(const struct effect_reply *reply)
+{
+    return reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
+}
+
+/* Answers the only command of its connection that waits. */
+static void answer_alone(struct cmd *c, struct conn *conn, struct client *client,
+                         const struct effect_reply *reply)
+{
+    struct library_call *library = client_library(client);
+    bool running = multi_is_running(client->multi);
+
+    stats_answered(c, client_last(client), client->call_us,
+                   reply_outcome(library, reply));
+    if (!client->call_muted) {
+        reply_write(c, running ? &client->multi->out : conn_out(conn), client, library,
+                    reply);
+        if (is_grant(reply) && running) {
+            multi_granted(client->multi, reply->grant);
+        } else if (is_grant(reply)) {
+            client_granted(client, reply->grant, conn_input_count(conn));
+        }
+    }
+    client->call = 0;
+    library_call_free(library);
+    client_set_library(client, NULL);
+    if (!running || go_on_multi(c, conn)) {
+        conn_resume(conn);
+    }
+}
+
+/* Answers a command of a pipeline: at once if it is the first, else in its turn. */
+static void answer_step(struct cmd *c, struct conn *conn, struct client *client,
+                        struct step *s, const struct effect_reply *reply)
+{
+    struct pipeline *p = client->pipeline;
+    bool first = s == &p->steps[p->first];
+
+    if (!pipeline_comes_too_early(c, client, s, reply)) {
+        stats_answered(c, s->command, s->began_us, reply_outcome(s->library, reply));
+        if (!s->muted && (first || !pipeline_keeps_lease(c, s, reply))) {
+            reply_write(c, first ? conn_out(conn) : &s->reply, client, s->library,
+                        reply);
+            if (is_grant(reply) && first) {
+                client_granted(client, reply->grant, conn_input_count(conn));
+            } else if (is_grant(reply)) {
+                s->grant = reply->grant;
+            }
+        }
+        pipeline_answered(p, s);
+    }
+    pipeline_go_on(c, conn, client);
 }
 
 void cmd_reply(struct cmd *c, const struct effect_reply *reply)
@@ -274,41 +269,27 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     struct conn *conn = net_find(c->env.net, reply->to.conn);
     struct client *client = conn == NULL ? NULL : conn_data(conn);
     struct library_call *library;
-    bool running;
+    struct step *s = NULL;
 
-    if (client != NULL && client->pipeline != NULL) {
-        pipeline_reply(c, conn, reply);
+    if (client == NULL) {
+        return; /* the engine learned of the close */
+    }
+    if (client->pipeline != NULL) {
+        s = pipeline_step(client->pipeline, reply->to.call);
+    }
+    if (s == NULL && (client->call == 0 || client->call != reply->to.call)) {
         return;
     }
-    /* The client is gone; the engine learned of the close. */
-    if (client == NULL || client->call == 0 || client->call != reply->to.call) {
-        return;
-    }
-    library = client_library(client);
+    library = s != NULL ? s->library : client_library(client);
     if (library != NULL && library_goes_on(c, library, reply)) {
         return;
     }
     tracking_push(
         c, client); /* losses from before must not seem to come after this reply */
-    running = multi_is_running(client->multi);
-    stats_answered(c, client_last(client), client->call_us,
-                   reply_outcome(library, reply));
-    if (!client->call_muted) {
-        bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
-
-        reply_write(c, running ? multi_out(client->multi) : conn_out(conn), client,
-                    library, reply);
-        if (granted && running) {
-            multi_granted(client->multi, reply->grant);
-        } else if (granted) {
-            client_granted(client, reply->grant, conn_input_count(conn));
-        }
-    }
-    client->call = 0;
-    library_call_free(client_library(client));
-    client_set_library(client, NULL);
-    if (!running || multi_answered(c, conn)) {
-        conn_resume(conn);
+    if (s != NULL) {
+        answer_step(c, conn, client, s, reply);
+    } else {
+        answer_alone(c, conn, client, reply);
     }
 }
 
@@ -383,6 +364,7 @@ static bool admit_command(struct command_ctx *ctx)
     const struct command *command = ctx->command;
     struct client *client = ctx->client;
 
+    ctx->aborts = command->run == cmd_exec;
     if (!command_arity_fits(command, ctx->argc)) {
         ctx_arity_error(ctx);
         return false;
@@ -406,6 +388,76 @@ static bool admit_command(struct command_ctx *ctx)
                   command->name);
         return false;
     }
+    ctx->aborts = false;
+    return true;
+}
+
+/* A command was refused before it was queued: EXEC runs nothing, and ends the
+ * transaction. */
+static void spoil_multi(struct command_ctx *ctx)
+{
+    struct client *client = ctx->client;
+
+    if (ctx->command != NULL && ctx->command->run == cmd_exec) {
+        multi_drop(client);
+    } else if (multi_is_open(client->multi)) {
+        client->multi->spoilt = true;
+    }
+}
+
+/* Whether a LOCK, MLOCK, LEADER or LATCH AWAIT does not wait for others. False: an
+ * error reply was written. */
+static bool tries_once(struct command_ctx *ctx)
+{
+    static const struct {
+        command_fn *run;
+        const struct lock_syntax *syntax;
+        const char *words;
+    } TRIES[] = {
+        { cmd_lock, &SYNTAX_LOCK, "LOCK" },
+        { cmd_mlock, &SYNTAX_MLOCK, "MLOCK" },
+        { cmd_leader, &SYNTAX_LEADER, "LEADER with AFTER" },
+        { cmd_latch_await, &SYNTAX_LATCH_AWAIT, "LATCH AWAIT" },
+    };
+    struct lock_args args;
+    size_t i = 0;
+
+    while (TRIES[i].run != ctx->command->run) {
+        i++;
+    }
+    if (!ctx_lock_args(ctx, TRIES[i].syntax, &args)) {
+        return false;
+    }
+    if (ctx->command->run == cmd_leader && (args.has & OPT_AFTER) == 0) {
+        return true;
+    }
+    if ((args.has & OPT_WAIT) == 0 || args.wait_ms > 0) {
+        ctx_error(ctx, LATCHD_ERR, "%s in a transaction must have WAIT 0",
+                  TRIES[i].words);
+        return false;
+    }
+    return true;
+}
+
+/* Queues or refuses the command, and writes the reply. */
+static bool queue_command(struct command_ctx *ctx)
+{
+    struct multi *m = ctx->client->multi;
+    struct deferred_command *k;
+
+    /* While a LOCK waited, others would see a half done transaction. */
+    if (command_may_wait(ctx->command) && !tries_once(ctx)) {
+        return false;
+    }
+    k = deferred_command_new(ctx);
+    if (!multi_add(m, k)) {
+        ctx_error(ctx, LATCHD_ERR_LIMIT,
+                  "a transaction has at most %d commands and %d bytes",
+                  MULTI_COMMANDS_MAX, MULTI_BYTES_MAX);
+        deferred_command_free(k);
+        return false;
+    }
+    resp_simple(ctx->out, "QUEUED");
     return true;
 }
 
@@ -416,16 +468,46 @@ static bool is_of_use(const struct command_ctx *ctx)
     return (ctx->command->flags & CMD_NEEDS_REPLY) == 0 || !ctx->muted;
 }
 
+/* Takes note of a command that waits for the engine. */
+static void note_waiting(struct command_ctx *ctx)
+{
+    struct client *client = ctx->client;
+
+    if (pipeline_waits(ctx)) {
+        return;
+    }
+    client->call = ctx->call;
+    client->call_us = ctx->started_us;
+    client->call_muted = ctx->muted;
+    client_set_library(client, ctx->library);
+    if (ctx->library == NULL) {
+        client->call_subject = ctx->subject;
+    }
+    if ((command_may_wait(ctx->command) && !multi_is_open(client->multi)) ||
+        library_is_parked(ctx->library)) {
+        conn_await(ctx->conn); /* later commands may pass it, or end its wait */
+    } else {
+        conn_suspend(ctx->conn);
+    }
+}
+
 /* Runs the handler, and counts the command. A command that waits has not failed yet. */
 static void execute_command(struct command_ctx *ctx)
 {
+    uint64_t us;
+
     client_set_last(ctx->client, ctx->command);
-    ctx->admitted = true;
+    ctx->may_gather = command_is_lock(ctx->command) && pipeline_may_gather(ctx);
     if (ctx->started_us == 0) {
         ctx->started_us = clock_boot_us();
     }
     ctx->command->run(ctx);
-    slowlog_note(ctx, stats_ran(ctx));
+    if (ctx->result != ANSWERED) {
+        note_waiting(ctx);
+    }
+    us = stats_ran(ctx);
+    slowlog_note(ctx, us);
+    cmd_latency(ctx->cmd, LATENCY_COMMAND, us / 1000);
     if (!list_empty(&ctx->cmd->monitors) && !ctx->counted) {
         monitor_feed(ctx);
     }
@@ -446,27 +528,86 @@ static bool is_queued(const struct command_ctx *ctx)
            (ctx->command->flags & CMD_AT_ONCE) == 0;
 }
 
-void dispatch_command(struct command_ctx *ctx)
+/* Defers a command until the CLIENT PAUSE ends. */
+static void put_off(struct command_ctx *ctx)
+{
+    struct deferred_command *deferred;
+
+    ctx->result = PUT_OFF;
+    if (ctx->step != NULL) {
+        deferred = pipeline_puts_off(ctx);
+    } else {
+        deferred = ctx->client->deferred = deferred_command_new(ctx);
+        conn_suspend(ctx->conn);
+    }
+    list_del(&deferred->in_pause);
+    list_append(&ctx->cmd->pause.deferred, &deferred->in_pause);
+}
+
+/* Runs, queues or refuses the command. */
+static void dispatch_command(struct command_ctx *ctx)
 {
     bool ok = look_up(ctx) != NULL && admit_command(ctx);
 
-    if (ok && pause_holds(ctx)) {
+    if (ok && pause_concerns(ctx)) {
+        put_off(ctx);
         return;
     }
     if (ok && !is_queued(ctx)) {
         execute_if_of_use(ctx);
-    } else if (!ok || !multi_queue(ctx)) {
+    } else if (!ok || !queue_command(ctx)) {
         stats_rejected(ctx);
-        multi_refused(ctx);
+        spoil_multi(ctx);
     }
 }
 
-void dispatch_queued(struct command_ctx *ctx)
+/* The same for a command that EXEC takes from the queue. */
+static void dispatch_queued(struct command_ctx *ctx)
 {
     if (acl_check_still_admits(ctx)) {
         execute_if_of_use(ctx);
     } else {
         stats_rejected(ctx);
+    }
+}
+
+/* Runs the next command of an EXEC; the connection may be closed afterwards. */
+static void step_multi(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct multi *m = client->multi;
+    bool muted = client_muted(client);
+    struct command_ctx ctx = {
+        .cmd = c,
+        .conn = conn,
+        .client = client,
+        .proto = client->proto,
+        .out = muted ? &c->scratch : &m->out,
+        .muted = muted,
+    };
+
+    m->answered = buf_len(&m->out);
+    if (m->next < m->count) {
+        const struct deferred_command *k = m->queue[m->next++];
+
+        ctx.command = k->command;
+        ctx.argv = k->argv;
+        ctx.argc = k->argc;
+        dispatch_queued(&ctx);
+    }
+    if (ctx.result == ANSWERED) {
+        (void)go_on_multi(c, conn);
+    }
+}
+
+/* The connection ended while EXEC runs: takes the grants back, as the client cannot
+ * have seen them. */
+static void abandon_multi(struct cmd *c, const struct client *client)
+{
+    const struct multi *m = client->multi;
+
+    for (size_t i = 0; i < m->grant_count; i++) {
+        engine_on_undelivered(c->env.engine, client->id, m->grants[i].grant);
     }
 }
 
@@ -624,12 +765,13 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     }
     pipeline_abandon(c, client);
     if (multi_is_running(client->multi)) {
-        multi_abandon(c, client);
+        abandon_multi(c, client);
     }
     engine_on_conn_closed(c->env.engine, client->id);
     pubsub_remove_all(c->pubsub, &client->sub);
     client_untrack(c, client);
     client_set_user(client, NULL);
+    library_call_free(client_library(client));
     client_free(client);
     conn_set_data(conn, NULL);
 }
@@ -705,6 +847,45 @@ static void run_deferred(struct cmd *c, struct conn *conn, struct client *client
     deferred_command_free(deferred);
 }
 
+static void begin_again(struct cmd *c, struct conn *conn, struct step *s)
+{
+    struct client *client = conn_data(conn);
+    struct command_ctx ctx = {
+        .cmd = c,
+        .conn = conn,
+        .client = client,
+        .argv = s->deferred->argv,
+        .argc = s->deferred->argc,
+        .proto = client->proto,
+        .out = s->muted ? &c->scratch : &s->reply,
+        .muted = s->muted,
+        .step = s,
+        .counted = s->counted,
+    };
+
+    dispatch_command(&ctx);
+    pipeline_ran(&ctx);
+}
+
+/* Begins what a pipeline has put off again, as far as the commands ahead allow. */
+static void run_pipeline(struct cmd *c, struct conn *conn, struct client *client)
+{
+    struct pipeline *p = client->pipeline;
+
+    p->again = false;
+    for (struct step *s = NULL; (s = pipeline_next(c, p, s)) != NULL;) {
+        begin_again(c, conn, s);
+    }
+    if (p->steps[p->first].state == STEP_ANSWERED) {
+        pipeline_go_on(c, conn, client);
+    }
+    p = client->pipeline;
+    if (p != NULL && client->deferred != NULL && !p->again) {
+        conn_suspend(conn);
+    }
+    drop_scratch(c);
+}
+
 /* Runs what a pipeline has put off, a deferred request, or the next command of an
  * EXEC. */
 void cmd_on_again(void *ctx, struct conn *conn)
@@ -713,22 +894,26 @@ void cmd_on_again(void *ctx, struct conn *conn)
     struct client *client = conn_data(conn);
 
     if (client->pipeline != NULL) {
-        pipeline_again(c, conn);
-        drop_scratch(c);
+        run_pipeline(c, conn, client);
         if (pipeline_admits_deferred(client)) {
             run_deferred(c, conn, client);
         }
     } else if (client->deferred != NULL) {
         run_deferred(c, conn, client);
     } else if (multi_is_running(client->multi)) {
-        multi_step(c, conn);
+        step_multi(c, conn);
         drop_scratch(c);
     }
 }
 
 void cmd_on_ran(void *ctx, struct conn *conn)
 {
-    pipeline_settle(ctx, conn);
+    struct client *client = conn_data(conn);
+
+    if (client->pipeline != NULL && pipeline_ask(ctx, client)) {
+        run_pipeline(ctx, conn, client);
+    }
+    pipeline_settle(conn, client);
 }
 
 /* --- time ------------------------------------------------------------- */

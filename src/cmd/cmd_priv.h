@@ -1,11 +1,12 @@
-/* cmd_priv: what the files of cmd/ share about a running command; private to cmd/. The
- * state of a connection is in client.h. */
+/* cmd_priv: struct cmd, for the files of cmd/. The state of a connection is in
+ * client.h, that of a running command in command_ctx.h. */
 #ifndef LATCHD_CMD_CMD_PRIV_H
 #define LATCHD_CMD_CMD_PRIV_H
 
 #include "cmd/acl/users.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
+#include "cmd/command_ctx.h"
 #include "cmd/command_table.h"
 #include "cmd/connection/client_pause.h"
 #include "cmd/library/library_call.h"
@@ -61,78 +62,12 @@ struct cmd {
     uint64_t protect_said_ms; /* last log line about a refusal; 0: none yet */
 };
 
-/* One command while it runs, on the stack of its caller. */
-struct command_ctx {
-    struct cmd *cmd;
-    struct conn *conn;
-    struct client *client;
-    const struct command *command;
-    const struct span *argv; /* with the command's name */
-    size_t argc;
-    struct buf *out; /* where the reply goes */
-    int proto;
-    enum outcome outcome;   /* outcome of the reply, unless it waits */
-    uint64_t started_us;    /* 0: when it is executed */
-    struct step *step;      /* its place in the client's pipeline, or NULL */
-    struct subject subject; /* of a lock command: the request or owner that it names */
-    struct library_call *library; /* of a lock library's command that waits; or NULL */
-    bool muted;                   /* its reply is dropped */
-    bool admitted; /* admitted by the ACL: later errors count as failed, not rejected */
-    bool waits;    /* for an answer of the engine */
-    bool put_off;  /* deferred: it has not run, and comes again */
-    bool counted;  /* was counted when it began for the first time */
-};
-
-/* Runs, queues or refuses the command. Afterwards it is answered, or waits
- * (cmd.c). */
-void dispatch_command(struct command_ctx *ctx);
-/* The same for a command that EXEC takes from the queue; the table is not searched
- * again. */
-void dispatch_queued(struct command_ctx *ctx);
-
 /* --- protected_mode.c ------------------------------------------------- */
 
 /* Protected mode. False: the connection is refused, and the error is written. */
 bool protect_lets_in(struct cmd *c, struct conn *conn);
 
-/* --- cmd.c ---------------------------------------------------- */
-
-/* Writes an error reply, and records its word as the outcome. */
-void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Writes null. */
-void ctx_null(struct command_ctx *ctx);
-void ctx_syntax_error(struct command_ctx *ctx);
-void ctx_arity_error(struct command_ctx *ctx);
-/* The arity error of subcommands whose arity depends on their arguments. */
-void ctx_subcommand_error(struct command_ctx *ctx);
-
-/* Closes the connection after this reply, or in a transaction after EXEC's. */
-void ctx_close_after(struct command_ctx *ctx);
-
-/* Makes the connection wait for the engine's answer, which cmd_reply() writes. */
-struct call_ref ctx_wait(struct command_ctx *ctx);
-/* The same, but commands behind it may begin (pipeline.h). */
-struct call_ref ctx_wait_pipelined(struct command_ctx *ctx);
-
 void cmd_reset_stats(struct cmd *c); /* command_stats.c */
-
-/* Replies with the HELP of a container command, made from the table. */
-void ctx_help(struct command_ctx *ctx);
-
-/* Whether the argument is `word`, in upper or lower case. */
-bool ctx_arg_is(const struct command_ctx *ctx, size_t at, const char *word);
-
-/* Parses a signed integer argument; on failure writes Redis's error reply. */
-bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret);
-
-/* The engine's answers (cmd.c): the first word of an error, the bytes of a reply,
- * and the outcome that is counted. `library`: of a lock library's command, or NULL. */
-const char *lock_error_word(enum lock_error error);
-void reply_write(const struct cmd *c, struct buf *out, const struct client *client,
-                 const struct library_call *library, const struct effect_reply *reply);
-enum outcome reply_outcome(const struct library_call *library,
-                           const struct effect_reply *reply);
 
 /* Writes LOCKINFO's reply (cmd_lockinfo.c). The tokens of lock libraries' holds are for
  * who names their values, and for a client that overrides owners. */

@@ -17,9 +17,8 @@ bool ctx_serves_libraries(struct command_ctx *ctx);
  * reply was written. */
 bool ctx_has_database(struct command_ctx *ctx, int64_t index);
 
-/* Whether a LOCK, MLOCK or LEADER does not wait for others. False: an error reply was
- * written. */
-bool ctx_tries_once(struct command_ctx *ctx);
+/* Reads a LOCK that is GATHERED. False: an error reply was written. */
+bool ctx_lock_request(struct command_ctx *ctx, struct lock_req *ret);
 
 /* Sets the connection's name. False: an error reply was written. */
 bool ctx_set_name(struct command_ctx *ctx, struct span name);
@@ -30,8 +29,5 @@ bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
 
 #define COMMAND(name, run, ...) command_fn run;
 #include "cmd/commands.def"
-
-/* Whether a transaction that watches may be this command alone. */
-bool watch_admits(struct watch *watch, const struct deferred_command *command);
 
 #endif

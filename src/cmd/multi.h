@@ -9,20 +9,18 @@
  * RUNNING: each command is a step of its own, by conn_again(); one that waits for the
  * engine suspends the connection as always. Replies are gathered, and leave as one
  * array when the last is there; so a client that goes in the middle has seen none of
- * them, and what they granted is taken back. */
+ * them, and what they granted is taken back. cmd.c runs them. */
 #ifndef LATCHD_CMD_MULTI_H
 #define LATCHD_CMD_MULTI_H
+
+#include "util/buf.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
-struct command_ctx;
 struct client;
-struct cmd;
-struct conn;
-struct multi;
+struct deferred_command;
 struct span;
 struct watch;
 
@@ -31,6 +29,31 @@ enum multi_state { MULTI_WATCHING, MULTI_QUEUEING, MULTI_RUNNING };
 enum {
     MULTI_COMMANDS_MAX = 10000,    /* queued by one connection, */
     MULTI_BYTES_MAX = 1024 * 1024, /* and the memory that they take */
+};
+
+/* A grant among the replies of EXEC. */
+struct multi_grant {
+    uint64_t grant;
+    size_t from; /* where its reply is in `out` */
+    size_t len;
+    size_t at; /* index of its command */
+};
+
+struct multi {
+    enum multi_state state;
+    struct watch *watch; /* the keys of WATCH, or NULL */
+    bool spoilt;         /* a command was refused */
+    bool writes;
+    struct deferred_command **queue;
+    size_t count;
+    size_t room;
+    size_t bytes;
+    size_t next; /* the next command to run */
+    struct buf out;
+    size_t answered; /* bytes of `out` before the reply to the command that runs */
+    struct multi_grant *grants;
+    size_t grant_count;
+    size_t grant_room;
 };
 
 /* Frees a transaction. Accepts NULL. */
@@ -52,22 +75,13 @@ struct watch *multi_watch(const struct multi *m);
 bool multi_watch_keys(struct client *client, const struct span *keys, size_t count);
 void multi_unwatch(struct client *client);
 
-/* Queues or refuses the command, and writes the reply. */
-bool multi_queue(struct command_ctx *ctx);
-/* Marks the transaction as spoilt, after a command was refused before it was queued:
- * EXEC runs nothing, and ends it. */
-void multi_refused(struct command_ctx *ctx);
-
-/* Runs the next command; the connection may be closed afterwards. */
-void multi_step(struct cmd *c, struct conn *conn);
-/* Goes on after the reply to a waiting command was appended to multi_out(), or
- * dropped. False: the connection was closed. */
-bool multi_answered(struct cmd *c, struct conn *conn);
-struct buf *multi_out(struct multi *m);
+/* The client's transaction; made if there is none. */
+struct multi *multi_make(struct client *client);
+/* Ends the transaction, and what it watched. */
+void multi_drop(struct client *client);
+/* Queues a command. False: they are too many, or too large. */
+bool multi_add(struct multi *m, struct deferred_command *k);
 /* Notes that the last reply is a grant, which is taken back if the client goes. */
 void multi_granted(struct multi *m, uint64_t grant);
-/* The connection ended while RUNNING: takes the grants back, as the client cannot have
- * seen them. */
-void multi_abandon(struct cmd *c, const struct client *client);
 
 #endif

@@ -8,60 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum step_state {
-    STEP_BEGINS,
-    STEP_GATHERED,
-    STEP_ASKED,
-    STEP_PUT_OFF,
-    STEP_ANSWERED,
-    STEP_STATES,
-};
-
-/* Whether a command may pass a waiting LOCK ahead of it, judged by its arguments. */
-enum passage {
-    PASSAGE_UNKNOWN, /* not determined yet */
-    PASSAGE_NAMED,   /* may pass: it names its own hold or request */
-    PASSAGE_IN_TURN, /* may not, but commands behind it may pass it */
-    PASSAGE_BARRIER, /* may not, and neither may commands behind it */
-};
-
-struct step {
-    enum step_state state;
-    enum passage passage;
-    bool muted;
-    bool counted;       /* it has run before */
-    bool passes;        /* began while a LOCK ahead of it may still wait */
-    bool granted_early; /* before its reply could be written: begins again when it is
-                           first */
-    bool renewed;       /* its reply is the lease that is left */
-    const struct command *command; /* NULL until it is looked up */
-    uint64_t began_us;
-    uint64_t hash; /* of the one name whose holds it changes; 0: there is no such, or it
-                      takes a lock, for which its subject stands */
-    struct subject subject;
-    struct library_call *library;      /* ASKED: of a lock library's command, or NULL */
-    uint64_t number;                   /* ASKED: its call number in the engine */
-    struct deferred_command *deferred; /* its words, as long as it may begin again */
-    struct lock_req req; /* GATHERED: the request; points into `deferred` */
-    struct buf reply;    /* an answer that came before its turn */
-    uint64_t grant;      /* the grant in `reply`; 0: none */
-    int64_t lease_ms;    /* if `renewed`: the lease, */
-    uint64_t renewed_ms; /* at this time; */
-    uint64_t token;      /* to be told in its place; 0: not */
-};
-
-struct pipeline {
-    size_t first; /* the first step without an answer */
-    size_t count;
-    size_t room;
-    size_t waits;                 /* LOCKs, MLOCKs and LEADERs without an answer */
-    size_t in_state[STEP_STATES]; /* steps in each; answered ones stay in the count */
-    size_t deferred_bytes;        /* memory of the deferred commands */
-    bool full;                    /* client->deferred found no room */
-    bool again;                   /* pipeline_again() is owed */
-    struct step steps[];
-};
-
 /* A request as it arrived, or as it was deferred. */
 struct candidate {
     const struct command *command;
@@ -70,8 +16,6 @@ struct candidate {
     uint64_t hash;
     struct subject subject;
 };
-
-static void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client);
 
 static inline bool step_is_lock(const struct step *s)
 {
@@ -125,7 +69,7 @@ static bool names_what_it_means(const struct command *command,
 /* pipeline.c: classifies a request; sets r->subject. */
 static enum passage passage_of(const struct cmd_limits *limits, struct candidate *r)
 {
-    const struct command *command = command_resolve(r->argv, r->argc);
+    const struct command *command = r->command;
     const struct lock_syntax *syntax;
     char text[ARGS_ERROR_ROOM];
     struct lock_args args;
@@ -380,7 +324,7 @@ static bool begin_behind(struct command_ctx *ctx, struct candidate *r)
 bool pipeline_begin(struct command_ctx *ctx)
 {
     struct client *client = ctx->client;
-    const struct command *command = command_find(ctx->argv[0]);
+    const struct command *command = command_resolve(ctx->argv, ctx->argc);
     struct candidate r = { .command = command, .argv = ctx->argv, .argc = ctx->argc };
 
     if (client->pipeline == NULL) {
@@ -406,77 +350,47 @@ bool pipeline_admits_deferred(const struct client *client)
 
 /* --- how it waits ----------------------------------------------------- */
 
-/* Gives the command a step if needed. False: it is alone, and stays so. */
-static bool joins_pipeline(struct command_ctx *ctx)
+/* Whether a command has a step, or is to have one as more input follows. */
+static bool is_in_pipeline(const struct command_ctx *ctx)
 {
-    if (ctx->step == NULL && !multi_is_open(ctx->client->multi) &&
-        conn_has_more(ctx->conn)) {
-        ctx->step =
-            add_step(ctx->client, ctx->command,
-                     hash_changed_name(ctx->command, ctx->argv, ctx->argc), ctx->muted);
-    }
-    return ctx->step != NULL;
+    return ctx->step != NULL ||
+           (!multi_is_open(ctx->client->multi) && conn_has_more(ctx->conn));
 }
 
-bool pipeline_waits_last(struct command_ctx *ctx, uint64_t number)
+bool pipeline_may_gather(const struct command_ctx *ctx)
 {
-    struct step *s = ctx->step;
+    /* Nothing that waits is ahead of a batch. */
+    return is_in_pipeline(ctx) && (ctx->step == NULL || !ctx->step->passes);
+}
 
+bool pipeline_waits(struct command_ctx *ctx)
+{
+    struct client *client = ctx->client;
+    struct step *s;
+
+    if (ctx->step == NULL && ctx->result != WAITS && is_in_pipeline(ctx)) {
+        ctx->step =
+            add_step(client, ctx->command,
+                     hash_changed_name(ctx->command, ctx->argv, ctx->argc), ctx->muted);
+    }
+    s = ctx->step;
     if (s == NULL) {
         return false;
     }
-    step_set_state(ctx->client->pipeline, s, STEP_ASKED);
-    s->number = number;
+    if (ctx->result == GATHERED) {
+        step_keep(client->pipeline, s, ctx);
+    }
+    step_set_state(client->pipeline, s,
+                   ctx->result == GATHERED ? STEP_GATHERED : STEP_ASKED);
+    s->number = ctx->call;
     s->began_us = ctx->started_us;
     s->subject = ctx->subject;
     s->library = ctx->library;
     return true;
 }
 
-bool pipeline_waits(struct command_ctx *ctx, uint64_t number)
-{
-    return joins_pipeline(ctx) && pipeline_waits_last(ctx, number);
-}
-
-/* Makes a span into the command's arguments one into their copy. */
-static struct span span_in_deferred(const struct command_ctx *ctx,
-                                    const struct deferred_command *k, struct span s)
-{
-    for (size_t i = 1; s.len != 0 && i < ctx->argc; i++) {
-        if (ctx->argv[i].ptr == s.ptr && ctx->argv[i].len == s.len) {
-            return k->argv[i];
-        }
-    }
-    return SPAN_NONE;
-}
-
-bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req)
-{
-    struct pipeline *p;
-    struct step *s = ctx->step;
-
-    /* Nothing that waits is ahead of a batch. */
-    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins_pipeline(ctx)) {
-        return false;
-    }
-    p = ctx->client->pipeline;
-    s = ctx->step;
-    step_keep(p, s, ctx);
-    s->req = *req;
-    s->req.name = span_in_deferred(ctx, s->deferred, req->name);
-    s->req.owner = span_in_deferred(ctx, s->deferred, req->owner);
-    s->req.id = span_in_deferred(ctx, s->deferred, req->id);
-    s->req.data = span_in_deferred(ctx, s->deferred, req->data);
-    s->subject = ctx->subject;
-    s->began_us = ctx->started_us;
-    step_set_state(p, s, STEP_GATHERED);
-    ctx->waits = true;
-    return true;
-}
-
 struct deferred_command *pipeline_puts_off(struct command_ctx *ctx)
 {
-    ctx->put_off = true;
     step_keep(ctx->client->pipeline, ctx->step, ctx);
     return ctx->step->deferred;
 }
@@ -485,46 +399,63 @@ struct deferred_command *pipeline_puts_off(struct command_ctx *ctx)
 
 /* --- batches ---------------------------------------------------------- */
 
-/* Asks for a batch of gathered LOCKs. True: some of them are put off. */
-static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
+/* Reads a gathered LOCK again. False: a limit has changed meanwhile; as it begins
+ * again, it is answered with the error. */
+static bool read_gathered(struct cmd *c, struct client *client, struct step *s,
+                          struct lock_req *ret)
+{
+    struct command_ctx ctx = {
+        .cmd = c,
+        .client = client,
+        .command = s->command,
+        .argv = s->deferred->argv,
+        .argc = s->deferred->argc,
+        .out = &c->scratch,
+    };
+
+    if (!ctx_lock_request(&ctx, ret)) {
+        return false;
+    }
+    s->number = ++c->next_call;
+    ret->from = (struct call_ref){ .conn = client->id, .call = s->number };
+    return true;
+}
+
+bool pipeline_ask(struct cmd *c, struct client *client)
 {
     struct lock_req reqs[PIPELINE_MAX];
     struct step *steps[PIPELINE_MAX];
-    size_t count = 0;
-    size_t begun;
+    struct pipeline *p = client->pipeline;
+    size_t gathered = p->in_state[STEP_GATHERED];
+    size_t count = 0, begun = 0;
 
     for (size_t i = p->first; p->in_state[STEP_GATHERED] > count && i < p->count; i++) {
         struct step *s = &p->steps[i];
 
-        if (s->state == STEP_GATHERED) {
-            s->number = ++c->next_call;
-            s->req.from = (struct call_ref){ .conn = client->id, .call = s->number };
-            reqs[count] = s->req;
-            steps[count++] = s;
+        if (s->state != STEP_GATHERED) {
+            continue;
+        }
+        steps[count] = s;
+        if (read_gathered(c, client, s, &reqs[count])) {
+            count++;
+        } else {
+            step_set_state(p, s, STEP_PUT_OFF);
         }
     }
-    if (count == 0) {
-        return false;
+    if (count > 0) {
+        begun = engine_lock_batch(c->env.engine, reqs, count);
     }
-    begun = engine_lock_batch(c->env.engine, reqs, count);
     for (size_t i = 0; i < count; i++) {
         step_set_state(p, steps[i], i < begun ? STEP_ASKED : STEP_PUT_OFF);
     }
-    return begun < count;
+    return begun < gathered;
 }
 
-void pipeline_settle(struct cmd *c, struct conn *conn)
+void pipeline_settle(struct conn *conn, const struct client *client)
 {
-    struct client *client = conn_data(conn);
-    struct pipeline *p = client->pipeline;
+    const struct pipeline *p = client->pipeline;
 
-    if (p == NULL) {
-        return;
-    }
-    if (ask_run(c, client, p)) {
-        pipeline_again(c, conn);
-    }
-    if (p->again) {
+    if (p == NULL || p->again) {
         return; /* on_again() comes before any other request */
     }
     if (client->deferred != NULL || p->waits == 0) {
@@ -543,34 +474,13 @@ void pipeline_ran(struct command_ctx *ctx)
     if (s == NULL) {
         return;
     }
-    s->counted |= !ctx->put_off;
-    if (ctx->put_off) {
+    s->command = ctx->command;
+    s->counted |= ctx->result != PUT_OFF;
+    if (ctx->result == PUT_OFF) {
         step_set_state(ctx->client->pipeline, s, STEP_PUT_OFF);
-    } else if (!ctx->waits) {
+    } else if (ctx->result == ANSWERED) {
         step_set_state(ctx->client->pipeline, s, STEP_ANSWERED);
     }
-}
-
-static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
-{
-    struct client *client = conn_data(conn);
-    struct command_ctx ctx = {
-        .cmd = c,
-        .conn = conn,
-        .client = client,
-        .argv = s->deferred->argv,
-        .argc = s->deferred->argc,
-        .proto = client->proto,
-        .out = s->muted ? &c->scratch : &s->reply,
-        .muted = s->muted,
-        .step = s,
-        .counted = s->counted,
-    };
-
-    step_set_state(client->pipeline, s, STEP_BEGINS);
-    dispatch_command(&ctx);
-    s->command = ctx.command;
-    pipeline_ran(&ctx);
 }
 
 /* Whether the commands ahead let a command begin, and how it begins. */
@@ -600,39 +510,18 @@ static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
     return s->passes;
 }
 
-void pipeline_again(struct cmd *c, struct conn *conn)
+struct step *pipeline_next(const struct cmd *c, struct pipeline *p,
+                           const struct step *s)
 {
-    struct client *client = conn_data(conn);
-    struct pipeline *p = client->pipeline;
+    size_t i = s == NULL ? p->first : (size_t)(s - p->steps) + 1;
 
-    p->again = false;
-    for (size_t i = p->first; p->in_state[STEP_PUT_OFF] > 0 && i < p->count; i++) {
-        struct step *s = &p->steps[i];
-
-        if (s->state == STEP_PUT_OFF && may_begin(c, p, i)) {
-            begin_anew(c, conn, s);
+    for (; p->in_state[STEP_PUT_OFF] > 0 && i < p->count; i++) {
+        if (p->steps[i].state == STEP_PUT_OFF && may_begin(c, p, i)) {
+            step_set_state(p, &p->steps[i], STEP_BEGINS);
+            return &p->steps[i];
         }
     }
-    if (p->steps[p->first].state == STEP_ANSWERED) {
-        pipeline_go_on(c, conn, client);
-    }
-    p = client->pipeline;
-    if (p != NULL && client->deferred != NULL && !p->again) {
-        conn_suspend(conn);
-    }
-}
-
-size_t pipeline_bytes(const struct pipeline *p)
-{
-    size_t bytes = 0;
-
-    if (p == NULL) {
-        return 0;
-    }
-    for (size_t i = p->first; i < p->count; i++) {
-        bytes += p->steps[i].reply.room;
-    }
-    return bytes + sizeof(*p) + p->room * sizeof(p->steps[0]) + p->deferred_bytes;
+    return NULL;
 }
 
 /* --- replies in order ------------------------------------------------- */
@@ -696,8 +585,7 @@ static void end_step(struct pipeline *p, struct step *s)
     buf_reset(&s->reply);
 }
 
-/* pipeline.c: writes the replies whose turn it is, and begins what may begin now. */
-static void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
+void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
 {
     struct pipeline *p = client->pipeline;
 
@@ -722,7 +610,7 @@ static void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *clie
 
 /* --- the engine's answers --------------------------------------------- */
 
-static struct step *step_find(struct pipeline *p, uint64_t number)
+struct step *pipeline_step(struct pipeline *p, uint64_t number)
 {
     for (size_t i = p->first; i < p->count; i++) {
         struct step *s = &p->steps[i];
@@ -732,13 +620,6 @@ static struct step *step_find(struct pipeline *p, uint64_t number)
         }
     }
     return NULL;
-}
-
-const struct command *pipeline_command(struct pipeline *p, uint64_t number)
-{
-    const struct step *s = step_find(p, number);
-
-    return s == NULL ? NULL : s->command;
 }
 
 /* Whether something ahead waits, so that nobody knows when the reply can be written. */
@@ -753,67 +634,38 @@ static bool is_behind_a_wait(const struct pipeline *p, const struct step *s)
     return false;
 }
 
-/* Whether the answer is a grant that cannot be written yet. True: it is treated as if
- * it had not come. */
-static bool comes_too_early(struct cmd *c, const struct client *client, struct step *s,
-                            const struct effect_reply *reply)
+bool pipeline_comes_too_early(struct cmd *c, const struct client *client,
+                              struct step *s, const struct effect_reply *reply)
 {
-    if (reply->kind == REPLY_UNREACHED) {
-        return true;
+    if (reply->kind != REPLY_UNREACHED) {
+        if (reply->kind != REPLY_TOKEN || !s->passes ||
+            !is_behind_a_wait(client->pipeline, s)) {
+            return false;
+        }
+        s->granted_early = true;
+        engine_on_undelivered(c->env.engine, client->id,
+                              reply->grant); /* retained for KEEP */
     }
-    if (reply->kind != REPLY_TOKEN || !s->passes ||
-        !is_behind_a_wait(client->pipeline, s)) {
-        return false;
-    }
-    s->granted_early = true;
-    engine_on_undelivered(c->env.engine, client->id,
-                          reply->grant); /* retained for KEEP */
+    step_set_state(client->pipeline, s, STEP_PUT_OFF);
     return true;
 }
 
-static void take_reply(struct cmd *c, struct conn *conn, struct step *s,
-                       const struct effect_reply *reply)
+bool pipeline_keeps_lease(const struct cmd *c, struct step *s,
+                          const struct effect_reply *reply)
 {
-    struct client *client = conn_data(conn);
-    bool first = s == &client->pipeline->steps[client->pipeline->first];
-    bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
-
-    if (!first && reply->kind == REPLY_INT && s->command->run == cmd_renew) {
-        s->renewed = true;
-        s->lease_ms = reply->value;
-        s->token = reply->token;
-        s->renewed_ms = c->env.now_ms(c->env.ctx);
-        return;
+    if (reply->kind != REPLY_INT || s->command->run != cmd_renew) {
+        return false;
     }
-    reply_write(c, first ? conn_out(conn) : &s->reply, client, s->library, reply);
-    if (granted && first) {
-        client_granted(client, reply->grant, conn_input_count(conn));
-    } else if (granted) {
-        s->grant = reply->grant;
-    }
+    s->renewed = true;
+    s->lease_ms = reply->value;
+    s->token = reply->token;
+    s->renewed_ms = c->env.now_ms(c->env.ctx);
+    return true;
 }
 
-void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply *reply)
+void pipeline_answered(struct pipeline *p, struct step *s)
 {
-    struct client *client = conn_data(conn);
-    struct pipeline *p = client->pipeline;
-    struct step *s = step_find(p, reply->to.call);
-
-    if (s == NULL || (s->library != NULL && library_goes_on(c, s->library, reply))) {
-        return;
-    }
-    tracking_push(
-        c, client); /* losses from before must not seem to come after this reply */
-    if (comes_too_early(c, client, s, reply)) {
-        step_set_state(p, s, STEP_PUT_OFF);
-    } else {
-        stats_answered(c, s->command, s->began_us, reply_outcome(s->library, reply));
-        if (!s->muted) {
-            take_reply(c, conn, s, reply);
-        }
-        step_set_state(p, s, STEP_ANSWERED);
-    }
-    pipeline_go_on(c, conn, client);
+    step_set_state(p, s, STEP_ANSWERED);
 }
 
 void pipeline_abandon(struct cmd *c, struct client *client)

@@ -1,7 +1,6 @@
 #include "cmd/acl/users.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/pipeline.h"
 #include "cmd/pubsub/events.h"
 #include "util/alloc.h"
 
@@ -125,10 +124,7 @@ static bool has_to_go(const struct client *client)
 static bool refuses_wait(void *ctx, uint64_t call, struct span name)
 {
     const struct client *client = ctx;
-    const struct command *command = client->pipeline != NULL
-                                        ? pipeline_command(client->pipeline, call)
-                                    : client->call == call ? client_last(client)
-                                                           : NULL;
+    const struct command *command = client_waiting(client, call);
 
     return command != NULL && !acl_check_may_wait(client->user, command, name);
 }

@@ -1,7 +1,6 @@
 /* A connection as one line of text, for CLIENT LIST and CLIENT INFO. */
 #include "cmd/cmd_priv.h"
 #include "cmd/deferred_command.h"
-#include "cmd/pipeline.h"
 
 #include <inttypes.h>
 
@@ -41,8 +40,8 @@ static void add_memory(struct buf *out, const struct client *client,
 {
     size_t argv = client->deferred == NULL ? 0 : client->deferred->bytes;
     size_t multi = multi_bytes(client->multi);
-    size_t total = sizeof(*client) + pipeline_bytes(client->pipeline) + argv + multi +
-                   info->in_buffered + info->out_buffered;
+    size_t total =
+        sizeof(*client) + client_bytes(client) + info->in_buffered + info->out_buffered;
 
     buf_printf(out,
                " qbuf=%zu qbuf-free=0 argv-mem=%zu multi-mem=%zu rbs=0 rbp=0 obl=%zu "

@@ -2,7 +2,6 @@
 
 #include "cmd/deferred_command.h"
 #include "cmd/handlers.h"
-#include "cmd/pipeline.h"
 #include "util/parse.h"
 
 /* Commands of operators and health checks work during a pause. */
@@ -18,25 +17,12 @@ static bool changes_something(const struct command_ctx *ctx)
            (ctx->command->run == cmd_exec && multi_writes(ctx->client->multi));
 }
 
-bool pause_holds(struct command_ctx *ctx)
+bool pause_concerns(const struct command_ctx *ctx)
 {
-    struct cmd *c = ctx->cmd;
-    struct client *client = ctx->client;
-    struct deferred_command *deferred;
+    const struct pause *pause = &ctx->cmd->pause;
 
-    if (c->pause.until_ms == 0 || is_never_put_off(ctx->command) ||
-        (!c->pause.all && !changes_something(ctx))) {
-        return false;
-    }
-    if (ctx->step != NULL) {
-        deferred = pipeline_puts_off(ctx);
-    } else {
-        deferred = client->deferred = deferred_command_new(ctx);
-        conn_suspend(ctx->conn);
-    }
-    list_del(&deferred->in_pause);
-    list_append(&c->pause.deferred, &deferred->in_pause);
-    return true;
+    return pause->until_ms != 0 && !is_never_put_off(ctx->command) &&
+           (pause->all || changes_something(ctx));
 }
 
 void pause_end(struct cmd *c)

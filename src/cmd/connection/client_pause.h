@@ -21,8 +21,8 @@ struct pause {
     struct list deferred; /* the deferred commands */
 };
 
-/* Defers the command if a pause concerns it. True: deferred. */
-bool pause_holds(struct command_ctx *ctx);
+/* Whether the command is to be deferred, and belongs into pause.deferred. */
+bool pause_concerns(const struct command_ctx *ctx);
 /* Ends a pause whose time is over. */
 void pause_tick(struct cmd *c, uint64_t now_ms);
 void pause_end(struct cmd *c);

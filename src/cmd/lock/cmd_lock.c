@@ -3,7 +3,6 @@
 #include "cmd/handlers.h"
 #include "cmd/library/value_text.h"
 #include "cmd/observe/log_identity.h"
-#include "cmd/pipeline.h"
 #include "util/glob.h"
 
 #include <inttypes.h>
@@ -77,52 +76,27 @@ static struct lock_req lock_request(struct command_ctx *ctx,
     };
 }
 
-void cmd_lock(struct command_ctx *ctx)
+bool ctx_lock_request(struct command_ctx *ctx, struct lock_req *ret)
 {
     struct lock_args args;
 
-    if (ctx_lock_args(ctx, &SYNTAX_LOCK, &args)) {
-        struct lock_req req = lock_request(ctx, &args);
-
-        req.has |= may_be_local(ctx, &args) ? LOCK_IS_LOCAL : 0U;
-        ctx->subject = subject_of(&args);
-        if (!pipeline_gathers(ctx, &req)) {
-            req.from = ctx_wait(ctx);
-            engine_lock(ctx->cmd->env.engine, &req);
-        }
+    if (!ctx_lock_args(ctx, &SYNTAX_LOCK, &args)) {
+        return false;
     }
+    *ret = lock_request(ctx, &args);
+    ret->has |= may_be_local(ctx, &args) ? LOCK_IS_LOCAL : 0U;
+    ctx->subject = subject_of(&args);
+    return true;
 }
 
-bool ctx_tries_once(struct command_ctx *ctx)
+void cmd_lock(struct command_ctx *ctx)
 {
-    static const struct {
-        command_fn *run;
-        const struct lock_syntax *syntax;
-        const char *words;
-    } WAITS[] = {
-        { cmd_lock, &SYNTAX_LOCK, "LOCK" },
-        { cmd_mlock, &SYNTAX_MLOCK, "MLOCK" },
-        { cmd_leader, &SYNTAX_LEADER, "LEADER with AFTER" },
-        { cmd_latch_await, &SYNTAX_LATCH_AWAIT, "LATCH AWAIT" },
-    };
-    struct lock_args args;
-    size_t i = 0;
+    struct lock_req req;
 
-    while (WAITS[i].run != ctx->command->run) {
-        i++;
+    if (ctx_lock_request(ctx, &req) && !(req.kind == KIND_PLAIN && ctx_gathers(ctx))) {
+        req.from = ctx_wait(ctx);
+        engine_lock(ctx->cmd->env.engine, &req);
     }
-    if (!ctx_lock_args(ctx, WAITS[i].syntax, &args)) {
-        return false;
-    }
-    if (ctx->command->run == cmd_leader && (args.has & OPT_AFTER) == 0) {
-        return true;
-    }
-    if ((args.has & OPT_WAIT) == 0 || args.wait_ms > 0) {
-        ctx_error(ctx, LATCHD_ERR, "%s in a transaction must have WAIT 0",
-                  WAITS[i].words);
-        return false;
-    }
-    return true;
 }
 
 /* Somebody will ask who took the lock away. */
@@ -160,7 +134,7 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
         value_escape(&value, args.value);
     }
     req = (struct hold_req){
-        .from = fn == engine_unlock ? ctx_wait_pipelined(ctx) : ctx_wait(ctx),
+        .from = fn == engine_unlock ? ctx_wait_beside(ctx) : ctx_wait(ctx),
         .kind = args.kind,
         .name = args.name,
         .owner = args.owner,

@@ -84,8 +84,7 @@ uint64_t stats_ran(const struct command_ctx *ctx)
         ctx->cmd->calls++;
     }
     histogram_add(&stat->work, us);
-    cmd_latency(ctx->cmd, LATENCY_COMMAND, us / 1000);
-    if (!ctx->waits) {
+    if (ctx->result == ANSWERED) {
         stat->failed += outcome_is_error(ctx->outcome);
         stat->outcomes[ctx->outcome]++;
     }

@@ -82,6 +82,7 @@ void engine_leader(struct engine *l, const struct leader_req *req)
 void engine_latch(struct engine *l, const struct latch_req *req)
 {
     asked("latch");
+    fake.hold.from = req->from;
 }
 
 void engine_follow(struct engine *l, struct span name, bool heard)

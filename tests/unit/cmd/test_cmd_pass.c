@@ -330,6 +330,21 @@ START_TEST(an_mlock_that_waits_is_passed_as_well)
     ck_assert_str_eq(fake.asked, "unlock");
 }
 
+START_TEST(a_latch_await_that_had_to_wait_for_its_turn_is_passed_as_well)
+{
+    struct call_ref own;
+
+    expect_text(sends("LATCH AWAIT gate"), "");
+    expect_text(answers(ahead, NIL), "$-1\r\n");
+    ck_assert_str_eq(fake.asked, "latch");
+    ahead = fake.hold.from;
+    cmd_on_ran(fake.cmd, me);
+    own = passes("UNLOCK a TOKEN 7", "unlock");
+    expect_text(answers(own, INT(0)), "");
+    expect_text(answers(ahead, INT(1)), ":1\r\n:0\r\n");
+    ck_assert(!me->awaited && !me->suspended);
+}
+
 START_TEST(without_room_a_lock_does_not_stand)
 {
     fake.full = true;
