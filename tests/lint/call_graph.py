@@ -22,11 +22,14 @@ class CallGraph:
                 key = (own if "static" in head and not inline else "", name)
                 self.file[key] = own
                 bodies[key] = (own, body)
+        names = {name for _, name in self.file}
         for key, (own, body) in bodies.items():
             self.calls[key] = set()
             for before, name, after in USE.findall(body):
-                given = re.search(r"[(,=?:]\s*" + name + r"\s*[),;:]|return " + name + ";", body)
-                if before or (after != "(" and not given):
+                if before or name not in names:
+                    continue
+                if after != "(" and not re.search(
+                        r"[(,=?:]\s*" + name + r"\s*[),;:]|return " + name + ";", body):
                     continue
                 for other in ((own, name), ("", name)):
                     if other in self.file:
