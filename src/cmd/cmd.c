@@ -428,10 +428,10 @@ static bool tries_once(struct command_ctx *ctx)
     if (!ctx_lock_args(ctx, TRIES[i].syntax, &args)) {
         return false;
     }
-    if (ctx->command->run == cmd_leader && (args.has & OPT_AFTER) == 0) {
+    if (ctx->command->run == cmd_leader && (args.terms.has & OPT_AFTER) == 0) {
         return true;
     }
-    if ((args.has & OPT_WAIT) == 0 || args.wait_ms > 0) {
+    if ((args.terms.has & OPT_WAIT) == 0 || args.terms.wait_ms > 0) {
         ctx_error(ctx, LATCHD_ERR, "%s in a transaction must have WAIT 0",
                   TRIES[i].words);
         return false;

@@ -61,9 +61,10 @@ static bool names_what_it_means(const struct command *command,
     }
     if (command->run == cmd_lock) {
         /* A grant that cannot be written at once has to be retained meanwhile. */
-        return args->id.len != 0 && ((args->has & OPT_KEEP) == 0 || args->keep_ms > 0);
+        return args->terms.id.len != 0 &&
+               ((args->terms.has & OPT_KEEP) == 0 || args->terms.keep_ms > 0);
     }
-    return (args->has & (OPT_TOKEN | OPT_ID | OPT_OWNER | OPT_VALUE)) != 0;
+    return (args->terms.has & (OPT_TOKEN | OPT_ID | OPT_OWNER | OPT_VALUE)) != 0;
 }
 
 /* pipeline.c: classifies a request; sets r->subject. */

@@ -10,8 +10,8 @@ static uint32_t number_of(struct span word)
 
 struct subject subject_of(const struct lock_args *args)
 {
-    return (struct subject){ .id = number_of(args->id),
-                             .owner = number_of(args->owner) };
+    return (struct subject){ .id = number_of(args->terms.id),
+                             .owner = number_of(args->terms.owner) };
 }
 
 bool subject_overlaps(struct subject a, struct subject b)

@@ -150,7 +150,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
                                   struct asked asked)
 {
     char made[TOKEN_FIELD_MAX];
-    enum lock_kind kind = lock_mode_of_hold(spec->lock_kind);
+    enum lock_kind kind = lock_mode_of_hold(spec->terms.kind);
     struct span field = spec_field(spec);
     struct entry *e;
     struct hold *h;
@@ -161,10 +161,11 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
     h = lock_accept_holder(eng, lock, kind, field, r->token);
     if (h == NULL) {
         h = hold_new(eng, lock, kind, field, r->token);
-        h->user = spec->user; /* before the notice, which tells whose hold it is */
+        h->user =
+            spec->terms.user; /* before the notice, which tells whose hold it is */
         emit_if_heard(eng, NOTICE_GRANTED, h);
     }
-    h->user = h->user == 0 ? spec->user : h->user;
+    h->user = h->user == 0 ? spec->terms.user : h->user;
     h->keeper_key = h->keeper_key || (r->attached && spec->kind != OWNER_NAMED) ||
                     (kind == KIND_READ && spec->kind == OWNER_ID);
     hold_confirm(eng, h, asked);
@@ -188,7 +189,7 @@ static void retain_grant(struct engine *eng, struct entry *e,
 {
     if (!entry_is_attached(e)) { /* otherwise its client came by RENEW */
         e->until = e->hold->until;
-        e->spec->keep_ms = spec->keep_ms;
+        e->spec->terms.keep_ms = spec->terms.keep_ms;
         entry_retain(eng, e);
     }
 }
@@ -200,13 +201,8 @@ static void extend_grant(struct engine *eng, struct entry *e,
                          uint64_t last)
 {
     struct lock_req again = { .from = call,
-                              .kind = spec->lock_kind,
                               .name = lock_name(e->hold->lock),
-                              .owner = spec->kind == OWNER_NAMED
-                                           ? field_owner(spec_field(spec))
-                                           : SPAN_NONE,
-                              .id = spec_id(spec),
-                              .user = spec->user };
+                              .terms = spec->terms };
     struct pending_request *c;
 
     entry_set_retained(eng, e, !entry_is_attached(e));
@@ -290,8 +286,8 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
     /* The client came back while the lock was asked for on KEEP's terms, and wants
      * less. */
     if (w->session != NULL && spec->lease == LEASE_FIXED &&
-        spec->lease_ms < own.lease_ms) {
-        own.lease_ms = spec->lease_ms;
+        spec->terms.lease_ms < own.lease_ms) {
+        own.lease_ms = spec->terms.lease_ms;
     }
     if (!asked_leaves_time(eng, w->lock, own) || was_cut(eng, w, asked)) {
         return_grant(eng, w, r, found, SPAN("Redis granted too late"));
@@ -307,7 +303,8 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
         return true;
     }
     if (spec->kind == OWNER_NAMED &&
-        lock_owner_is_others(w->lock, field_owner(spec_field(spec)), spec->user)) {
+        lock_owner_is_others(w->lock, field_owner(spec_field(spec)),
+                             spec->terms.user)) {
         refuse_grant_of_others(eng, w);
         return true;
     }
@@ -393,7 +390,7 @@ static bool reader_is_left_out(const struct engine *eng, const struct lock *lock
 {
     const struct waiter *head = lock_head(lock);
 
-    return head != NULL && head->spec->lock_kind == KIND_READ &&
+    return head != NULL && head->spec->terms.kind == KIND_READ &&
            head->in_flight == NULL && head->probe == PROBE_NONE &&
            !lock_blocks(eng, lock, head->spec);
 }
@@ -405,7 +402,7 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
                          struct asked asked)
 {
     struct lock *lock = waiter->lock;
-    bool first_reader = spec->lock_kind == KIND_READ && !lock_is_read_here(eng, lock);
+    bool first_reader = spec->terms.kind == KIND_READ && !lock_is_read_here(eng, lock);
     struct granted_waiter was = take_off_queue(eng, waiter, r);
     struct entry *e;
 
@@ -425,13 +422,13 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
     if (was.member != NULL) {
         mlock_on_entry(eng, was.member, e, asked.at);
     }
-    if (spec->lock_kind == KIND_PERMITS) {
+    if (spec->terms.kind == KIND_PERMITS) {
         permits_seen(eng, lock, r);
     } else {
         lock_seen(eng, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
     }
     lock->readers_in = lock->readers_in || first_reader ||
-                       (spec->lock_kind == KIND_READ && reader_is_left_out(eng, lock));
+                       (spec->terms.kind == KIND_READ && reader_is_left_out(eng, lock));
     eng->stats.grants++;
     deliver_grant(eng, e, spec, &was, asked);
 }
@@ -569,7 +566,7 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
 
 static bool may_only_reenter(const struct engine *eng, const struct waiter *w)
 {
-    return eng->stopping || quarantine_until(eng, w->lock, w->spec->lock_kind) != 0;
+    return eng->stopping || quarantine_until(eng, w->lock, w->spec->terms.kind) != 0;
 }
 
 void acquire_ask(struct engine *eng, struct lock *lock, struct waiter *w)
@@ -868,7 +865,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         acquire_granted(eng, lock, spec, w, r, asked);
         break;
     case OP_BUSY:
-        on_acquire_busy(eng, lock, w, spec->lock_kind, r, asked);
+        on_acquire_busy(eng, lock, w, spec->terms.kind, r, asked);
         break;
     case OP_WRONGTYPE:
         refuse_waiter(eng, w, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
@@ -937,7 +934,7 @@ void on_acquire_reply(struct engine *eng, struct inflight_op *w,
 
 static bool is_full(struct engine *eng, const struct lock_req *req)
 {
-    if (!lock_tries_once(req) && eng->waiter_count >= eng->cfg.max_waiters) {
+    if (!lock_tries_once(&req->terms) && eng->waiter_count >= eng->cfg.max_waiters) {
         mlock_answer_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
         return true;
     }
@@ -972,7 +969,7 @@ static bool known_held(const struct engine *eng, const struct lock *lock,
 static bool may_join(const struct engine *eng, const struct lock *lock,
                      const struct acquire_spec *spec)
 {
-    return spec->lock_kind == KIND_READ && lock->writers == 0 &&
+    return spec->terms.kind == KIND_READ && lock->writers == 0 &&
            !lock_blocks(eng, lock, spec);
 }
 
@@ -1014,25 +1011,26 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
     struct acquire_spec *spec;
     struct waiter *w;
 
-    if (lock->lock_class != lock_class_of(req->kind) &&
+    if (lock->lock_class != lock_class_of(req->terms.kind) &&
         (lock_in_use(lock) || lock->latch_watch != NULL)) {
         mlock_answer_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return NULL;
     }
-    if (req->owner.len != 0 && lock_owner_is_others(lock, req->owner, req->user)) {
+    if (req->terms.owner.len != 0 &&
+        lock_owner_is_others(lock, req->terms.owner, req->terms.user)) {
         mlock_answer_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
         return NULL;
     }
-    lock_set_class(eng, lock, lock_class_of(req->kind));
-    if (req->limit != 0 && lock->limit == 0) {
-        lock->limit = req->limit;
+    lock_set_class(eng, lock, lock_class_of(req->terms.kind));
+    if (req->terms.limit != 0 && lock->limit == 0) {
+        lock->limit = req->terms.limit;
     }
-    spec = spec_new(eng, req);
+    spec = spec_new(eng, &req->terms);
     w = waiter_new(eng, lock, session_get(eng, req->from.conn), req, spec);
     if (spec->local) {
         local_grant_note(eng, w);
     }
-    if (req->id.len != 0) {
+    if (req->terms.id.len != 0) {
         w->request = request_new(eng, req->name, spec);
         w->request->waiter = w;
         w->maybe_granted = pending_release_cancel_undo(eng, lock, spec);
@@ -1055,7 +1053,7 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
 {
     struct session *s;
 
-    if (w->no_room && !lock_tries_once(req)) {
+    if (w->no_room && !lock_tries_once(&req->terms)) {
         mlock_answer_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
         return;
     }
@@ -1070,8 +1068,8 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
             session_idle(eng, old);
         }
     }
-    if (req->has & LOCK_HAS_KEEP) {
-        w->spec->keep_ms = req->keep_ms;
+    if (req->terms.has & OPT_KEEP) {
+        w->spec->terms.keep_ms = req->terms.keep_ms;
     }
     waiter_bind(eng, w, s, req);
     start_wait(eng, w);
@@ -1099,28 +1097,28 @@ static bool same_kind(const struct request *r, enum lock_kind kind)
 /* The data that came with a request that waits or holds. */
 static struct span request_data(const struct request *r)
 {
-    return spec_data(r->waiter != NULL ? r->waiter->spec : r->entry->spec);
+    return (r->waiter != NULL ? r->waiter->spec : r->entry->spec)->terms.data;
 }
 
 static void known_request(struct engine *eng, struct request *r,
                           const struct lock_req *req)
 {
-    if (user_differs(r->user, req->user)) {
+    if (user_differs(r->user, req->terms.user)) {
         mlock_answer_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
     } else if (r->over_at != NEVER) {
         mlock_answer_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
-    } else if (!span_eq(r->owner, req->owner)) {
+    } else if (!span_eq(r->owner, req->terms.owner)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with another OWNER"));
-    } else if (!same_kind(r, req->kind)) {
+    } else if (!same_kind(r, req->terms.kind)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with another kind"));
     } else if (mlock_uses(r) && !mlock_is_call(req->from)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with MLOCK"));
-    } else if (r->mlock == NULL && !span_eq(request_data(r), req->data)) {
+    } else if (r->mlock == NULL && !span_eq(request_data(r), req->terms.data)) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_DATA);
-    } else if (r->waiter != NULL && r->waiter->priority != req->priority) {
+    } else if (r->waiter != NULL && r->waiter->priority != req->terms.priority) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_PRIORITY);
     } else if (r->waiter != NULL) {
         wait_again(eng, r->waiter, req);
@@ -1131,13 +1129,13 @@ static void known_request(struct engine *eng, struct request *r,
 
 void request_lock(struct engine *eng, const struct lock_req *req)
 {
-    struct request *r = request_find(eng, req->name, req->id);
+    struct request *r = request_find(eng, req->name, req->terms.id);
 
-    if (eng->quorum && req->kind != KIND_PLAIN) {
+    if (eng->quorum && req->terms.kind != KIND_PLAIN) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
-    } else if (eng->quorum && req->data.len != 0) {
+    } else if (eng->quorum && req->terms.data.len != 0) {
         mlock_answer_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no DATA"));
-    } else if (eng->quorum && req->atleast_ms != 0) {
+    } else if (eng->quorum && req->terms.atleast_ms != 0) {
         mlock_answer_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no ATLEAST"));
     } else if (eng->stopping) {
         mlock_answer_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);

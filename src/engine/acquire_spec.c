@@ -33,8 +33,6 @@ struct span span_put2(char **at, struct span a, struct span b)
     return span_of(start, a.len + b.len);
 }
 
-_Static_assert(SERIAL_MAX < 1 << SERIAL_BITS, "a serial fits in a spec");
-
 static struct span spec_serial(const struct acquire_spec *w)
 {
     return span_of(w->texts, w->serial_len);
@@ -67,46 +65,6 @@ struct span spec_id(const struct acquire_spec *w)
     return find_request_id(spec_field(w), spec_entry(w));
 }
 
-static size_t data_at(const struct acquire_spec *w)
-{
-    return (size_t)w->serial_len + w->field_len + w->entry_len;
-}
-
-struct span spec_data(const struct acquire_spec *w)
-{
-    return span_of(w->texts + data_at(w), w->data_len);
-}
-
-/* Where it is, if there is one: behind the last text. */
-static size_t atleast_at(const struct acquire_spec *w)
-{
-    return data_at(w) + w->data_len;
-}
-
-uint64_t spec_atleast_ms(const struct acquire_spec *w)
-{
-    uint64_t ms = 0;
-
-    if (w->has_atleast) {
-        memcpy(&ms, w->texts + atleast_at(w), sizeof(ms));
-    }
-    return ms;
-}
-
-static size_t atleast_room(uint64_t ms)
-{
-    return ms == 0 ? 0 : sizeof(ms);
-}
-
-/* After all texts. */
-static void put_atleast(struct acquire_spec *w, uint64_t ms)
-{
-    w->has_atleast = ms != 0;
-    if (ms != 0) {
-        memcpy(w->texts + atleast_at(w), &ms, sizeof(ms));
-    }
-}
-
 #define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
 
 struct span spec_copy_member(struct engine *eng, const struct acquire_spec *w)
@@ -127,16 +85,26 @@ bool spec_is_member(const struct acquire_spec *w, struct span member)
            span_eq(span_after(member, MEMBER_PREFIX.len), spec_serial(w));
 }
 
+/* `bytes`: of the texts before those of the terms. */
 static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
-                                       size_t bytes)
+                                       const struct lock_terms *terms, size_t bytes)
 {
     struct acquire_spec *w =
-        pool_alloc(&eng->pool, offsetof(struct acquire_spec, texts) + bytes);
+        pool_alloc(&eng->pool, offsetof(struct acquire_spec, texts) + bytes +
+                                   lock_terms_bytes(terms));
 
     w->refs = 1;
     w->kind = kind;
-    w->grace_ms = -1;
+    w->terms = *terms;
     return w;
+}
+
+void spec_default_grace(const struct engine *eng, struct acquire_spec *w)
+{
+    if ((w->terms.has & OPT_GRACE) == 0 && eng->cfg.grace_ms >= 0) {
+        w->terms.grace_ms = (uint64_t)eng->cfg.grace_ms;
+        w->terms.has |= OPT_GRACE;
+    }
 }
 
 struct span make_serial(struct engine *eng, char *out, size_t room)
@@ -154,113 +122,106 @@ struct span make_serial(struct engine *eng, char *out, size_t room)
  * the token; but that of a reader or of permits is to be known before these are asked
  * for, as many may be granted at once, and so on a quorum, where several masters are to
  * have the same one. */
-static bool has_chosen_field(const struct engine *eng, const struct lock_req *req)
+static bool has_chosen_field(const struct engine *eng, const struct lock_terms *terms)
 {
-    return lock_kind_is_shared(req->kind) || eng->quorum;
+    return lock_kind_is_shared(terms->kind) || eng->quorum;
 }
 
 /* Writes the hash field at *at, and moves *at on. A value hold has a new one each time,
  * so that two holds of one value are never mistaken for each other. */
 static void put_field(const struct engine *eng, const struct acquire_spec *w, char **at,
-                      const struct lock_req *req)
+                      const struct lock_terms *terms)
 {
     struct span serial = spec_serial(w);
 
-    if (req->value.len != 0) {
+    if (terms->value.len != 0) {
         (void)span_put2(at, SPAN(VALUE_FIELD_PREFIX), serial);
-        (void)span_put2(at, SPAN(":"), req->value);
+        (void)span_put2(at, SPAN(":"), terms->value);
     } else if (w->kind == OWNER_NAMED) {
-        (void)span_put2(at, req->owner, SPAN_NONE);
+        (void)span_put2(at, terms->owner, SPAN_NONE);
     } else if (w->kind == OWNER_ID) {
-        (void)span_put2(at, SPAN(ID_FIELD_PREFIX), req->id);
-    } else if (has_chosen_field(eng, req)) {
+        (void)span_put2(at, SPAN(ID_FIELD_PREFIX), terms->id);
+    } else if (has_chosen_field(eng, terms)) {
         (void)span_put2(at, MEMBER_PREFIX, serial);
     }
-    if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
+    if (w->kind != OWNER_ANONYMOUS && terms->kind == KIND_WRITE) {
         (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
     }
 }
 
 /* Returns how many bytes put_field() needs at most. */
 static size_t field_room(const struct engine *eng, enum owner_kind kind,
-                         const struct lock_req *req, size_t serial_len)
+                         const struct lock_terms *terms, size_t serial_len)
 {
-    size_t suffix = req->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
+    size_t suffix =
+        terms->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
 
-    if (req->value.len != 0) {
-        return strlen(VALUE_FIELD_PREFIX) + serial_len + 1 + req->value.len + suffix;
+    if (terms->value.len != 0) {
+        return strlen(VALUE_FIELD_PREFIX) + serial_len + 1 + terms->value.len + suffix;
     }
     switch (kind) {
     case OWNER_NAMED:
-        return req->owner.len + suffix;
+        return terms->owner.len + suffix;
     case OWNER_ID:
-        return strlen(ID_FIELD_PREFIX) + req->id.len + suffix;
+        return strlen(ID_FIELD_PREFIX) + terms->id.len + suffix;
     case OWNER_ANONYMOUS:
     case OWNER_REST:
         break;
     }
-    return has_chosen_field(eng, req) ? MEMBER_PREFIX.len + serial_len : 0;
+    return has_chosen_field(eng, terms) ? MEMBER_PREFIX.len + serial_len : 0;
 }
 
-static size_t entry_room(const struct lock_req *req)
+static size_t entry_room(const struct lock_terms *terms)
 {
-    return req->id.len == 0 ? 0 : strlen(ID_ENTRY_PREFIX) + req->id.len;
+    return terms->id.len == 0 ? 0 : strlen(ID_ENTRY_PREFIX) + terms->id.len;
 }
 
-struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
+struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms)
 {
-    enum owner_kind kind = req->owner.len != 0                       ? OWNER_NAMED
-                           : req->id.len != 0 || req->value.len != 0 ? OWNER_ID
-                                                                     : OWNER_ANONYMOUS;
+    enum owner_kind kind = terms->owner.len != 0 ? OWNER_NAMED
+                           : terms->id.len != 0 || terms->value.len != 0
+                               ? OWNER_ID
+                               : OWNER_ANONYMOUS;
     char number[SERIAL_MAX];
     struct span serial = make_serial(eng, number, sizeof(number));
     struct acquire_spec *w;
     char *at;
 
-    w = spec_alloc(eng, kind,
-                   serial.len + field_room(eng, kind, req, serial.len) +
-                       entry_room(req) + req->data.len + atleast_room(req->atleast_ms));
+    w = spec_alloc(eng, kind, terms,
+                   serial.len + field_room(eng, kind, terms, serial.len) +
+                       entry_room(terms));
     at = w->texts;
-    w->user = req->user;
-    w->lock_kind = req->kind;
-    w->permits = req->permits;
-    w->serial_len = (unsigned)span_put2(&at, serial, SPAN_NONE).len;
-    put_field(eng, w, &at, req);
+    w->serial_len = (uint8_t)span_put2(&at, serial, SPAN_NONE).len;
+    put_field(eng, w, &at, terms);
     w->field_len = (uint16_t)(at - spec_field(w).ptr);
-    if (req->id.len != 0) {
-        w->entry_len = (uint16_t)span_put2(&at, SPAN(ID_ENTRY_PREFIX), req->id).len;
-        w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
+    if (terms->id.len != 0) {
+        w->entry_len = (uint16_t)span_put2(&at, SPAN(ID_ENTRY_PREFIX), terms->id).len;
     }
-    w->data_len = (uint16_t)span_put2(&at, req->data, SPAN_NONE).len;
-    put_atleast(w, req->atleast_ms);
-    w->lease = (req->has & LOCK_IS_ENDLESS) != 0  ? LEASE_ENDLESS
-               : (req->has & LOCK_HAS_LEASE) != 0 ? LEASE_FIXED
-                                                  : LEASE_WATCHDOG;
-    w->lease_ms = req->lease_ms;
-    w->local = (req->has & LOCK_IS_LOCAL) != 0 && kind == OWNER_ANONYMOUS &&
-               req->kind == KIND_PLAIN && w->lease == LEASE_WATCHDOG &&
-               req->atleast_ms == 0 && !eng->quorum;
-    w->grace_ms =
-        req->has & LOCK_HAS_GRACE ? (int64_t)req->grace_ms : eng->cfg.grace_ms;
-    w->heartbeat_ms = (uint16_t)req->heartbeat_ms;
+    lock_terms_move(&w->terms, &at);
+    if (terms->id.len != 0 && (terms->has & OPT_KEEP) == 0) {
+        w->terms.keep_ms = LATCHD_KEEP_DEFAULT_MS;
+    }
+    spec_default_grace(eng, w);
+    w->lease = (terms->has & OPT_ENDLESS) != 0 ? LEASE_ENDLESS
+               : (terms->has & OPT_LEASE) != 0 ? LEASE_FIXED
+                                               : LEASE_WATCHDOG;
+    w->local = (terms->has & OPT_LOCAL) != 0 && kind == OWNER_ANONYMOUS &&
+               terms->kind == KIND_PLAIN && w->lease == LEASE_WATCHDOG &&
+               terms->atleast_ms == 0 && !eng->quorum;
     return w;
 }
 
-struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
-                                struct span field, struct span entry, struct span data,
-                                uint64_t atleast_ms)
+struct acquire_spec *spec_found(struct engine *eng, struct span field,
+                                struct span entry, const struct lock_terms *terms)
 {
     struct acquire_spec *w =
-        spec_alloc(eng, field_kind(field),
-                   field.len + entry.len + data.len + atleast_room(atleast_ms));
+        spec_alloc(eng, field_kind(field), terms, field.len + entry.len);
     char *at = w->texts;
 
-    w->lock_kind = lock_kind;
     w->found = true;
     w->field_len = (uint16_t)span_put2(&at, field, SPAN_NONE).len;
     w->entry_len = (uint16_t)span_put2(&at, entry, SPAN_NONE).len;
-    w->data_len = (uint16_t)span_put2(&at, data, SPAN_NONE).len;
-    put_atleast(w, atleast_ms);
+    lock_terms_move(&w->terms, &at);
     return w;
 }
 
@@ -293,7 +254,7 @@ uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w)
 {
     switch (w->lease) {
     case LEASE_FIXED:
-        return w->lease_ms;
+        return w->terms.lease_ms;
     case LEASE_ENDLESS:
         return eng->cfg.endless_lease_ms;
     case LEASE_WATCHDOG:

@@ -5,6 +5,7 @@
 #define LATCHD_ENGINE_ACQUIRE_SPEC_H
 
 #include "engine/effect.h"
+#include "engine/lock_terms.h"
 #include "engine/op.h"
 #include "latchd/protocol.h"
 #include "util/digits.h"
@@ -15,35 +16,26 @@
 #include <stdint.h>
 
 struct engine;
-struct lock_req;
 
 enum {
     SERIAL_MAX = OP_INSTANCE_LEN + 1 + DIGITS_MAX,
-    SERIAL_BITS = 6, /* of its length */
 };
 
-/* The terms of a LOCK. Every hold and every wait has one, so its times have only the
- * bits that the configuration's bounds need: a year, and for KEEP a day. Its texts lie
- * behind each other, and where one begins, the lengths of those before it tell. */
+/* A LOCK as Redis has it, and its terms. Its texts lie behind each other, and where one
+ * begins, the lengths of those before it tell. */
 struct acquire_spec {
     unsigned refs;
-    uint32_t user;
-    /* as requested; a watchdogged hold follows the configuration */
-    uint64_t lease_ms : 36;
-    uint64_t keep_ms : 28;
-    int64_t grace_ms : 37; /* -1: the rest of the lease */
-    enum lock_kind lock_kind : 3;
     enum owner_kind kind : 2;
     enum lease_kind lease : 2;
-    bool found : 1;        /* found by RENEW: PLAIN may be FAIR */
-    bool local : 1;        /* may be granted from a loan, see loan.h */
-    bool has_atleast : 1;  /* see spec_atleast_ms() */
-    unsigned permits : 10; /* PERMITS: how many */
-    unsigned serial_len : SERIAL_BITS;
-    uint16_t field_len, entry_len, data_len;
-    uint16_t heartbeat_ms; /* 0: none */
-    /* its serial (see make_serial(); none if it was found), field, entry,
-     * data, `atleast_ms`: see spec_field() and the like */
+    bool found : 1; /* found by RENEW: PLAIN may be FAIR */
+    bool local : 1; /* may be granted from a loan, see loan.h */
+    uint8_t serial_len;
+    uint16_t field_len, entry_len;
+    /* as requested, with the defaults of KEEP and GRACE; without a GRACE it is the rest
+     * of the lease. A watchdogged hold follows the configuration. */
+    struct lock_terms terms;
+    /* its serial (see make_serial(); none if it was found), field, entry:
+     * see spec_field() and the like; then the texts of `terms` */
     char texts[];
 };
 
@@ -60,20 +52,19 @@ enum {
 struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes);
 /* Writes `<instance>:<n>`, never made twice, into `out`. */
 struct span make_serial(struct engine *eng, char *out, size_t room);
-struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req);
-/* A spec for a hold that RENEW found in Redis. `entry`: of a named owner. */
-struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
-                                struct span field, struct span entry, struct span data,
-                                uint64_t atleast_ms);
+struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms);
+/* Without a GRACE the configuration's is the spec's. */
+void spec_default_grace(const struct engine *eng, struct acquire_spec *w);
+/* A spec for a hold that RENEW found in Redis, with the terms that are known. `entry`:
+ * of a named owner. */
+struct acquire_spec *spec_found(struct engine *eng, struct span field,
+                                struct span entry, const struct lock_terms *terms);
 struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
 /* of an owner that gave it no ID: the request */
 struct span spec_entry(const struct acquire_spec *w);
 struct span spec_id(const struct acquire_spec *w); /* empty: none */
 /* The ID that a hash field or an entry tells; empty: none. */
 struct span find_request_id(struct span field, struct span entry);
-struct span spec_data(const struct acquire_spec *w); /* see lock_req */
-/* For how long from its grant on the name stays taken; 0: see lock_req. Few have it. */
-uint64_t spec_atleast_ms(const struct acquire_spec *w);
 /* The member of a fair queue that it is, in the memory of the effects. */
 struct span spec_copy_member(struct engine *eng, const struct acquire_spec *w);
 bool spec_is_member(const struct acquire_spec *w, struct span member);

@@ -65,11 +65,11 @@ static bool behind_a_writer(struct search *s, const struct waiter *w)
 {
     struct list *it = w->in_queue.prev;
 
-    if (w->spec->lock_kind != KIND_READ || w->lock->writers == 0) {
+    if (w->spec->terms.kind != KIND_READ || w->lock->writers == 0) {
         return false;
     }
     for (; it != &w->lock->queue && s->left > 0; it = it->prev, s->left--) {
-        if (container_of(it, struct waiter, in_queue)->spec->lock_kind == KIND_WRITE) {
+        if (container_of(it, struct waiter, in_queue)->spec->terms.kind == KIND_WRITE) {
             return true;
         }
     }
@@ -78,7 +78,7 @@ static bool behind_a_writer(struct search *s, const struct waiter *w)
 
 static bool is_in_the_way(const struct hold *h, const struct waiter *w, bool behind)
 {
-    return w->spec->lock_kind != KIND_READ || h->lock_kind != KIND_READ || behind;
+    return w->spec->terms.kind != KIND_READ || h->lock_kind != KIND_READ || behind;
 }
 
 static bool wait_counts(const struct waiter *w)
@@ -180,7 +180,8 @@ static bool may_tell_of(const struct search *s, const struct waiter *w,
     const struct engine *eng = s->eng;
 
     return eng->may_tell == NULL ||
-           eng->may_tell(eng->may_tell_ctx, w->spec->user, lock_name(link->wait->lock));
+           eng->may_tell(eng->may_tell_ctx, w->spec->terms.user,
+                         lock_name(link->wait->lock));
 }
 
 static void refuse_wait(const struct search *s, struct waiter *w)
@@ -214,7 +215,7 @@ static bool is_upgrade(const struct engine *eng, const struct waiter *w)
     struct span owner = wait_graph_as(w);
     const struct hold *h = lock_held_by(w->lock, owner, KIND_READ);
 
-    return w->spec->lock_kind == KIND_WRITE && h != NULL && holds_surely(eng, h) &&
+    return w->spec->terms.kind == KIND_WRITE && h != NULL && holds_surely(eng, h) &&
            lock_held_by(w->lock, owner, KIND_WRITE) == NULL;
 }
 

@@ -129,7 +129,7 @@ void emit_heartbeat(struct engine *eng, const struct attach *a)
     struct effect *f = effects_add(&eng->fx, EFFECT_HEARTBEAT);
 
     f->heartbeat.conn = a->session->conn.key;
-    f->heartbeat.every_ms = a->entry->spec->heartbeat_ms;
+    f->heartbeat.every_ms = a->entry->spec->terms.heartbeat_ms;
 }
 
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
@@ -178,7 +178,7 @@ void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end
         .owner = effects_copy(&eng->fx, field_owner(spec_field(w->spec))),
         .end = end,
         .error = error,
-        .kind = w->spec->lock_kind,
+        .kind = w->spec->terms.kind,
         .waited_ms = waited,
         .conn = w->session == NULL ? 0 : w->session->conn.key,
     };

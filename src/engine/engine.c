@@ -920,7 +920,7 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
     size_t count = 0;
 
     if (w != NULL && wait_graph_as(w, req)) {
-        if (may_cancel(req, w->spec->user, ret_others)) {
+        if (may_cancel(req, w->spec->terms.user, ret_others)) {
             cancel_wait(eng, w);
             count++;
         }
@@ -929,7 +929,7 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
     LIST_FOREACH_SAFE(it, tmp, &lock->queue)
     {
         w = container_of(it, struct waiter, in_queue);
-        if (wait_graph_as(w, req) && may_cancel(req, w->spec->user, ret_others)) {
+        if (wait_graph_as(w, req) && may_cancel(req, w->spec->terms.user, ret_others)) {
             cancel_wait(eng, w);
             count++;
         }
@@ -1044,9 +1044,10 @@ static size_t run_max(const struct engine *eng)
 static bool may_join(const struct engine *eng, const struct lock_req *first,
                      const struct lock_req *req)
 {
-    return req->kind == KIND_PLAIN && req->data.len == 0 && req->atleast_ms == 0 &&
+    return req->terms.kind == KIND_PLAIN && req->terms.data.len == 0 &&
+           req->terms.atleast_ms == 0 &&
            lock_group(eng, first->name) == lock_group(eng, req->name) &&
-           lock_untouched(eng, req->name, req->id);
+           lock_untouched(eng, req->name, req->terms.id);
 }
 
 /* Whether the LOCK is for a name whose loan is in that state. */
@@ -1054,7 +1055,7 @@ static bool is_lent(const struct engine *eng, const struct lock_req *req,
                     enum loan_state state)
 {
     const struct lock *lock =
-        (req->has & LOCK_IS_LOCAL) != 0 ? lock_find(eng, req->name) : NULL;
+        (req->terms.has & OPT_LOCAL) != 0 ? lock_find(eng, req->name) : NULL;
 
     return lock != NULL && lock->loan != NULL && lock->loan->state == state;
 }

@@ -16,6 +16,7 @@
 #define LATCHD_ENGINE_ENGINE_H
 
 #include "engine/effect.h"
+#include "engine/lock_terms.h"
 #include "engine/op.h"
 #include "util/histogram.h"
 #include "util/span.h"
@@ -100,65 +101,24 @@ uint64_t engine_next_deadline(const struct engine *eng);
 
 /* --- requests --------------------------------------------------------------------- */
 
-enum {
-    LOCK_HAS_WAIT = 1 << 0,
-    LOCK_HAS_LEASE = 1 << 1,
-    LOCK_HAS_KEEP = 1 << 2,
-    LOCK_HAS_GRACE = 1 << 3,
-    /* instead of LEASE: renewed as long as this engine runs, whoever is connected */
-    LOCK_IS_ENDLESS = 1 << 4,
-    /* may be granted from a loan, see loan.h */
-    LOCK_IS_LOCAL = 1 << 5,
-    LOCK_HAS_QUEUE = 1 << 6,
-};
-
 /* A LOCK. cmd/ has checked syntax and bounds; combinations that only the engine can
- * judge are answered by the engine. Empty owner or ID: not given. */
+ * judge are answered by the engine. */
 struct lock_req {
     struct call_ref from;
-    enum lock_kind kind;
     struct span name;
-    uint32_t permits; /* PERMITS: how many, 1..LATCHD_PERMITS_MAX */
-    uint32_t limit;   /* PERMITS: makes the semaphore if there is none; 0: not given */
-    struct span owner;
-    struct span id;
-    struct span value; /* of a value hold, see value_hold.h; empty: none is asked for */
-    /* What LEADER and LOCKINFO tell of the hold, at most LATCHD_DATA_MAX bytes; not for
-     * READ and PERMITS, nor with LOCK_IS_LOCAL */
-    struct span data;
+    struct lock_terms terms;
     /* When a client that polls asked first: its place in the queue is from then, and
      * its wait goes on when this one ends. 0: the client does not poll. */
     uint64_t polls_since;
-    uint64_t wait_ms;
-    uint64_t lease_ms;
-    /* For how long from its grant on the name stays taken at least; 0: no longer than
-     * the hold. Only for a plain lock without owner that tries once, not with
-     * LOCK_IS_LOCAL. */
-    uint64_t atleast_ms;
-    uint64_t keep_ms;
-    uint64_t grace_ms;
-    uint32_t heartbeat_ms; /* how often its connection has to say something; 0: never */
-    /* QUEUE: it waits only if fewer than this wait for the name at this daemon */
-    uint32_t queue_max;
-    uint8_t
-        priority; /* 0..LATCHD_PRIORITY_MAX; counts while it waits: see wait_queue.h */
-    /* LOCK_*; without WAIT: waits for ever, without LEASE: watchdog */
-    unsigned has;
-    uint32_t user; /* the user of the connection; see below */
 };
 
-/* Whether the LOCK has WAIT 0: its wait ends as soon as Redis has answered. */
-static inline bool lock_tries_once(const struct lock_req *req)
-{
-    return (req->has & LOCK_HAS_WAIT) != 0 && req->wait_ms == 0;
-}
-
-/* An MLOCK: `one` has the terms of all names; the name and kind of `one` are not used.
- */
+/* An MLOCK, with the same terms for all names; their kind is not used. */
 struct mlock_req {
-    struct lock_req one;
+    struct call_ref from;
+    struct lock_terms terms;
     const struct span *names; /* in the client's order; no name twice */
     size_t name_count;        /* 1..LATCHD_MLOCK_MAX */
+    uint64_t polls_since;     /* see lock_req */
 };
 
 /* UNLOCK, RENEW and FORCEUNLOCK name a hold in the same words. Owner, ID, value and
@@ -174,7 +134,7 @@ struct hold_req {
     struct span value; /* UNLOCK, RENEW: a pattern of value_hold.h */
     uint64_t token;    /* 0: not given */
     uint64_t lease_ms; /* RENEW LEASE; 0: not given, the watchdog renews */
-    bool endless;      /* RENEW LEASE: from then on as LOCK_IS_ENDLESS */
+    bool endless;      /* RENEW LEASE: from then on as OPT_ENDLESS */
     bool any;          /* FORCEUNLOCK ANY */
     bool tells_token;  /* RENEW: is to be answered with the token, too */
     uint32_t user;

@@ -84,12 +84,12 @@ struct entry *entry_new(struct engine *eng, struct hold *h, struct acquire_spec 
     eng->stats.entries++;
     e->next = h->entries;
     h->entries = e;
-    if (spec->permits != 0) {
-        h->lock->permits_here += spec->permits;
-        eng->stats.permits += spec->permits;
+    if (spec->terms.permits != 0) {
+        h->lock->permits_here += spec->terms.permits;
+        eng->stats.permits += spec->terms.permits;
     }
     if (e->lease == LEASE_FIXED) {
-        e->until = lease_valid_until(h->confirmed, spec->lease_ms);
+        e->until = lease_valid_until(h->confirmed, spec->terms.lease_ms);
         if (h->kind == OWNER_NAMED) {
             timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
         }
@@ -104,7 +104,9 @@ bool entry_has_id(const struct entry *e, struct span id)
 
 uint32_t entry_heartbeat(const struct entry *e)
 {
-    return entry_is_ending(e) || e->lease != LEASE_WATCHDOG ? 0 : e->spec->heartbeat_ms;
+    return entry_is_ending(e) || e->lease != LEASE_WATCHDOG
+               ? 0
+               : e->spec->terms.heartbeat_ms;
 }
 
 bool entry_is_fresh(const struct engine *eng, const struct entry *e)
@@ -250,9 +252,9 @@ void entry_free(struct engine *eng, struct entry *e)
     entry_set_retained(eng, e, false);
     entry_set_lease(eng, e, LEASE_WATCHDOG);
     eng->stats.entries--;
-    if (e->spec->permits != 0) {
-        e->hold->lock->permits_here -= e->spec->permits;
-        eng->stats.permits -= e->spec->permits;
+    if (e->spec->terms.permits != 0) {
+        e->hold->lock->permits_here -= e->spec->terms.permits;
+        eng->stats.permits -= e->spec->terms.permits;
     }
     while (*at != e) {
         at = &(*at)->next;

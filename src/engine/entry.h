@@ -122,7 +122,7 @@ void attach_free(struct engine *eng, struct attach *a);
 /* When the op was sent that gave an entry of a fixed lease its present lease. */
 static inline uint64_t entry_lease_began(const struct entry *e)
 {
-    uint64_t was_held = lease_valid_until(0, e->spec->lease_ms);
+    uint64_t was_held = lease_valid_until(0, e->spec->terms.lease_ms);
     uint64_t until = e->until;
 
     return until > was_held ? until - was_held : 0;

@@ -14,7 +14,7 @@ static void set_timer(struct engine *eng, struct entry *e, uint64_t at)
 void entry_retain(struct engine *eng, struct entry *e)
 {
     entry_set_retained(eng, e, true);
-    set_timer(eng, e, eng->now + e->spec->keep_ms);
+    set_timer(eng, e, eng->now + e->spec->terms.keep_ms);
     hold_schedule_renewal(eng, e->hold);
 }
 
@@ -22,14 +22,15 @@ void entry_retain(struct engine *eng, struct entry *e)
 static void begin_grace(struct engine *eng, struct entry *e)
 {
     struct hold *h = e->hold;
-    uint64_t grace = e->spec->grace_ms < 0 ? 0 : (uint64_t)e->spec->grace_ms;
+    bool has_grace = (e->spec->terms.has & OPT_GRACE) != 0;
+    uint64_t grace = e->spec->terms.grace_ms;
 
-    if (e->spec->grace_ms == 0 && entry_is_being_renewed(e)) {
+    if (has_grace && grace == 0 && entry_is_being_renewed(e)) {
         return; /* it is looked at again when that is answered */
     }
-    if (e->spec->grace_ms == 0) {
+    if (has_grace && grace == 0) {
         pending_release_end_entry(eng, e);
-    } else if (e->spec->grace_ms > 0) {
+    } else if (has_grace) {
         set_timer(eng, e, eng->now + grace);
         if (h->attached == 0 && hold_has_one_entry(h)) {
             h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
@@ -80,7 +81,7 @@ void entry_untold(struct engine *eng, struct attach *a, bool keep)
     }
     if (e->was_told) {
         entry_left(eng, e); /* its client knows of it, by another connection */
-    } else if (keep && e->spec->keep_ms > 0) {
+    } else if (keep && e->spec->terms.keep_ms > 0) {
         entry_retain(eng, e);
     } else {
         entry_disown(eng, e);

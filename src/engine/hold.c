@@ -93,14 +93,14 @@ struct span hold_data(const struct hold *h)
     struct span data = SPAN_NONE;
 
     for (const struct entry *e = h->entries; e != NULL && data.len == 0; e = e->next) {
-        data = spec_data(e->spec);
+        data = e->spec->terms.data;
     }
     return data;
 }
 
 uint32_t hold_permits(const struct hold *h)
 {
-    return h->entries == NULL ? 0 : h->entries->spec->permits;
+    return h->entries == NULL ? 0 : h->entries->spec->terms.permits;
 }
 
 uint64_t hold_cost(const struct hold *h)
@@ -122,7 +122,9 @@ uint64_t hold_atleast_until(const struct hold *h)
     if (hold_is_rest(h)) {
         return h->until;
     }
-    return e == NULL || !e->spec->has_atleast ? 0 : h->began + spec_atleast_ms(e->spec);
+    return e == NULL || e->spec->terms.atleast_ms == 0
+               ? 0
+               : h->began + e->spec->terms.atleast_ms;
 }
 
 uint64_t hold_atleast_left(const struct engine *eng, const struct hold *h)
@@ -802,7 +804,7 @@ static struct hold *rest_hold(struct engine *eng, struct lock *lock, uint64_t to
     }
     if (h == NULL) {
         struct acquire_spec *spec =
-            spec_found(eng, KIND_PLAIN, field, SPAN_NONE, SPAN_NONE, 0);
+            spec_found(eng, field, SPAN_NONE, &(struct lock_terms){ 0 });
 
         if (!lock_in_use(lock)) {
             lock_set_class(eng, lock, CLASS_PLAIN);

@@ -185,15 +185,15 @@ struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
                            uint64_t lease_ms)
 {
     return (struct claim){
-        .lock_kind = spec->lock_kind,
+        .lock_kind = spec->terms.kind,
         .kind = spec->kind,
         .field = op_copy(eng, spec_field(spec)),
         .entry = op_copy(eng, spec->kind == OWNER_ID ? SPAN_NONE : spec_entry(spec)),
         .member = spec_copy_member(eng, spec),
-        .data = op_copy(eng, spec_data(spec)),
-        .atleast_ms = spec_atleast_ms(spec),
+        .data = op_copy(eng, spec->terms.data),
+        .atleast_ms = spec->terms.atleast_ms,
         .lease_ms = lease_ms,
-        .permits = spec->permits,
+        .permits = spec->terms.permits,
     };
 }
 

@@ -601,7 +601,7 @@ uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
 struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w)
 {
     return (struct waiter_info){
-        .kind = w->spec->lock_kind,
+        .kind = w->spec->terms.kind,
         .owner = spec_field(w->spec),
         .waited_ms = eng->now - w->since,
         .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
@@ -609,7 +609,7 @@ struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter 
                                              : 0,
         .conn = w->session == NULL ? 0 : w->session->conn.key,
         .local = w->spec->local,
-        .permits = w->spec->permits,
+        .permits = w->spec->terms.permits,
         .priority = (uint8_t)w->priority,
     };
 }

@@ -417,7 +417,7 @@ bool lock_blocks(const struct engine *eng, const struct lock *lock,
     struct span owner = field_owner(spec_field(spec));
     struct hold *h = lock_hold(lock);
 
-    if (lock_kind_is_shared(spec->lock_kind)) {
+    if (lock_kind_is_shared(spec->terms.kind)) {
         h = lock->writer; /* what permits are free, only Redis knows */
     }
     if (h == NULL || !hold_is_certain(eng, h)) {
@@ -537,7 +537,7 @@ void waiter_ask_again(struct engine *eng, struct waiter *w)
     if (waiter_is_head(w)) {
         lock_ask(eng, w->lock);
     } else {
-        bool joins = w->spec->lock_kind == KIND_READ && w->lock->writers == 0;
+        bool joins = w->spec->terms.kind == KIND_READ && w->lock->writers == 0;
 
         waiter_probe_later(eng, w, joins ? PROBE_JOIN : PROBE_REENTER);
     }
@@ -671,7 +671,7 @@ void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t tt
 {
     const struct waiter *head = lock_head(lock);
 
-    if (by == KIND_READ && head != NULL && head->spec->lock_kind == KIND_READ) {
+    if (by == KIND_READ && head != NULL && head->spec->terms.kind == KIND_READ) {
         lock_touch(eng, lock);
         return; /* that is not in its way */
     }

@@ -82,13 +82,13 @@ static bool has_too_many_permits(const struct inflight_op *w, const struct op_re
     struct list *it;
 
     if (lock_hold_of(lock, spec_field(w->claim.spec)) == NULL) {
-        sure += w->claim.spec->permits;
+        sure += w->claim.spec->terms.permits;
     }
     LIST_FOREACH(it, &lock->holds)
     {
         const struct hold *h = container_of(it, struct hold, in_lock);
 
-        sure -= hold_is_ending(h) ? h->entries->spec->permits : 0;
+        sure -= hold_is_ending(h) ? h->entries->spec->terms.permits : 0;
     }
     return r->permits.limit != 0 && sure > r->permits.limit - r->permits.free;
 }
@@ -102,10 +102,10 @@ static void add_by_grant(struct entries *es, const struct inflight_op *w,
     if (w->claim.waiter == NULL) {
         return;
     }
-    if (w->claim.spec->lock_kind != KIND_PERMITS) {
-        add_denied(es, w->lock, lock_mode_of_hold(w->claim.spec->lock_kind),
+    if (w->claim.spec->terms.kind != KIND_PERMITS) {
+        add_denied(es, w->lock, lock_mode_of_hold(w->claim.spec->terms.kind),
                    spec_field(w->claim.spec), r->token, but);
-    } else if (w->lock->permits_here + w->claim.spec->permits >
+    } else if (w->lock->permits_here + w->claim.spec->terms.permits >
                    r->permits.limit - r->permits.free &&
                has_too_many_permits(w, r)) {
         LIST_FOREACH(it, &w->lock->holds)

@@ -300,7 +300,7 @@ void mlock_on_timer(struct engine *eng, struct mlock *ml)
 static void outlast_keep(struct engine *eng, struct entry *e)
 {
     struct hold *h = e->hold;
-    uint64_t keep = e->spec->keep_ms;
+    uint64_t keep = e->spec->terms.keep_ms;
 
     if (e->retained && e->lease == LEASE_FIXED && h->attached == 0 &&
         hold_has_one_entry(h) && h->until < eng->now + keep) {
@@ -509,15 +509,19 @@ static struct lock_req mlock_request(const struct engine *eng,
                                      const struct mlock_member *p)
 {
     const struct mlock *ml = p->mlock;
-    struct lock_req req = ml->terms;
+    struct lock_req req = {
+        .from = { ml->call.conn, mlock_member_call(p) },
+        .name = p->name,
+        .terms = ml->terms,
+        .polls_since = ml->polls_since,
+    };
 
-    req.from = (struct call_ref){ ml->call.conn, mlock_member_call(p) };
-    req.kind = KIND_PLAIN;
-    req.name = p->name;
-    req.has &= ~(unsigned)LOCK_HAS_WAIT;
+    req.terms.kind = KIND_PLAIN;
+    req.terms.has &= ~(uint64_t)OPT_WAIT;
     if (ml->once || ml->deadline != UINT64_MAX) {
-        req.has |= LOCK_HAS_WAIT;
-        req.wait_ms = ml->once || ml->deadline < eng->now ? 0 : ml->deadline - eng->now;
+        req.terms.has |= OPT_WAIT;
+        req.terms.wait_ms =
+            ml->once || ml->deadline < eng->now ? 0 : ml->deadline - eng->now;
     }
     return req;
 }
@@ -727,7 +731,7 @@ static bool has_name(const struct mlock *ml, struct span name)
 static bool refuse_mlock(struct engine *eng, const struct mlock_req *req,
                          struct span text)
 {
-    emit_error(eng, req->one.from, LOCK_ERR, text);
+    emit_error(eng, req->from, LOCK_ERR, text);
     return true;
 }
 
@@ -736,20 +740,20 @@ static bool id_refused(struct engine *eng, const struct mlock_req *req)
 {
     for (size_t i = 0; i <= req->name_count; i++) {
         struct span name = i == 0 ? NO_NAME : req->names[i - 1];
-        const struct request *r = request_find(eng, name, req->one.id);
+        const struct request *r = request_find(eng, name, req->terms.id);
 
         if (r == NULL) {
             continue;
         }
-        if (user_differs(r->user, req->one.user)) {
-            emit_error(eng, req->one.from, LOCK_NOPERM, TEXT_OTHERS);
+        if (user_differs(r->user, req->terms.user)) {
+            emit_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
             return true;
         }
         if (r->over_at != NEVER || (r->entry != NULL && entry_is_ending(r->entry))) {
-            emit_error(eng, req->one.from, LOCK_NOTHELD, TEXT_OVER);
+            emit_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
             return true;
         }
-        if (!span_eq(r->owner, req->one.owner)) {
+        if (!span_eq(r->owner, req->terms.owner)) {
             return refuse_mlock(eng, req, SPAN("that ID was used with another OWNER"));
         }
         if (r->lock_kind != KIND_PLAIN && !r->found) {
@@ -767,7 +771,7 @@ static bool value_refused(struct engine *eng, const struct mlock_req *req)
 {
     uint32_t group = lock_group(eng, req->names[0]);
 
-    if (req->one.value.len == 0 || req->name_count == 1) {
+    if (req->terms.value.len == 0 || req->name_count == 1) {
         return false;
     }
     if (eng->quorum) {
@@ -777,7 +781,7 @@ static bool value_refused(struct engine *eng, const struct mlock_req *req)
     }
     for (size_t i = 1; i < req->name_count; i++) {
         if (lock_group(eng, req->names[i]) != group) {
-            emit_error(eng, req->one.from, LOCK_CROSSSLOT,
+            emit_error(eng, req->from, LOCK_CROSSSLOT,
                        SPAN("Keys in request don't hash to the same slot"));
             return true;
         }
@@ -787,12 +791,12 @@ static bool value_refused(struct engine *eng, const struct mlock_req *req)
 
 static bool is_full(struct engine *eng, const struct mlock_req *req)
 {
-    if (!lock_tries_once(&req->one) && eng->waiter_count >= eng->cfg.max_waiters) {
-        emit_error(eng, req->one.from, LOCK_LIMIT, TEXT_NO_ROOM);
+    if (!lock_tries_once(&req->terms) && eng->waiter_count >= eng->cfg.max_waiters) {
+        emit_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
         return true;
     }
     if (eng->hold_count + req->name_count > eng->cfg.max_holds) {
-        emit_error(eng, req->one.from, LOCK_LIMIT, SPAN("max-holds reached"));
+        emit_error(eng, req->from, LOCK_LIMIT, SPAN("max-holds reached"));
         return true;
     }
     return false;
@@ -801,13 +805,13 @@ static bool is_full(struct engine *eng, const struct mlock_req *req)
 static void bind_session(struct engine *eng, struct mlock *ml,
                          const struct mlock_req *req)
 {
-    const struct lock_req *one = &req->one;
-    bool waits = (one->has & LOCK_HAS_WAIT) != 0;
+    const struct lock_terms *one = &req->terms;
+    bool waits = (one->has & OPT_WAIT) != 0;
 
-    ml->session = session_get(eng, one->from.conn);
+    ml->session = session_get(eng, req->from.conn);
     list_append(&ml->session->mlocks, &ml->in_session);
     mlock_set_state(ml, MLOCK_ACQUIRING);
-    ml->call = one->from;
+    ml->call = req->from;
     ml->since = eng->now;
     ml->once = lock_tries_once(one);
     ml->deadline = waits ? eng->now + one->wait_ms : UINT64_MAX;
@@ -821,17 +825,16 @@ static void bind_session(struct engine *eng, struct mlock *ml,
 static void copy_names(struct mlock *ml, const struct mlock_req *req,
                        const struct sorted *names)
 {
-    size_t bytes = req->one.owner.len + req->one.id.len + req->one.value.len;
+    size_t bytes = lock_terms_bytes(&req->terms);
     char *at;
 
     for (size_t i = 0; i < ml->count; i++) {
         bytes += names[i].name.len;
     }
     at = ml->data = xmalloc(bytes);
-    ml->terms = req->one;
-    ml->terms.owner = span_put2(&at, req->one.owner, SPAN_NONE);
-    ml->terms.value = span_put2(&at, req->one.value, SPAN_NONE);
-    ml->terms.id = span_put2(&at, req->one.id, SPAN_NONE);
+    ml->terms = req->terms;
+    ml->polls_since = req->polls_since;
+    lock_terms_move(&ml->terms, &at);
     for (size_t i = 0; i < ml->count; i++) {
         ml->members[i].mlock = ml;
         ml->members[i].name = span_put2(&at, names[i].name, SPAN_NONE);
@@ -853,11 +856,11 @@ static void begin_mlock(struct engine *eng, const struct mlock_req *req,
     copy_names(ml, req, names);
     ml->in_mlocks.key = ml->number;
     table_add(&eng->mlocks, &ml->in_mlocks);
-    if (req->one.id.len != 0) {
-        struct acquire_spec *spec = spec_new(eng, &req->one);
+    if (req->terms.id.len != 0) {
+        struct acquire_spec *spec = spec_new(eng, &req->terms);
 
-        ml->terms.keep_ms = spec->keep_ms;
-        ml->terms.has |= LOCK_HAS_KEEP;
+        ml->terms.keep_ms = spec->terms.keep_ms;
+        ml->terms.has |= OPT_KEEP;
         ml->request = request_new(eng, NO_NAME, spec);
         ml->request->mlock = ml;
         spec_unref(eng, spec);
@@ -871,7 +874,7 @@ static void rebind_entry(struct engine *eng, struct mlock_member *p, struct atta
     bool joins = entry_attach_of(p->entry, p->mlock->session) == NULL;
     struct attach *a = entry_attach(eng, p->entry, p->mlock->session);
 
-    p->entry->spec->keep_ms = p->mlock->terms.keep_ms;
+    p->entry->spec->terms.keep_ms = p->mlock->terms.keep_ms;
     if (old != NULL && old != a && (!p->token_sent || p->joined)) {
         attach_free(eng, old); /* whose connection was told nothing */
     }
@@ -885,7 +888,7 @@ static void rebind_waiter(struct engine *eng, struct mlock_member *p)
 {
     struct lock_req req = mlock_request(eng, p);
 
-    p->waiter->spec->keep_ms = p->mlock->terms.keep_ms;
+    p->waiter->spec->terms.keep_ms = p->mlock->terms.keep_ms;
     waiter_bind(eng, p->waiter, p->mlock->session, &req);
     request_lock_start(eng, p->waiter);
 }
@@ -903,8 +906,8 @@ static void resume_mlock(struct engine *eng, struct mlock *ml,
         mlock_drop_requests(eng, ml, 0);
         list_del(&ml->in_session);
     }
-    if (req->one.has & LOCK_HAS_KEEP) {
-        ml->terms.keep_ms = req->one.keep_ms;
+    if (req->terms.has & OPT_KEEP) {
+        ml->terms.keep_ms = req->terms.keep_ms;
     }
     bind_session(eng, ml, req);
     for (size_t i = 0; i < ml->count; i++) {
@@ -925,19 +928,19 @@ static void resume_mlock(struct engine *eng, struct mlock *ml,
 
 void request_mlock(struct engine *eng, const struct mlock_req *req)
 {
-    struct mlock *ml = find_by_id(eng, req->one.id);
+    struct mlock *ml = find_by_id(eng, req->terms.id);
     struct sorted *names = sort_names(req);
 
     if (eng->stopping) {
-        emit_error(eng, req->one.from, LOCK_GOAWAY, TEXT_GOING);
+        emit_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
     } else if (has_twin(names, req->name_count)) {
         (void)refuse_mlock(eng, req, SPAN("a name is given twice"));
     } else if (value_refused(eng, req) ||
-               (req->one.id.len != 0 && id_refused(eng, req))) {
+               (req->terms.id.len != 0 && id_refused(eng, req))) {
         ; /* and answered */
     } else if (ml != NULL && !same_names(ml, names, req->name_count)) {
         (void)refuse_mlock(eng, req, SPAN("that ID was used with other names"));
-    } else if (ml != NULL && ml->terms.priority != req->one.priority) {
+    } else if (ml != NULL && ml->terms.priority != req->terms.priority) {
         (void)refuse_mlock(eng, req, TEXT_OTHER_PRIORITY);
     } else if (ml != NULL) {
         resume_mlock(eng, ml, req, names);

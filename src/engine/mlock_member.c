@@ -47,7 +47,7 @@ void mlock_touch(struct engine *eng, struct mlock *ml)
 
 bool mlock_has_lease(const struct mlock *ml)
 {
-    return (ml->terms.has & LOCK_HAS_LEASE) != 0;
+    return (ml->terms.has & OPT_LEASE) != 0;
 }
 
 void mlock_set_asked(struct mlock_member *p, bool asked)

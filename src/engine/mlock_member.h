@@ -73,7 +73,8 @@ struct mlock {
     struct session *session; /* ACQUIRING */
     struct call_ref call;
     struct request *request; /* NULL: no ID */
-    struct lock_req terms;   /* owner and ID point into data; no name */
+    struct lock_terms terms; /* its texts point into data */
+    uint64_t polls_since;    /* see lock_req */
     struct timer timer;
     uint64_t since;
     uint64_t deadline; /* UINT64_MAX: none */

@@ -147,7 +147,7 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
     struct target target = { .kind = spec->kind == OWNER_NAMED   ? TARGET_ENTRY
                                      : spec_field(spec).len != 0 ? TARGET_FIELD
                                                                  : TARGET_REQUEST,
-                             .lock_kind = lock_mode_of_hold(spec->lock_kind),
+                             .lock_kind = lock_mode_of_hold(spec->terms.kind),
                              .field = spec_field(spec),
                              .entry = spec_entry(spec) };
     struct pending_release *d;
@@ -156,7 +156,7 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
         return false;
     }
     d = pending_release_new(eng, lock, RELEASE_UNDO, &target);
-    d->lock_class = lock_class_of(spec->lock_kind);
+    d->lock_class = lock_class_of(spec->terms.kind);
     d->guessed = false;
     d->untold = !spec->found;
     d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;

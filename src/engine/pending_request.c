@@ -215,12 +215,13 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
         .from = req->from,
         .kind = e->hold->lock_kind,
         .name = req->name,
-        .owner = req->owner,
-        .id = req->id,
-        .token = e->hold->kind != OWNER_NAMED && req->id.len == 0 ? e->hold->token : 0,
+        .owner = req->terms.owner,
+        .id = req->terms.id,
+        .token =
+            e->hold->kind != OWNER_NAMED && req->terms.id.len == 0 ? e->hold->token : 0,
         .lease_ms = e->spec->lease == LEASE_WATCHDOG ? 0 : spec_lease(eng, e->spec),
         .endless = e->spec->lease == LEASE_ENDLESS,
-        .user = req->user,
+        .user = req->terms.user,
     };
     struct pending_request *c =
         pending_request_new(eng, PENDING_REGRANT, e->hold->lock, &as);

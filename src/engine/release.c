@@ -53,7 +53,7 @@ bool successor_choose(struct engine *eng, const struct lock *lock,
         emit_error(eng, req->from, LOCK_ERR, TEXT_NO_WAITER);
         return false;
     }
-    if (!is_exclusive(r->waiter->spec->lock_kind) || lock->fair != NULL ||
+    if (!is_exclusive(r->waiter->spec->terms.kind) || lock->fair != NULL ||
         (e != NULL && !is_exclusive(e->hold->lock_kind))) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_NOT_NEXT);
         return false;
@@ -109,7 +109,7 @@ static struct waiter *successor_find(const struct engine *eng, const struct lock
 
     if (next == NULL || next->in_flight != NULL || eng->stopping ||
         d->lock_class != lock->lock_class ||
-        quarantine_until(eng, lock, next->spec->lock_kind) != 0 ||
+        quarantine_until(eng, lock, next->spec->terms.kind) != 0 ||
         eng->now < lock->ask_after || eng->quorum || lock->needs_restore > 0) {
         return NULL;
     }
@@ -390,7 +390,7 @@ static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
 /* Whether `spec` was not served because too few permits are free. */
 static bool lacks_permits(const struct acquire_spec *spec, const struct op_result *r)
 {
-    return spec->lock_kind == KIND_PERMITS && r->permits.free < spec->permits;
+    return spec->terms.kind == KIND_PERMITS && r->permits.free < spec->terms.permits;
 }
 
 /* An UNLOCK may name a waiter that is not the head, and whose time is over when Redis
@@ -441,7 +441,7 @@ static void on_released(struct engine *eng, struct lock *lock,
         eng->stats.handovers++;
         acquire_granted(eng, lock, spec, waiter, r, asked);
     } else if (!r->release.freed && waiter != NULL &&
-               waiter->spec->lock_kind == KIND_READ) {
+               waiter->spec->terms.kind == KIND_READ) {
         lock->readers_in = true; /* still held, but they may be let in */
         lock_ask(eng, lock);
     } else if (waiter != NULL && !r->release.freed && waiter_ends_next(waiter)) {

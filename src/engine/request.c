@@ -61,8 +61,8 @@ struct request *request_new(struct engine *eng, struct span name,
         memcpy(r->key + key_len, owner.ptr, owner.len);
     }
     r->owner = span_of(r->key + key_len, owner.len);
-    r->user = spec->user;
-    r->lock_kind = spec->lock_kind;
+    r->user = spec->terms.user;
+    r->lock_kind = spec->terms.kind;
     r->found = spec->found;
     list_init(&r->in_over);
     r->in_requests.key = hash_bytes(r->key, r->key_len);

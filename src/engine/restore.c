@@ -128,8 +128,8 @@ static void send_restore(struct engine *eng, struct hold *h)
     w->restore.hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->restore.spec = spec_found(eng, h->lock_kind, hold_field(h),
-                                 spec_entry(first->spec), SPAN_NONE, 0);
+    w->restore.spec = spec_found(eng, hold_field(h), spec_entry(first->spec),
+                                 &(struct lock_terms){ .kind = h->lock_kind });
     h->restoring = w;
     w->cost = hold_cost(h) + (uint64_t)2 * OP_COST_ENTRY * room;
     eng->restores_in_flight++;
@@ -152,7 +152,7 @@ static void send_restore(struct engine *eng, struct hold *h)
         .data = op_copy(eng, hold_data(h)),
         .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
         .lease_ms = lease_ms,
-        .permits = first->spec->permits,
+        .permits = first->spec->terms.permits,
         .limit = h->lock->limit,
     };
 }

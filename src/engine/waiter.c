@@ -73,8 +73,8 @@ static void arm_timer(struct engine *eng, struct waiter *w)
 static bool keeps_place(const struct waiter *w)
 {
     /* A grant with ATLEAST is of no use to a client that is not there. */
-    return w->spec->keep_ms > 0 && !w->no_room && !w->queue_full &&
-           !w->spec->has_atleast;
+    return w->spec->terms.keep_ms > 0 && !w->no_room && !w->queue_full &&
+           !w->spec->terms.atleast_ms != 0;
 }
 
 /* Sets whether the waiter tries once only, and counts its place. */
@@ -96,9 +96,10 @@ void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
     list_append(&s->waiters, &w->in_session);
     w->call = req->from.call;
     w->since = eng->now;
-    w->queue_full = w->queue_full && (req->has & LOCK_HAS_QUEUE) != 0;
-    set_once(w, lock_tries_once(req) || w->queue_full);
-    w->deadline = req->has & LOCK_HAS_WAIT ? eng->now + req->wait_ms : UINT64_MAX;
+    w->queue_full = w->queue_full && (req->terms.has & OPT_QUEUE) != 0;
+    set_once(w, lock_tries_once(&req->terms) || w->queue_full);
+    w->deadline =
+        req->terms.has & OPT_WAIT ? eng->now + req->terms.wait_ms : UINT64_MAX;
     w->in_run = false;
     w->member = mlock_find_member(eng, req->from);
     if (w->member != NULL) {
@@ -117,7 +118,7 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
                           const struct lock_req *req, struct acquire_spec *spec)
 {
     bool named = spec->kind == OWNER_NAMED;
-    bool wants_place = !lock_tries_once(req) || spec->keep_ms > 0;
+    bool wants_place = !lock_tries_once(&req->terms) || spec->terms.keep_ms > 0;
     struct waiter *w =
         pool_alloc(&eng->pool, sizeof(*w) + (named ? sizeof(*w->in_waits) : 0));
     struct waiter *passed;
@@ -127,16 +128,16 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
     w->no_room = eng->waiter_count >= eng->cfg.max_waiters;
     w->polls = req->polls_since != 0;
     w->began = w->polls ? req->polls_since : eng->now;
-    w->priority = req->priority;
+    w->priority = req->terms.priority;
     list_init(&w->in_session);
     if (lock->waiting == 0) {
         last_answer_forget(lock); /* what others heard is none of a new queue's */
     }
-    w->queue_full = (req->has & LOCK_HAS_QUEUE) != 0 && wants_place &&
-                    wait_queue_is_full(eng, lock, req->queue_max);
+    w->queue_full = (req->terms.has & OPT_QUEUE) != 0 && wants_place &&
+                    wait_queue_is_full(eng, lock, req->terms.queue_max);
     passed = wait_queue_add(eng, w);
     lock->waiting++;
-    lock->writers += spec->lock_kind == KIND_WRITE;
+    lock->writers += spec->terms.kind == KIND_WRITE;
     eng->waiter_count++;
     fair_on_enqueue(eng, w);
     wait_graph_add(eng, w);
@@ -163,7 +164,7 @@ struct call_ref waiter_call(const struct waiter *w)
 
 uint64_t waiter_lease(const struct engine *eng, const struct waiter *w)
 {
-    uint64_t keep = w->spec->keep_ms;
+    uint64_t keep = w->spec->terms.keep_ms;
 
     return w->session != NULL ? spec_lease(eng, w->spec)
                               : keep + GRACE_SLACK_MS + keep / 50;
@@ -208,7 +209,7 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     wait_queue_remove(w);
     set_once(w, w->once);
     lock->waiting--;
-    if (w->spec->lock_kind == KIND_WRITE) {
+    if (w->spec->terms.kind == KIND_WRITE) {
         lock->writers--;
         lock->readers_in = true; /* those behind it, if it was all that stopped them */
     }
@@ -242,7 +243,7 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
     unlink_session(eng, w);
     set_state(eng, w, WAITER_RETAINED);
     set_once(w, false);
-    w->deadline = eng->now + w->spec->keep_ms;
+    w->deadline = eng->now + w->spec->terms.keep_ms;
     arm_timer(eng, w);
     lock_touch(eng, w->lock);
 }
@@ -260,7 +261,7 @@ static bool counts_from_lock(const struct engine *eng, const struct waiter *w)
 uint64_t waiter_asked_ago_ms(const struct engine *eng, const struct waiter *w)
 {
     bool retained = w->state == WAITER_RETAINED;
-    uint64_t left = w->deadline - w->spec->keep_ms;
+    uint64_t left = w->deadline - w->spec->terms.keep_ms;
     uint64_t asked = counts_from_lock(eng, w) ? w->since + ASKED_AGAIN_MS : eng->now;
 
     if (retained && left < asked) {
@@ -308,7 +309,7 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
         waiter_end_error(eng, w, LOCK_BACKEND, last_answer_text(eng, w->lock), true);
     } else if (w->queue_full) {
         waiter_end_queue_full(eng, w);
-    } else if (w->no_room && w->spec->keep_ms > 0) {
+    } else if (w->no_room && w->spec->terms.keep_ms > 0) {
         waiter_end_error(eng, w, LOCK_LIMIT, TEXT_NO_ROOM, false);
     } else {
         waiter_end_null(eng, w, true);

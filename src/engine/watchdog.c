@@ -375,11 +375,13 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     hold_confirm(eng, h, inflight_asked(w));
     e = hold_find_entry(h, r->attach.entry);
     if (e == NULL) {
-        spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry,
-                          r->attach.data, r->attach.atleast_ms);
-        spec->grace_ms = eng->cfg.grace_ms;
-        spec->user = h->user;
-        spec->permits = r->attach.permits;
+        spec = spec_found(eng, r->attach.field, r->attach.entry,
+                          &(struct lock_terms){ .kind = r->lock_kind,
+                                                .user = h->user,
+                                                .data = r->attach.data,
+                                                .atleast_ms = r->attach.atleast_ms,
+                                                .permits = r->attach.permits });
+        spec_default_grace(eng, spec);
         e = hold_add_entry(eng, h, spec);
         spec_unref(eng, spec);
     }

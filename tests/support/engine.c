@@ -68,21 +68,23 @@ static uint64_t next_call(void)
 }
 
 void fixture_lock(struct engine_fixture *e, uint64_t conn, const char *name,
-                  struct lock_req req)
+                  struct lock_terms terms)
 {
-    req.from = (struct call_ref){ conn, next_call() };
-    req.name = span_str(name);
+    struct lock_req req = { .from = { conn, next_call() },
+                            .name = span_str(name),
+                            .terms = terms };
+
     engine_lock(e->engine, &req);
     fixture_collect(e);
 }
 
 void fixture_mlock(struct engine_fixture *e, uint64_t conn, const char *names,
-                   struct lock_req req)
+                   struct lock_terms terms)
 {
     struct span list[ENGINE_MANY_MAX];
-    struct mlock_req batch = { .one = req, .names = list };
+    struct mlock_req batch = { .terms = terms, .names = list };
 
-    batch.one.from = (struct call_ref){ conn, next_call() };
+    batch.from = (struct call_ref){ conn, next_call() };
     while (*names != '\0') {
         size_t len = strcspn(names, " ");
 
@@ -218,9 +220,9 @@ void fixture_gives_back(struct engine_fixture *e, const char *name)
 }
 
 uint64_t fixture_grant(struct engine_fixture *e, uint64_t conn, const char *name,
-                       struct lock_req req, uint64_t token)
+                       struct lock_terms terms, uint64_t token)
 {
-    fixture_lock(e, conn, name, req);
+    fixture_lock(e, conn, name, terms);
     fixture_gives(e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
     return fixture_hears(e, conn, REPLY_TOKEN).grant;

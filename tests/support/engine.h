@@ -75,13 +75,14 @@ void fixture_fini(struct engine_fixture *e);
 void fixture_collect(struct engine_fixture *e);
 void fixture_pass(struct engine_fixture *e, uint64_t ms);
 
-/* The request of connection `conn`; WAIT < 0: none. Unset fields of `req` are defaults.
+/* The request of connection `conn`; WAIT < 0: none. Unset fields of `terms` are
+ * defaults.
  */
 void fixture_lock(struct engine_fixture *e, uint64_t conn, const char *name,
-                  struct lock_req req);
+                  struct lock_terms terms);
 /* MLOCK of the names in that text, which stand between spaces. */
 void fixture_mlock(struct engine_fixture *e, uint64_t conn, const char *names,
-                   struct lock_req req);
+                   struct lock_terms terms);
 void fixture_unlock(struct engine_fixture *e, uint64_t conn, const char *name,
                     struct hold_req req);
 void fixture_renew(struct engine_fixture *e, uint64_t conn, const char *name,
@@ -111,7 +112,7 @@ void fixture_asks_for(struct engine_fixture *e, const char *name, struct seen_op
 void fixture_gives_back(struct engine_fixture *e, const char *name);
 /* A whole LOCK, granted by Redis; gives the grant's number. */
 uint64_t fixture_grant(struct engine_fixture *e, uint64_t conn, const char *name,
-                       struct lock_req req, uint64_t token);
+                       struct lock_terms terms, uint64_t token);
 /* Nothing is left in the engine, and nothing will happen any more. */
 void fixture_is_empty(struct engine_fixture *e);
 

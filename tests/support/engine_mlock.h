@@ -4,8 +4,8 @@
 
 #include "support/engine.h"
 
-#define WAIT(ms) ((struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = (ms) })
-#define WITH_ID ((struct lock_req){ .id = SPAN("aaaaaaaaaaaaaaaa") })
+#define WAIT(ms) ((struct lock_terms){ .has = OPT_WAIT, .wait_ms = (ms) })
+#define WITH_ID ((struct lock_terms){ .id = SPAN("aaaaaaaaaaaaaaaa") })
 
 #define GRANTED(n) ((struct op_result){ .status = OP_OK, .token = (n), .count = 1 })
 #define DONE ((struct op_result){ .status = OP_OK, .release.freed = true })

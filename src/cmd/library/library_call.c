@@ -831,19 +831,20 @@ static void ask_to_take(struct cmd *c, struct library_call *lib)
 {
     struct lock_req req = {
         .from = lib->from,
-        .kind = KIND_PLAIN,
         .name = lib->keys[0],
-        .value = buf_span(&lib->value),
-        .has = LOCK_HAS_WAIT |
-               (library_is_endless(lib) ? LOCK_IS_ENDLESS : LOCK_HAS_LEASE),
-        .wait_ms = lib->park_ms,
+        .terms = {
+            .value = buf_span(&lib->value),
+            .has = OPT_WAIT | (library_is_endless(lib) ? OPT_ENDLESS : OPT_LEASE),
+            .wait_ms = lib->park_ms,
+            .lease_ms = (uint64_t)lib->lease_ms,
+            .user = lib->user,
+        },
         .polls_since = lib->park_ms > 0 ? lib->asks_since_ms : 0,
-        .lease_ms = (uint64_t)lib->lease_ms,
-        .user = lib->user,
     };
 
     if (lib->key_count > 1) {
-        struct mlock_req many = { req, lib->keys, lib->key_count };
+        struct mlock_req many = { req.from, req.terms, lib->keys, lib->key_count,
+                                  req.polls_since };
 
         engine_mlock(c->env.engine, &many);
     } else {

@@ -1,13 +1,13 @@
 /* LATCH: what is counted down, and who waits for that. */
 #include "cmd/handlers.h"
 
-static const struct lock_syntax SYNTAX_SET = {
-    "LATCH SET", OPT_ID, RULE_NAME | RULE_TAKES | RULE_NO_BRACE | RULE_LATCH_COUNT
-};
-static const struct lock_syntax SYNTAX_COUNT = { "LATCH COUNT", OPT_ID,
+static const struct lock_syntax SYNTAX_SET = { "LATCH SET", FOR_LATCH_SET,
+                                               RULE_NAME | RULE_TAKES | RULE_NO_BRACE |
+                                                   RULE_LATCH_COUNT };
+static const struct lock_syntax SYNTAX_COUNT = { "LATCH COUNT", FOR_LATCH_COUNT,
                                                  RULE_NAME | RULE_NO_BRACE };
 const struct lock_syntax SYNTAX_LATCH_AWAIT = {
-    "LATCH AWAIT", OPT_WAIT, RULE_NAME | RULE_NO_BRACE | RULE_MAX_WAIT
+    "LATCH AWAIT", FOR_LATCH_AWAIT, RULE_NAME | RULE_NO_BRACE | RULE_MAX_WAIT
 };
 static const struct lock_syntax SYNTAX_DELETE = { "LATCH DELETE", 0,
                                                   RULE_NAME | RULE_NO_BRACE };
@@ -27,10 +27,10 @@ static void run_latch(struct command_ctx *ctx, const struct lock_syntax *syntax,
     req = (struct latch_req){
         .word = word,
         .name = args.name,
-        .id = args.id,
+        .id = args.terms.id,
         .count = args.latch_count,
-        .wait_ms = args.wait_ms,
-        .has_wait = (args.has & OPT_WAIT) != 0,
+        .wait_ms = args.terms.wait_ms,
+        .has_wait = (args.terms.has & OPT_WAIT) != 0,
     };
     ctx->subject = subject_of(&args);
     req.from = ctx_wait(ctx);

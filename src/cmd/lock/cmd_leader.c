@@ -9,9 +9,9 @@ void cmd_leader(struct command_ctx *ctx)
         struct leader_req req = {
             .name = args.name,
             .after = args.after,
-            .wait_ms = args.wait_ms,
-            .has_after = (args.has & OPT_AFTER) != 0,
-            .has_wait = (args.has & OPT_WAIT) != 0,
+            .wait_ms = args.terms.wait_ms,
+            .has_after = (args.terms.has & OPT_AFTER) != 0,
+            .has_wait = (args.terms.has & OPT_WAIT) != 0,
         };
 
         ctx->subject = subject_of(&args);

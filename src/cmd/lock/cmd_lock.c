@@ -22,15 +22,6 @@ bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
     return true;
 }
 
-static unsigned given_terms(const struct lock_args *args)
-{
-    return ((args->has & OPT_WAIT) != 0 ? LOCK_HAS_WAIT : 0U) |
-           ((args->has & OPT_LEASE) != 0 ? LOCK_HAS_LEASE : 0U) |
-           ((args->has & OPT_KEEP) != 0 ? LOCK_HAS_KEEP : 0U) |
-           ((args->has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U) |
-           ((args->has & OPT_QUEUE) != 0 ? LOCK_HAS_QUEUE : 0U);
-}
-
 /* Whether the lock may be granted from a loan: the client says so, or `local-names`
  * does.
  */
@@ -38,10 +29,10 @@ static bool may_be_local(const struct command_ctx *ctx, const struct lock_args *
 {
     struct span rest = span_str(ctx->cmd->limits.local_names);
 
-    if ((args->has & OPT_LOCAL) != 0) {
+    if ((args->terms.has & OPT_LOCAL) != 0) {
         return true;
     }
-    if (rest.len == 0 || (args->has & OPT_NOT_LOCAL) != 0) {
+    if (rest.len == 0 || (args->terms.has & NOT_WITH_LOCAL) != 0) {
         return false;
     }
     while (rest.len > 0) {
@@ -52,30 +43,6 @@ static bool may_be_local(const struct command_ctx *ctx, const struct lock_args *
     return false;
 }
 
-static struct lock_req lock_request(struct command_ctx *ctx,
-                                    const struct lock_args *args)
-{
-    return (struct lock_req){
-        .kind = args->kind,
-        .name = args->name,
-        .permits = args->permits,
-        .limit = args->limit,
-        .owner = args->owner,
-        .id = args->id,
-        .data = args->data,
-        .wait_ms = args->wait_ms,
-        .lease_ms = args->lease_ms,
-        .atleast_ms = args->atleast_ms,
-        .keep_ms = args->keep_ms,
-        .grace_ms = args->grace_ms,
-        .heartbeat_ms = (uint32_t)args->heartbeat_ms,
-        .queue_max = args->queue_max,
-        .priority = args->priority,
-        .has = given_terms(args),
-        .user = ctx->client->user->id,
-    };
-}
-
 bool ctx_lock_request(struct command_ctx *ctx, struct lock_req *ret)
 {
     struct lock_args args;
@@ -83,8 +50,9 @@ bool ctx_lock_request(struct command_ctx *ctx, struct lock_req *ret)
     if (!ctx_lock_args(ctx, &SYNTAX_LOCK, &args)) {
         return false;
     }
-    *ret = lock_request(ctx, &args);
-    ret->has |= may_be_local(ctx, &args) ? LOCK_IS_LOCAL : 0U;
+    *ret = (struct lock_req){ .name = args.name, .terms = args.terms };
+    ret->terms.user = ctx->client->user->id;
+    ret->terms.has |= may_be_local(ctx, &args) ? OPT_LOCAL : 0;
     ctx->subject = subject_of(&args);
     return true;
 }
@@ -93,7 +61,8 @@ void cmd_lock(struct command_ctx *ctx)
 {
     struct lock_req req;
 
-    if (ctx_lock_request(ctx, &req) && !(req.kind == KIND_PLAIN && ctx_gathers(ctx))) {
+    if (ctx_lock_request(ctx, &req) &&
+        !(req.terms.kind == KIND_PLAIN && ctx_gathers(ctx))) {
         req.from = ctx_wait(ctx);
         engine_lock(ctx->cmd->env.engine, &req);
     }
@@ -102,14 +71,14 @@ void cmd_lock(struct command_ctx *ctx)
 /* Somebody will ask who took the lock away. */
 static void log_force(struct command_ctx *ctx, const struct lock_args *args)
 {
-    if ((args->has & OPT_ANY) != 0) {
+    if ((args->terms.has & OPT_ANY) != 0) {
         log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of whoever holds");
     } else if (args->token != 0) {
         log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of token %" PRIu64,
                          args->token);
     } else {
         log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of owner %.*s",
-                         (int)args->owner.len, args->owner.ptr);
+                         (int)args->terms.owner.len, args->terms.owner.ptr);
     }
 }
 
@@ -129,22 +98,22 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
         log_force(ctx, &args);
     }
     ctx->subject = subject_of(&args);
-    if ((args.has & OPT_VALUE) != 0) {
+    if ((args.terms.has & OPT_VALUE) != 0) {
         buf_add_str(&value, VALUE_ANY_ORIGIN);
         value_escape(&value, args.value);
     }
     req = (struct hold_req){
         .from = fn == engine_unlock ? ctx_wait_beside(ctx) : ctx_wait(ctx),
-        .kind = args.kind,
+        .kind = args.terms.kind,
         .name = args.name,
-        .owner = args.owner,
-        .id = args.id,
+        .owner = args.terms.owner,
+        .id = args.terms.id,
         .to = args.to,
         .value = buf_span(&value),
         .token = args.token,
-        .tells_token = (args.has & OPT_VALUE) != 0,
-        .lease_ms = args.lease_ms,
-        .any = (args.has & OPT_ANY) != 0,
+        .tells_token = (args.terms.has & OPT_VALUE) != 0,
+        .lease_ms = args.terms.lease_ms,
+        .any = (args.terms.has & OPT_ANY) != 0,
         .user = ctx->client->user->id,
         .overrides = ctx_overrides(ctx),
     };
@@ -178,8 +147,8 @@ void cmd_cancel(struct command_ctx *ctx)
         return;
     }
     req = (struct hold_req){ .name = args.name,
-                             .owner = args.owner,
-                             .id = args.id,
+                             .owner = args.terms.owner,
+                             .id = args.terms.id,
                              .user = ctx->client->user->id,
                              .overrides = ctx_overrides(ctx) };
     count = engine_cancel(ctx->cmd->env.engine, &req, &others);
@@ -195,14 +164,13 @@ void cmd_mlock(struct command_ctx *ctx)
     struct lock_args args;
 
     if (ctx_lock_args(ctx, &SYNTAX_MLOCK, &args)) {
-        struct mlock_req req = {
-            .one = lock_request(ctx, &args),
-            .names = args.names,
-            .name_count = args.name_count,
-        };
+        struct mlock_req req = { .terms = args.terms,
+                                 .names = args.names,
+                                 .name_count = args.name_count };
 
+        req.terms.user = ctx->client->user->id;
         ctx->subject = subject_of(&args);
-        req.one.from = ctx_wait(ctx);
+        req.from = ctx_wait(ctx);
         engine_mlock(ctx->cmd->env.engine, &req);
     }
 }

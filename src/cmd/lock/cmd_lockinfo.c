@@ -237,7 +237,7 @@ static void list_name(void *ctx, struct span name)
  */
 static size_t count_of(const struct lock_args *args)
 {
-    size_t work = (args->has & OPT_MATCH) != 0 ? glob_work(args->match) : 0;
+    size_t work = (args->terms.has & OPT_MATCH) != 0 ? glob_work(args->match) : 0;
     size_t most = SCAN_WORK_MAX / (work + 1); /* a pattern is shorter than that */
 
     return args->count < most ? (size_t)args->count : most;
@@ -375,16 +375,16 @@ void cmd_locks(struct command_ctx *ctx)
     if (!ctx_lock_args(ctx, &SYNTAX_LOCKS, &args)) {
         return;
     }
-    if ((args.has & OPT_TOP) != 0) {
+    if ((args.terms.has & OPT_TOP) != 0) {
         list_top(ctx, (size_t)args.count);
         return;
     }
-    if ((args.has & OPT_REDIS) != 0) {
+    if ((args.terms.has & OPT_REDIS) != 0) {
         redis_names_ask(ctx, &args, count_of(&args));
         return;
     }
     l.match = args.match;
-    l.filter = (args.has & OPT_MATCH) != 0;
+    l.filter = (args.terms.has & OPT_MATCH) != 0;
     cursor =
         engine_scan(ctx->cmd->env.engine, args.cursor, count_of(&args), list_name, &l);
     (void)snprintf(next, sizeof(next), "%" PRIu64, cursor);

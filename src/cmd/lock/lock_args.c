@@ -65,81 +65,63 @@ lock_parse_reject(struct lock_parse *p, const char *fmt, ...)
     return false;
 }
 
-/* --- values ----------------------------------------------------------- */
+/* --- options ---------------------------------------------------------- */
 
-/* The bounds of a time, and the key of the configuration that sets the upper one; NULL:
- * it is always so. */
-struct ms_bounds {
-    uint64_t min, max;
-    const char *key;
+enum option_type {
+    OPTION_FLAG,
+    OPTION_MS,
+    OPTION_NUMBER,
+    OPTION_SMALL,
+    OPTION_WORD,
+    OPTION_TEXT
 };
 
-static bool read_ms(struct lock_parse *p, const char *word, struct span text,
-                    struct ms_bounds bounds, uint64_t *ret)
-{
-    if (!parse_u64(text, bounds.max, ret) || *ret < bounds.min) {
-        return lock_parse_reject(
-            p, "%s must be %" PRIu64 "..%" PRIu64 " milliseconds%s%s%s", word,
-            bounds.min, bounds.max, bounds.key == NULL ? "" : " (",
-            bounds.key == NULL ? "" : bounds.key, bounds.key == NULL ? "" : ")");
-    }
-    return true;
-}
+/* The keys of the configuration that bound an option. */
+enum option_limit {
+    LIMIT_NONE,
+    LIMIT_MAX_WAIT,
+    LIMIT_MAX_LEASE,
+    LIMIT_MAX_KEEP,
+    LIMIT_WATCHDOG,
+};
 
-static bool read_wait(struct lock_parse *p, struct span text)
-{
-    uint64_t max = p->limits->max_wait_ms;
+static const struct {
+    const char *key;
+    size_t at; /* in struct cmd_limits */
+} LIMITS[] = {
+    [LIMIT_MAX_WAIT] = { "max-wait", offsetof(struct cmd_limits, max_wait_ms) },
+    [LIMIT_MAX_LEASE] = { "max-lease", offsetof(struct cmd_limits, max_lease_ms) },
+    [LIMIT_MAX_KEEP] = { "max-keep", offsetof(struct cmd_limits, max_keep_ms) },
+    [LIMIT_WATCHDOG] = { "watchdog-timeout", offsetof(struct cmd_limits, watchdog_ms) },
+};
 
-    struct ms_bounds bounds = { 0, max, "max-wait" };
-
-    if (max == 0) {
-        bounds = (struct ms_bounds){ 0, ARGS_WAIT_MAX_MS, NULL };
-    }
-    return read_ms(p, "WAIT", text, bounds, &p->args->wait_ms);
-}
-
-/* Of what lasts as long as a LEASE may. */
-static struct ms_bounds lease_bounds(const struct lock_parse *p, uint64_t min)
-{
-    return (struct ms_bounds){ min, p->limits->max_lease_ms, "max-lease" };
-}
-
-static bool read_lease(struct lock_parse *p, struct span text)
-{
-    return read_ms(p, "LEASE", text, lease_bounds(p, LATCHD_LEASE_MIN_MS),
-                   &p->args->lease_ms);
-}
-
-/* A name is never taken for longer than a LEASE can be, without anybody renewing. */
-static bool read_atleast(struct lock_parse *p, struct span text)
-{
-    return read_ms(p, "ATLEAST", text, lease_bounds(p, LATCHD_LEASE_MIN_MS),
-                   &p->args->atleast_ms);
-}
-
-static bool read_keep(struct lock_parse *p, struct span text)
-{
-    struct ms_bounds bounds = { 0, p->limits->max_keep_ms, "max-keep" };
-
-    return read_ms(p, "KEEP", text, bounds, &p->args->keep_ms);
-}
-
-static bool read_grace(struct lock_parse *p, struct span text)
-{
-    return read_ms(p, "GRACE", text, lease_bounds(p, 0), &p->args->grace_ms);
-}
-
-static bool read_heartbeat(struct lock_parse *p, struct span text)
-{
-    struct ms_bounds bounds = { LATCHD_HEARTBEAT_MIN_MS, LATCHD_HEARTBEAT_MAX_MS,
-                                NULL };
-
-    if (p->limits->watchdog_ms < bounds.max) {
-        bounds.max = p->limits->watchdog_ms;
-        bounds.key = "watchdog-timeout";
-    }
-    return read_ms(p, "HEARTBEAT", text, bounds, &p->args->heartbeat_ms);
-}
+/* A row of terms.def. */
+static const struct option {
+    struct span word;
+    enum option_type type;
+    size_t at; /* of its value, in struct lock_args */
+    uint64_t min, max;
+    enum option_limit limit;
+    unsigned commands, needs, without;
+    const char *why;
+} OPTIONS[] = {
+#define ROW(word, type, field, min, max, limit, commands, needs, without, why)         \
+    { { #word, sizeof(#word) - 1 },                                                    \
+      OPTION_##type,                                                                   \
+      offsetof(struct lock_args, field),                                               \
+      min,                                                                             \
+      max,                                                                             \
+      LIMIT_##limit,                                                                   \
+      commands,                                                                        \
+      needs,                                                                           \
+      without,                                                                         \
+      why },
+#define TERM(word, type, field, min, max, limit, commands, needs, without, why, ...)   \
+    ROW(word, type, terms.field, min, max, limit, commands, needs, without, why)
+#define OPTION(word, type, field, min, max, limit, commands, needs, without, why, ...) \
+    ROW(word, type, field, min, max, limit, commands, needs, without, why)
+#include "latchd/terms.def"
+};
 
 /* Printable ASCII without space, so that event payloads and logs stay readable. */
 static bool is_word(struct span s)
@@ -152,200 +134,71 @@ static bool is_word(struct span s)
     return true;
 }
 
-static bool read_owner(struct lock_parse *p, struct span text)
+static bool read_number(struct lock_parse *p, const struct option *o, struct span text,
+                        uint64_t *ret)
 {
-    const struct span suffix = SPAN(LATCHD_RESERVED_OWNER_SUFFIX);
+    const char *unit = o->type == OPTION_MS ? " milliseconds" : "";
+    uint64_t max = o->max;
+    const char *key = NULL;
 
-    if (text.len < 1 || text.len > LATCHD_OWNER_MAX || !is_word(text)) {
-        return lock_parse_reject(p, "OWNER must be 1..%d printable bytes without space",
-                                 LATCHD_OWNER_MAX);
+    if (o->limit != LIMIT_NONE) {
+        uint64_t limit =
+            *(const uint64_t *)((const char *)p->limits + LIMITS[o->limit].at);
+
+        /* A max-wait of 0 is none. */
+        if (limit < max && (limit != 0 || o->limit != LIMIT_MAX_WAIT)) {
+            max = limit;
+            key = LIMITS[o->limit].key;
+        }
     }
-    if (span_eq(text, SPAN(LATCHD_RESERVED_OWNER)) ||
-        span_starts(text, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) ||
-        (text.len >= suffix.len &&
-         span_eq(span_of(text.ptr + text.len - suffix.len, suffix.len), suffix))) {
-        return lock_parse_reject(p, "OWNER must not be '" LATCHD_RESERVED_OWNER
-                                    "', begin with '" LATCHD_RESERVED_OWNER_PREFIX
-                                    "' or end in '" LATCHD_RESERVED_OWNER_SUFFIX "'");
+    if (parse_u64(text, max, ret) && *ret >= o->min) {
+        return true;
     }
-    p->args->owner = text;
-    return true;
+    return lock_parse_reject(p, "%s must be %" PRIu64 "..%" PRIu64 "%s%s%s%s",
+                             o->word.ptr, o->min, max, unit, key == NULL ? "" : " (",
+                             key == NULL ? "" : key, key == NULL ? "" : ")");
 }
 
-static bool read_id_of(struct lock_parse *p, const char *word, struct span text,
+static bool read_bytes(struct lock_parse *p, const struct option *o, struct span text,
                        struct span *ret)
 {
-    if (text.len < LATCHD_ID_MIN || text.len > LATCHD_ID_MAX || !is_word(text)) {
-        return lock_parse_reject(p, "%s must be %d..%d printable bytes without space",
-                                 word, LATCHD_ID_MIN, LATCHD_ID_MAX);
-    }
+    bool is_short = text.len >= o->min && text.len <= o->max;
+
     *ret = text;
-    return true;
+    if (is_short && (o->type == OPTION_TEXT || is_word(text))) {
+        return true;
+    }
+    return lock_parse_reject(p, "%s must be %" PRIu64 "..%" PRIu64 " %sbytes%s",
+                             o->word.ptr, o->min, o->max,
+                             o->type == OPTION_WORD ? "printable " : "",
+                             o->type == OPTION_WORD ? " without space" : "");
 }
 
-static bool read_id(struct lock_parse *p, struct span text)
+static bool read_value(struct lock_parse *p, const struct option *o, struct span text)
 {
-    return read_id_of(p, "ID", text, &p->args->id);
-}
+    void *at = (char *)p->args + o->at;
 
-static bool read_after(struct lock_parse *p, struct span text)
-{
-    if (!parse_u64(text, LATCHD_TOKEN_MAX, &p->args->after)) {
-        return lock_parse_reject(p, "AFTER must be 0..%" PRIu64,
-                                 (uint64_t)LATCHD_TOKEN_MAX);
+    switch (o->type) {
+    case OPTION_FLAG:
+        break;
+    case OPTION_MS:
+    case OPTION_NUMBER:
+        return read_number(p, o, text, at);
+    case OPTION_SMALL: {
+        uint64_t number;
+
+        if (!read_number(p, o, text, &number)) {
+            return false;
+        }
+        *(uint32_t *)at = (uint32_t)number;
+        break;
+    }
+    case OPTION_WORD:
+    case OPTION_TEXT:
+        return read_bytes(p, o, text, at);
     }
     return true;
 }
-
-static bool read_data(struct lock_parse *p, struct span text)
-{
-    if (text.len > LATCHD_DATA_MAX) {
-        return lock_parse_reject(p, "DATA must be 0..%d bytes", LATCHD_DATA_MAX);
-    }
-    p->args->data = text;
-    return true;
-}
-
-static bool read_to(struct lock_parse *p, struct span text)
-{
-    return read_id_of(p, "TO", text, &p->args->to);
-}
-
-static bool read_token(struct lock_parse *p, struct span text)
-{
-    if (!parse_u64(text, LATCHD_TOKEN_MAX, &p->args->token) || p->args->token == 0) {
-        return lock_parse_reject(p, "TOKEN must be 1..%" PRIu64,
-                                 (uint64_t)LATCHD_TOKEN_MAX);
-    }
-    return true;
-}
-
-static bool read_permits(struct lock_parse *p, struct span text)
-{
-    uint64_t permits;
-
-    if (!parse_u64(text, LATCHD_PERMITS_MAX, &permits) || permits == 0) {
-        return lock_parse_reject(p, "PERMITS must be 1..%d", LATCHD_PERMITS_MAX);
-    }
-    p->args->permits = (uint32_t)permits;
-    return true;
-}
-
-static bool read_limit(struct lock_parse *p, struct span text)
-{
-    uint64_t limit;
-
-    if (!parse_u64(text, LATCHD_LIMIT_MAX, &limit) || limit == 0) {
-        return lock_parse_reject(p, "OF must be 1..%d", LATCHD_LIMIT_MAX);
-    }
-    p->args->limit = (uint32_t)limit;
-    return true;
-}
-
-static bool read_queue(struct lock_parse *p, struct span text)
-{
-    uint64_t max;
-
-    if (!parse_u64(text, LATCHD_QUEUE_MAX, &max)) {
-        return lock_parse_reject(p, "QUEUE must be 0..%d", LATCHD_QUEUE_MAX);
-    }
-    p->args->queue_max = (uint32_t)max;
-    return true;
-}
-
-static bool read_priority(struct lock_parse *p, struct span text)
-{
-    uint64_t priority;
-
-    if (!parse_u64(text, LATCHD_PRIORITY_MAX, &priority)) {
-        return lock_parse_reject(p, "PRIORITY must be 0..%d", LATCHD_PRIORITY_MAX);
-    }
-    p->args->priority = (uint8_t)priority;
-    return true;
-}
-
-static bool read_value(struct lock_parse *p, struct span text)
-{
-    if (text.len > VALUE_MAX) {
-        return lock_parse_reject(p, "VALUE must be 0..%d bytes", VALUE_MAX);
-    }
-    p->args->value = text;
-    return true;
-}
-
-static bool read_cursor(struct lock_parse *p, struct span text)
-{
-    if (!parse_u64(text, UINT64_MAX, &p->args->cursor)) {
-        return lock_parse_reject(p, "CURSOR must be 0 or what the last LOCKS returned");
-    }
-    return true;
-}
-
-static bool read_match(struct lock_parse *p, struct span text)
-{
-    if (text.len > ARGS_PATTERN_MAX) {
-        return lock_parse_reject(p, "MATCH must be at most %d bytes", ARGS_PATTERN_MAX);
-    }
-    p->args->match = text;
-    return true;
-}
-
-static bool read_count(struct lock_parse *p, struct span text)
-{
-    if (!parse_u64(text, ARGS_COUNT_MAX, &p->args->count) || p->args->count == 0) {
-        return lock_parse_reject(p, "COUNT must be 1..%d", ARGS_COUNT_MAX);
-    }
-    return true;
-}
-
-static bool read_top(struct lock_parse *p, struct span text)
-{
-    if (!parse_u64(text, ARGS_TOP_MAX, &p->args->count) || p->args->count == 0) {
-        return lock_parse_reject(p, "TOP must be 1..%d", ARGS_TOP_MAX);
-    }
-    return true;
-}
-
-/* --- options ---------------------------------------------------------- */
-
-#define WORD(text) .word = { (text), sizeof(text) - 1 }
-
-static const struct {
-    struct span word;
-    unsigned bit;
-    bool (*read)(struct lock_parse *p,
-                 struct span text); /* NULL: a word without value */
-} OPTIONS[] = {
-    { WORD("FAIR"), OPT_FAIR, NULL },
-    { WORD("READ"), OPT_READ, NULL },
-    { WORD("WRITE"), OPT_WRITE, NULL },
-    { WORD("WAIT"), OPT_WAIT, read_wait },
-    { WORD("LEASE"), OPT_LEASE, read_lease },
-    { WORD("TOKEN"), OPT_TOKEN, read_token },
-    { WORD("OWNER"), OPT_OWNER, read_owner },
-    { WORD("ID"), OPT_ID, read_id },
-    { WORD("KEEP"), OPT_KEEP, read_keep },
-    { WORD("GRACE"), OPT_GRACE, read_grace },
-    { WORD("ANY"), OPT_ANY, NULL },
-    { WORD("CURSOR"), OPT_CURSOR, read_cursor },
-    { WORD("MATCH"), OPT_MATCH, read_match },
-    { WORD("COUNT"), OPT_COUNT, read_count },
-    { WORD("TOP"), OPT_TOP, read_top },
-    { WORD("REDIS"), OPT_REDIS, NULL },
-    { WORD("VALUE"), OPT_VALUE, read_value },
-    { WORD("LOCAL"), OPT_LOCAL, NULL },
-    { WORD("PERMITS"), OPT_PERMITS, read_permits },
-    { WORD("OF"), OPT_OF, read_limit },
-    { WORD("HEARTBEAT"), OPT_HEARTBEAT, read_heartbeat },
-    { WORD("TO"), OPT_TO, read_to },
-    { WORD("DATA"), OPT_DATA, read_data },
-    { WORD("AFTER"), OPT_AFTER, read_after },
-    { WORD("QUEUE"), OPT_QUEUE, read_queue },
-    { WORD("PRIORITY"), OPT_PRIORITY, read_priority },
-    { WORD("ATLEAST"), OPT_ATLEAST, read_atleast },
-};
-
-enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
 
 /* Writes "A, B or C" of the options in `bits`. */
 static void lock_options_list(unsigned bits, char *out, size_t room)
@@ -354,14 +207,24 @@ static void lock_options_list(unsigned bits, char *out, size_t room)
 
     out[0] = '\0';
     for (size_t i = 0; i < OPTION_COUNT && len < room; i++) {
-        if ((OPTIONS[i].bit & bits) != 0) {
+        if ((bits & 1U << i) != 0) {
             const char *join = len == 0 ? "" : (bits & (bits - 1)) != 0 ? ", " : " or ";
 
             len += (size_t)snprintf(out + len, room - len, "%s%s", join,
                                     OPTIONS[i].word.ptr);
-            bits &= ~OPTIONS[i].bit;
+            bits &= ~(1U << i);
         }
     }
+}
+
+unsigned lock_syntax_options(const struct lock_syntax *syntax)
+{
+    unsigned bits = 0;
+
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        bits |= (OPTIONS[i].commands & syntax->takes) != 0 ? 1U << i : 0;
+    }
+    return bits;
 }
 
 static bool refuse_word(struct lock_parse *p, struct span word)
@@ -369,11 +232,11 @@ static bool refuse_word(struct lock_parse *p, struct span word)
     char allowed[160];
     int quoted = word.len > QUOTED_MAX ? QUOTED_MAX : (int)word.len;
 
-    if (p->syntax->options == 0) {
+    if (p->syntax->takes == 0) {
         return lock_parse_reject(p, "%s takes no options, but got '%.*s'",
                                  p->syntax->command, quoted, word.ptr);
     }
-    lock_options_list(p->syntax->options, allowed, sizeof(allowed));
+    lock_options_list(lock_syntax_options(p->syntax), allowed, sizeof(allowed));
     return lock_parse_reject(p, "unknown option '%.*s' for %s, which takes %s", quoted,
                              word.ptr, p->syntax->command, allowed);
 }
@@ -383,61 +246,43 @@ static bool refuse_word(struct lock_parse *p, struct span word)
 static bool lock_option_read(struct lock_parse *p, const struct span *argv, size_t argc,
                              size_t at, size_t *ret_used)
 {
+    const struct option *o = OPTIONS;
     size_t i = 0;
 
-    while (i < OPTION_COUNT && ((OPTIONS[i].bit & p->syntax->options) == 0 ||
+    while (i < OPTION_COUNT && ((OPTIONS[i].commands & p->syntax->takes) == 0 ||
                                 !span_eq_nocase(argv[at], OPTIONS[i].word))) {
         i++;
     }
     if (i == OPTION_COUNT) {
         return refuse_word(p, argv[at]);
     }
-    if ((p->args->has & OPTIONS[i].bit) != 0) {
-        return lock_parse_reject(p, "option %s is given twice", OPTIONS[i].word.ptr);
+    o = &OPTIONS[i];
+    if ((p->args->terms.has & 1U << i) != 0) {
+        return lock_parse_reject(p, "option %s is given twice", o->word.ptr);
     }
-    p->args->has |= OPTIONS[i].bit;
-    *ret_used = 1;
-    if (OPTIONS[i].read == NULL) {
-        return true;
+    p->args->terms.has |= 1U << i;
+    *ret_used = o->type == OPTION_FLAG ? 1 : 2;
+    if (at + *ret_used > argc) {
+        return lock_parse_reject(p, "option %s needs a value", o->word.ptr);
     }
-    if (at + 1 == argc) {
-        return lock_parse_reject(p, "option %s needs a value", OPTIONS[i].word.ptr);
-    }
-    *ret_used = 2;
-    return OPTIONS[i].read(p, argv[at + 1]);
+    return o->type == OPTION_FLAG || read_value(p, o, argv[at + 1]);
 }
 
-const struct lock_syntax SYNTAX_LOCK = {
-    "LOCK",
-    OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE |
-        OPT_HEARTBEAT | OPT_LOCAL | OPT_OF | OPT_DATA | OPT_QUEUE | OPT_PRIORITY |
-        OPT_ATLEAST,
-    RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
-};
-const struct lock_syntax SYNTAX_UNLOCK = {
-    "UNLOCK", OPT_READ | OPT_WRITE | OPT_TOKEN | OPT_OWNER | OPT_ID | OPT_TO, RULE_NAME
-};
-const struct lock_syntax SYNTAX_RENEW = { "RENEW",
-                                          OPT_READ | OPT_WRITE | OPT_TOKEN | OPT_OWNER |
-                                              OPT_ID | OPT_VALUE | OPT_LEASE,
-                                          RULE_NAME };
-const struct lock_syntax SYNTAX_CANCEL = { "CANCEL", OPT_OWNER | OPT_ID,
+const struct lock_syntax SYNTAX_LOCK = { "LOCK", FOR_LOCK,
+                                         RULE_NAME | RULE_MAX_WAIT | RULE_TAKES };
+const struct lock_syntax SYNTAX_UNLOCK = { "UNLOCK", FOR_UNLOCK, RULE_NAME };
+const struct lock_syntax SYNTAX_RENEW = { "RENEW", FOR_RENEW, RULE_NAME };
+const struct lock_syntax SYNTAX_CANCEL = { "CANCEL", FOR_CANCEL,
                                            RULE_NAME | RULE_ONE_OF };
-const struct lock_syntax SYNTAX_FORCEUNLOCK = { "FORCEUNLOCK",
-                                                OPT_TOKEN | OPT_OWNER | OPT_ANY,
+const struct lock_syntax SYNTAX_FORCEUNLOCK = { "FORCEUNLOCK", FOR_FORCEUNLOCK,
                                                 RULE_NAME | RULE_ONE_OF };
-const struct lock_syntax SYNTAX_LEADER = { "LEADER", OPT_AFTER | OPT_WAIT,
+const struct lock_syntax SYNTAX_LEADER = { "LEADER", FOR_LEADER,
                                            RULE_NAME | RULE_MAX_WAIT };
 const struct lock_syntax SYNTAX_LOCKINFO = { "LOCKINFO", 0, RULE_NAME };
-const struct lock_syntax SYNTAX_LOCKS = {
-    "LOCKS", OPT_CURSOR | OPT_MATCH | OPT_COUNT | OPT_TOP | OPT_REDIS, 0
-};
-const struct lock_syntax SYNTAX_MLOCK = { "MLOCK",
-                                          OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID |
-                                              OPT_KEEP | OPT_GRACE | OPT_HEARTBEAT |
-                                              OPT_PRIORITY,
+const struct lock_syntax SYNTAX_LOCKS = { "LOCKS", FOR_LOCKS, 0 };
+const struct lock_syntax SYNTAX_MLOCK = { "MLOCK", FOR_MLOCK,
                                           RULE_NAMES | RULE_MAX_WAIT | RULE_TAKES };
-const struct lock_syntax SYNTAX_WAITERS = { "WAITERS", OPT_COUNT, RULE_NAME };
+const struct lock_syntax SYNTAX_WAITERS = { "WAITERS", FOR_WAITERS, RULE_NAME };
 
 /* Reads a name; `number` is its place among several, 0 for a single one. */
 static bool read_name(struct lock_parse *p, struct span name, size_t number)
@@ -551,94 +396,86 @@ static bool read_names(struct lock_parse *p, const struct span *argv, size_t arg
 
 static bool check_kind(struct lock_parse *p)
 {
-    unsigned kinds = p->args->has & OPT_KINDS;
+    unsigned kinds = p->args->terms.has & OPT_KINDS;
     char words[64];
 
     if ((kinds & (kinds - 1)) != 0) {
-        lock_options_list(p->syntax->options & OPT_KINDS, words, sizeof(words));
+        lock_options_list(lock_syntax_options(p->syntax) & OPT_KINDS, words,
+                          sizeof(words));
         return lock_parse_reject(p, "only one of %s can be given", words);
     }
-    p->args->kind = kinds == OPT_FAIR      ? KIND_FAIR
-                    : kinds == OPT_READ    ? KIND_READ
-                    : kinds == OPT_WRITE   ? KIND_WRITE
-                    : kinds == OPT_PERMITS ? KIND_PERMITS
-                                           : KIND_PLAIN;
+    p->args->terms.kind = kinds == OPT_FAIR      ? KIND_FAIR
+                          : kinds == OPT_READ    ? KIND_READ
+                          : kinds == OPT_WRITE   ? KIND_WRITE
+                          : kinds == OPT_PERMITS ? KIND_PERMITS
+                                                 : KIND_PLAIN;
     return true;
 }
 
-/* A job that is to run at most once in a time does not wait for its next time. */
-static bool check_atleast(struct lock_parse *p)
+/* Whether all other options that were given go with this one, as its row says. */
+static bool check_option(struct lock_parse *p, const struct option *o)
 {
-    unsigned has = p->args->has;
-    char words[64];
+    unsigned has = p->args->terms.has;
+    char words[128];
 
-    if ((has & OPT_NOT_ATLEAST) != 0) {
-        lock_options_list(has & OPT_NOT_ATLEAST, words, sizeof(words));
-        return lock_parse_reject(p, "ATLEAST does not go with %s", words);
+    if ((o->needs & ~has) != 0) {
+        lock_options_list(o->needs & ~has, words, sizeof(words));
+        return lock_parse_reject(p, "%s needs %s", o->word.ptr, words);
     }
-    if ((has & OPT_WAIT) == 0 || p->args->wait_ms != 0) {
-        return lock_parse_reject(p, "ATLEAST needs WAIT 0: it tries once");
+    if ((o->without & has) != 0) {
+        lock_options_list(o->without & has, words, sizeof(words));
+        return lock_parse_reject(p, "%s does not go with %s%s%s", o->word.ptr, words,
+                                 *o->why == '\0' ? "" : ": ", o->why);
+    }
+    return true;
+}
+
+/* OWNER: some names are fields of Redisson's hashes, or ours. */
+static bool check_owner(struct lock_parse *p)
+{
+    const struct span suffix = SPAN(LATCHD_RESERVED_OWNER_SUFFIX);
+    struct span owner = p->args->terms.owner;
+
+    if (span_eq(owner, SPAN(LATCHD_RESERVED_OWNER)) ||
+        span_starts(owner, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) ||
+        (owner.len >= suffix.len &&
+         span_eq(span_of(owner.ptr + owner.len - suffix.len, suffix.len), suffix))) {
+        return lock_parse_reject(p, "OWNER must not be '" LATCHD_RESERVED_OWNER
+                                    "', begin with '" LATCHD_RESERVED_OWNER_PREFIX
+                                    "' or end in '" LATCHD_RESERVED_OWNER_SUFFIX "'");
     }
     return true;
 }
 
 static bool check_together(struct lock_parse *p)
 {
-    unsigned has = p->args->has;
+    const struct lock_terms *terms = &p->args->terms;
+    unsigned has = terms->has;
     char words[128];
 
     if ((p->syntax->rules & RULE_ONE_OF) != 0 && (has == 0 || (has & (has - 1)) != 0)) {
-        lock_options_list(p->syntax->options, words, sizeof(words));
+        lock_options_list(lock_syntax_options(p->syntax), words, sizeof(words));
         return lock_parse_reject(p, "%s needs exactly one of %s", p->syntax->command,
                                  words);
     }
-    if ((has & OPT_TOP) != 0 && has != OPT_TOP) {
-        return lock_parse_reject(p, "TOP goes alone");
+    for (size_t i = 0; has >> i != 0; i++) {
+        if ((has & 1U << i) != 0 && !check_option(p, &OPTIONS[i])) {
+            return false;
+        }
     }
-    if ((has & OPT_VALUE) != 0 && (has & ~(unsigned)OPT_LEASE) != OPT_VALUE) {
-        return lock_parse_reject(p, "VALUE goes with LEASE only");
+    if (!check_owner(p)) {
+        return false;
     }
-    if ((has & OPT_KEEP) != 0 && (has & OPT_ID) == 0) {
-        return lock_parse_reject(p, "KEEP needs ID");
-    }
-    if ((has & OPT_GRACE) != 0 && (has & OPT_LEASE) != 0) {
-        return lock_parse_reject(p, "GRACE and LEASE exclude each other: "
-                                    "a fixed lease is not tied to a connection");
-    }
-    if ((has & OPT_HEARTBEAT) != 0 && (has & OPT_LEASE) != 0) {
-        return lock_parse_reject(p, "HEARTBEAT and LEASE exclude each other: "
-                                    "a fixed lease is not tied to a connection");
-    }
-    if ((has & OPT_OF) != 0 && (has & OPT_PERMITS) == 0) {
-        return lock_parse_reject(p, "OF needs PERMITS");
-    }
-    if ((has & OPT_OF) != 0 && p->args->permits > p->args->limit) {
+    if ((has & OPT_OF) != 0 && terms->permits > terms->limit) {
         return lock_parse_reject(p, "PERMITS must be at most OF");
     }
-    if ((has & OPT_PERMITS) != 0 && (has & OPT_OWNER) != 0) {
-        return lock_parse_reject(p, "PERMITS does not go with OWNER");
-    }
-    if ((has & OPT_DATA) != 0 && (has & (OPT_READ | OPT_PERMITS)) != 0) {
-        lock_options_list(has & (OPT_READ | OPT_PERMITS), words, sizeof(words));
-        return lock_parse_reject(p,
-                                 "DATA does not go with %s: it needs a lock that "
-                                 "one alone holds",
-                                 words);
-    }
-    if ((has & OPT_PRIORITY) != 0 && (has & OPT_FAIR) != 0) {
-        return lock_parse_reject(p, "PRIORITY does not go with FAIR: a fair queue is "
-                                    "in order of arrival");
-    }
-    if ((has & OPT_LOCAL) != 0 && (has & OPT_NOT_LOCAL) != 0) {
-        lock_options_list(has & OPT_NOT_LOCAL, words, sizeof(words));
-        return lock_parse_reject(p, "LOCAL does not go with %s", words);
-    }
-    if ((has & OPT_ATLEAST) != 0 && !check_atleast(p)) {
-        return false;
+    /* A job that is to run at most once in a time does not wait for its next time. */
+    if ((has & OPT_ATLEAST) != 0 && !lock_tries_once(terms)) {
+        return lock_parse_reject(p, "ATLEAST needs WAIT 0: it tries once");
     }
     if ((p->syntax->rules & RULE_MAX_WAIT) != 0 && p->limits->max_wait_ms != 0 &&
         (has & OPT_WAIT) == 0 &&
-        ((p->syntax->options & OPT_AFTER) == 0 || (has & OPT_AFTER) != 0)) {
+        (p->syntax->takes != FOR_LEADER || (has & OPT_AFTER) != 0)) {
         return lock_parse_reject(
             p, "WAIT is needed here: 0..%" PRIu64 " milliseconds (max-wait)",
             p->limits->max_wait_ms);

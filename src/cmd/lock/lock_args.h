@@ -4,7 +4,7 @@
 #ifndef LATCHD_CMD_LOCK_LOCK_ARGS_H
 #define LATCHD_CMD_LOCK_LOCK_ARGS_H
 
-#include "engine/op.h"
+#include "engine/lock_terms.h"
 #include "util/span.h"
 
 #include <stdbool.h>
@@ -24,40 +24,28 @@ enum {
 /* A longer WAIT than this (285,000 years) is refused as a mistake. */
 #define ARGS_WAIT_MAX_MS 9007199254740992U
 
-enum lock_option {
-    OPT_FAIR = 1 << 0,
-    OPT_READ = 1 << 1,
-    OPT_WRITE = 1 << 2,
-    OPT_WAIT = 1 << 3,
-    OPT_LEASE = 1 << 4,
-    OPT_OWNER = 1 << 5,
-    OPT_ID = 1 << 6,
-    OPT_KEEP = 1 << 7,
-    OPT_GRACE = 1 << 8,
-    OPT_TOKEN = 1 << 9,
-    OPT_ANY = 1 << 10,
-    OPT_CURSOR = 1 << 11,
-    OPT_MATCH = 1 << 12,
-    OPT_COUNT = 1 << 13,
-    OPT_TOP = 1 << 14,
-    OPT_VALUE = 1 << 15,
-    OPT_LOCAL = 1 << 16,
-    OPT_PERMITS = 1 << 17,
-    OPT_OF = 1 << 18,
-    OPT_HEARTBEAT = 1 << 19,
-    OPT_TO = 1 << 20,
-    OPT_DATA = 1 << 21,
-    OPT_AFTER = 1 << 22,
-    OPT_QUEUE = 1 << 23,
-    OPT_PRIORITY = 1 << 24,
-    OPT_ATLEAST = 1 << 25,
-    OPT_REDIS = 1 << 26,
+/* The commands that share the options of terms.def. */
+enum lock_command {
+    FOR_LOCK = 1 << 0,
+    FOR_MLOCK = 1 << 1,
+    FOR_UNLOCK = 1 << 2,
+    FOR_RENEW = 1 << 3,
+    FOR_CANCEL = 1 << 4,
+    FOR_FORCEUNLOCK = 1 << 5,
+    FOR_LEADER = 1 << 6,
+    FOR_LOCKS = 1 << 7,
+    FOR_WAITERS = 1 << 8,
+    FOR_LATCH_SET = 1 << 9,
+    FOR_LATCH_COUNT = 1 << 10,
+    FOR_LATCH_AWAIT = 1 << 11,
+};
 
-    OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
-    /* what a LOCK that is granted from a loan can't have */
-    OPT_NOT_LOCAL = OPT_KINDS | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_DATA | OPT_ATLEAST,
-    /* what one with ATLEAST can't have: nobody shares, enters again, or waits */
-    OPT_NOT_ATLEAST = OPT_KINDS | OPT_OWNER | OPT_QUEUE | OPT_PRIORITY,
+/* NOT_WITH_<word>: the options that do not go with that one. */
+enum {
+#define TERM(word, type, field, min, max, limit, commands, needs, without, ...)        \
+    NOT_WITH_##word = (without),
+#define OPTION(...) TERM(__VA_ARGS__)
+#include "latchd/terms.def"
 };
 
 /* What a command allows besides its options: bits of lock_syntax.rules. */
@@ -78,7 +66,7 @@ enum lock_rule {
 
 struct lock_syntax {
     const char *command; /* its name in error texts */
-    unsigned options;
+    unsigned takes;      /* one of FOR_*; 0: no options */
     unsigned rules;
 };
 
@@ -86,34 +74,23 @@ extern const struct lock_syntax SYNTAX_LOCK, SYNTAX_UNLOCK, SYNTAX_RENEW, SYNTAX
     SYNTAX_FORCEUNLOCK, SYNTAX_LATCH_AWAIT, SYNTAX_LEADER, SYNTAX_LOCKINFO,
     SYNTAX_LOCKS, SYNTAX_MLOCK, SYNTAX_WAITERS;
 
+/* OPT_* of the options that the command takes. */
+unsigned lock_syntax_options(const struct lock_syntax *syntax);
+
 /* Spans point into the arguments. Options that were not given are 0 or empty. */
 struct lock_args {
-    unsigned has;
-    enum lock_kind kind; /* PLAIN if none was given */
+    struct lock_terms terms;
     struct span name;
     const struct span *names; /* of RULE_NAMES; point into `argv` */
     size_t name_count;
-    struct span owner;
-    struct span id;
-    struct span to; /* the ID of the waiter that is to be next */
-    struct span value;
-    struct span data; /* what LEADER tells of the hold */
-    struct span match;
-    uint64_t wait_ms;
-    uint64_t lease_ms;
-    uint64_t keep_ms;
-    uint64_t grace_ms;
-    uint64_t heartbeat_ms;
-    uint64_t atleast_ms;
+    int64_t latch_count;
     uint64_t token;
     uint64_t after; /* a token; 0: nobody's */
     uint64_t cursor;
-    uint32_t permits;
-    uint32_t limit; /* OF */
-    uint32_t queue_max;
-    uint8_t priority;
-    int64_t latch_count;
     uint64_t count; /* ARGS_COUNT_DEFAULT if not given */
+    struct span to; /* the ID of the waiter that is to be next */
+    struct span value;
+    struct span match;
 };
 
 /* Parses `argv`, which begins after the command's name. False: reterr (ARGS_ERROR_ROOM
@@ -121,7 +98,5 @@ struct lock_args {
 bool lock_args_parse(const struct lock_syntax *syntax, const struct cmd_limits *limits,
                      const struct span *argv, size_t argc, struct lock_args *ret,
                      char *reterr) __attribute__((warn_unused_result));
-
-/* Lock name: which names of locks would get in the way of other keys. Pure. */
 
 #endif

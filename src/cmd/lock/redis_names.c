@@ -57,7 +57,7 @@ void redis_names_ask(struct command_ctx *ctx, const struct lock_args *args,
     r->id = id;
     r->to = ctx_wait(ctx);
     r->until_ms = c->env.now_ms(c->env.ctx) + ANSWER_MAX_MS;
-    r->has_match = (args->has & OPT_MATCH) != 0;
+    r->has_match = (args->terms.has & OPT_MATCH) != 0;
     r->match_len = args->match.len;
     if (args->match.len > 0) {
         memcpy(r->match, args->match.ptr, args->match.len);

@@ -242,7 +242,7 @@ START_TEST(a_heartbeat_has_bounds)
               "LOCK job HEARTBEAT 199");
     ask_error(stand.admin, "ERR HEARTBEAT must be 200..5000 milliseconds",
               "LOCK job HEARTBEAT 5001");
-    ask_error(stand.admin, "ERR HEARTBEAT and LEASE exclude each other",
+    ask_error(stand.admin, "ERR LEASE does not go with HEARTBEAT",
               "LOCK job HEARTBEAT 500 LEASE 500");
     ask_error(stand.admin, "ERR unknown option", "RENEW job HEARTBEAT 500");
     stand_down();

@@ -29,8 +29,7 @@ static bool counts_as_wait(const struct view *v, const struct sim_conn *c)
     if (!v->strict) {
         return c->ask.kind == ASK_LOCK || c->ask.kind == ASK_MLOCK;
     }
-    return c->ask.kind == ASK_LOCK &&
-           (c->ask.has & (LOCK_HAS_WAIT | LOCK_HAS_QUEUE)) == 0 &&
+    return c->ask.kind == ASK_LOCK && (c->ask.has & (OPT_WAIT | OPT_QUEUE)) == 0 &&
            c->daemon == v->daemon && c->asked_ms < v->since;
 }
 
@@ -231,7 +230,7 @@ static bool closes_circle(struct sim *s, const struct sim_conn *c)
     struct view v = { s, true, c->daemon, c->asked_ms, rtext_span(&c->ask.owner) };
 
     return c->open && c->asking && c->ask.kind == ASK_LOCK && c->ask.owner.len > 0 &&
-           c->ask.id.len == 0 && (c->ask.has & (LOCK_HAS_WAIT | LOCK_HAS_QUEUE)) == 0 &&
+           c->ask.id.len == 0 && (c->ask.has & (OPT_WAIT | OPT_QUEUE)) == 0 &&
            wait_leads_back(&v, c, 0);
 }
 

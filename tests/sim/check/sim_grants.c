@@ -229,10 +229,10 @@ static uint64_t ask_lease(const struct sim *s, const struct sim_conn *c)
 {
     const struct engine_config *config = &s->daemons[c->daemon].config;
 
-    if ((c->ask.has & LOCK_IS_ENDLESS) != 0) {
+    if ((c->ask.has & OPT_ENDLESS) != 0) {
         return config->endless_lease_ms;
     }
-    return (c->ask.has & LOCK_HAS_LEASE) != 0 ? c->ask.lease_ms : config->watchdog_ms;
+    return (c->ask.has & OPT_LEASE) != 0 ? c->ask.lease_ms : config->watchdog_ms;
 }
 
 /* At least half of the lease must be left, whichever was asked for last. */
@@ -289,10 +289,10 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     r->over = r->over || check_is_vague(s, r);
     if (fresh) {
         r->lease_ms = lease;
-        r->fixed = (c->ask.has & LOCK_HAS_LEASE) != 0;
+        r->fixed = (c->ask.has & OPT_LEASE) != 0;
         r->own_until = UINT64_MAX;
     }
-    if (fresh && c->ask.owner.len > 0 && (c->ask.has & LOCK_HAS_LEASE) != 0) {
+    if (fresh && c->ask.owner.len > 0 && (c->ask.has & OPT_LEASE) != 0) {
         /* An entry with a lease of its own ends alone, and silently. An MLOCK may have
          * had it for long, and the owner another one since; under an ID, it was asked
          * for when that was first sent, but half of it is left. */
@@ -309,7 +309,7 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
 static void check_given_once(struct sim *s, const struct sim_conn *c,
                              const struct redis_name *n, uint64_t token)
 {
-    if ((c->ask.has & LOCK_IS_LOCAL) == 0 || s->check.resurrected ||
+    if ((c->ask.has & OPT_LOCAL) == 0 || s->check.resurrected ||
         check_tokens_may_repeat(s)) {
         return;
     }

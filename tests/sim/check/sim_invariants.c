@@ -24,7 +24,7 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
     if (c->ask.kind == ASK_LEADER && c->ask.has_after) {
         /* It has as long as Redis may take, like a LOCK; a WAIT that it has not, too.
          */
-        return (c->ask.has & LOCK_HAS_WAIT) == 0
+        return (c->ask.has & OPT_WAIT) == 0
                    ? UINT64_MAX
                    : c->asked_ms + SIM_TICK_MS +
                          (c->ask.wait_ms > patience ? c->ask.wait_ms : patience);
@@ -37,7 +37,7 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
         /* While all is drained, unlocks stand in line behind each other. */
         return s->check.draining ? UINT64_MAX : c->asked_ms + patience + SIM_TICK_MS;
     }
-    if ((c->ask.has & LOCK_HAS_WAIT) == 0) {
+    if ((c->ask.has & OPT_WAIT) == 0) {
         return UINT64_MAX;
     }
     if (s->calm && !s->check.draining) {

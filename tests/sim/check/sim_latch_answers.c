@@ -43,7 +43,7 @@ static bool was_mistaken(const struct sim *s, const struct sim_conn *c)
 
 static void check_null(struct sim *s, const struct sim_conn *c)
 {
-    if (s->now < c->asked_ms + c->ask.wait_ms || (c->ask.has & LOCK_HAS_WAIT) == 0) {
+    if (s->now < c->asked_ms + c->ask.wait_ms || (c->ask.has & OPT_WAIT) == 0) {
         sim_fail(s, "the wait for a latch ends before its time");
     }
     if (!was(s, c->asked_happened, LATCH_WAS_SET)) {

@@ -208,8 +208,7 @@ static void check_leads(struct sim *s, const struct redis_name *n, uint64_t toke
 
 static void check_answer(struct sim *s, const struct sim_conn *c, uint64_t token)
 {
-    bool over =
-        (c->ask.has & LOCK_HAS_WAIT) != 0 && s->now >= c->asked_ms + c->ask.wait_ms;
+    bool over = (c->ask.has & OPT_WAIT) != 0 && s->now >= c->asked_ms + c->ask.wait_ms;
 
     if (c->ask.has_after && token == c->ask.after && !over) {
         sim_fail(s, "told of the leader %" PRIu64 " before another one leads", token);
@@ -344,7 +343,7 @@ static bool was_not_handed(struct sim *s, const struct sim_conn *c)
 static bool comes_too_late(const struct sim *s, const struct sim_conn *unlocker,
                            const struct ask *ask)
 {
-    return (ask->has & LOCK_HAS_LEASE) != 0 &&
+    return (ask->has & OPT_LEASE) != 0 &&
            (s->now - unlocker->asked_ms) * 2 > ask->lease_ms;
 }
 

@@ -92,8 +92,7 @@ static bool may_be_outdated(const struct sim *s, const struct sim_conn *me)
 
 void check_null_is_due(struct sim *s, const struct sim_conn *c)
 {
-    bool ended =
-        (c->ask.has & LOCK_HAS_WAIT) != 0 && s->now >= c->asked_ms + c->ask.wait_ms;
+    bool ended = (c->ask.has & OPT_WAIT) != 0 && s->now >= c->asked_ms + c->ask.wait_ms;
 
     if (c->may_be_null || may_be_outdated(s, c)) {
         return;

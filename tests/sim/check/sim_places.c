@@ -12,7 +12,7 @@ static bool queues(const struct sim *s, const struct sim_conn *c)
 
     return c->open && c->asking && a->kind == ASK_LOCK && a->owner.len == 0 &&
            a->id.len == 0 &&
-           ((a->has & LOCK_HAS_WAIT) == 0 || s->now < c->asked_ms + a->wait_ms);
+           ((a->has & OPT_WAIT) == 0 || s->now < c->asked_ms + a->wait_ms);
 }
 
 /* May `later` have the lock before `earlier`, who asked the same daemon? */
@@ -107,7 +107,7 @@ static bool is_same_request(const struct sim_conn *o, const struct sim_conn *c)
 void check_queue_asked(struct sim *s, struct sim_conn *c)
 {
     c->waiting = c->surely_waiting = 0;
-    if ((c->ask.has & LOCK_HAS_QUEUE) == 0) {
+    if ((c->ask.has & OPT_QUEUE) == 0) {
         return;
     }
     engine_waiters(s->daemons[c->daemon].engine, rtext_span(&c->ask.name), SIZE_MAX,
@@ -119,14 +119,14 @@ void check_queue_asked(struct sim *s, struct sim_conn *c)
             c->waiting = o->waiting; /* its place is that of its first sending */
         }
         c->surely_waiting += o != c && queues(s, o) && o->daemon == c->daemon &&
-                             (o->ask.has & LOCK_HAS_QUEUE) == 0 &&
+                             (o->ask.has & OPT_QUEUE) == 0 &&
                              rtext_is(&o->ask.name, rtext_span(&c->ask.name));
     }
 }
 
 void check_limit(struct sim *s, const struct sim_conn *c)
 {
-    if ((c->ask.has & LOCK_HAS_QUEUE) == 0 || c->waiting < c->ask.queue_max) {
+    if ((c->ask.has & OPT_QUEUE) == 0 || c->waiting < c->ask.queue_max) {
         sim_fail(s, "LIMIT, but only %zu wait: %s", c->waiting, ask_text(&c->ask));
     }
 }
@@ -135,7 +135,7 @@ void check_queue_kept(struct sim *s, const struct sim_conn *c)
 {
     const struct engine_config *cfg = &s->daemons[c->daemon].config;
 
-    if ((c->ask.has & LOCK_HAS_QUEUE) != 0 && c->ask.id.len == 0 &&
+    if ((c->ask.has & OPT_QUEUE) != 0 && c->ask.id.len == 0 &&
         c->surely_waiting > (size_t)c->ask.queue_max + 1 && s->orderly &&
         s->now > c->asked_ms + cfg->redis_timeout_ms + SIM_TICK_MS) {
         sim_fail(s, "%zu waited, and it did, too: %s", c->surely_waiting,

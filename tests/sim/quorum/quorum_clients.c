@@ -25,11 +25,10 @@ static bool pick_daemon(struct quorum *q, struct qclient *c)
 static void send_lock(struct quorum *q, struct qclient *c)
 {
     struct qdaemon *d = &q->daemons[c->daemon];
-    struct lock_req req = { .kind = KIND_PLAIN,
-                            .name = quorum_name(c->name),
-                            .owner = span_str(c->owner),
-                            .id = span_str(c->id),
-                            .priority = (uint8_t)((c - q->clients) % 4) };
+    struct lock_req req = { .name = quorum_name(c->name),
+                            .terms = { .owner = span_str(c->owner),
+                                       .id = span_str(c->id),
+                                       .priority = (uint64_t)((c - q->clients) % 4) } };
 
     c->conn = ++q->next_conn;
     c->call = ++q->next_call;
@@ -38,14 +37,14 @@ static void send_lock(struct quorum *q, struct qclient *c)
     c->state = QCLIENT_WAITS;
     c->next_at = UINT64_MAX;
     req.from = (struct call_ref){ c->conn, c->call };
-    req.wait_ms = c->wait_ms;
-    req.has = c->wait_ms == UINT64_MAX ? 0 : LOCK_HAS_WAIT;
+    req.terms.wait_ms = c->wait_ms;
+    req.terms.has = c->wait_ms == UINT64_MAX ? 0 : OPT_WAIT;
     if (q->orderly && c->id[0] != '\0') {
-        req.has |= LOCK_HAS_KEEP; /* 0: who leaves, leaves nothing */
+        req.terms.has |= OPT_KEEP; /* 0: who leaves, leaves nothing */
     }
     if (c->lease_ms != 0) {
-        req.lease_ms = c->lease_ms;
-        req.has |= LOCK_HAS_LEASE;
+        req.terms.lease_ms = c->lease_ms;
+        req.terms.has |= OPT_LEASE;
     }
     qdaemon_begin(q, d);
     engine_lock(d->engine, &req);

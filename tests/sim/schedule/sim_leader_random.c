@@ -19,14 +19,14 @@ void leaders_adorn(struct sim *s, struct ask *a)
     if (!s->profile.leaders) {
         return;
     }
-    if (alone && a->value.len == 0 && (a->has & LOCK_IS_LOCAL) == 0 &&
+    if (alone && a->value.len == 0 && (a->has & OPT_LOCAL) == 0 &&
         dice_chance(&s->dice, 500)) {
         a->data =
             a->owner.len > 0 && dice_chance(&s->dice, 800)
                 ? rtext_printf("of-%s", a->owner.s)
                 : rtext_printf("data-%04x", (unsigned)dice_below(&s->dice, 65536));
     }
-    if ((a->has & (LOCK_HAS_LEASE | LOCK_IS_ENDLESS)) == 0 && a->value.len == 0 &&
+    if ((a->has & (OPT_LEASE | OPT_ENDLESS)) == 0 && a->value.len == 0 &&
         dice_chance(&s->dice, 300)) {
         a->heartbeat_ms = 200 + (uint32_t)dice_below(&s->dice, 2000);
     }
@@ -68,7 +68,7 @@ static void some_follow(struct sim *s, size_t index)
     a.has_after = dice_chance(&s->dice, 800);
     a.after = a.has_after ? c->seen_leader[check_name_index(s, s->names[i])] : 0;
     if (dice_chance(&s->dice, 500)) {
-        a.has |= LOCK_HAS_WAIT;
+        a.has |= OPT_WAIT;
         a.wait_ms = dice_below(&s->dice, 4000);
     }
     sim_ask(s, index, &a);

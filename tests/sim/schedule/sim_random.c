@@ -96,7 +96,7 @@ static bool some_repeat(struct sim *s, struct ask *a)
     *a = c->ask;
     leaders_repeat(s, a);
     if (a->atleast_ms == 0 && dice_chance(&s->dice, 300)) {
-        a->has &= ~(unsigned)LOCK_HAS_WAIT;
+        a->has &= ~(unsigned)OPT_WAIT;
         random_wait(s, a);
     }
     return true;
@@ -227,7 +227,7 @@ static void ask_local(struct sim *s, size_t daemon, const struct redis_name *n)
 {
     for (size_t k = 0; k < s->clients.count; k++) {
         const struct sim_conn *c = &s->clients.conns[k];
-        struct ask a = { .kind = ASK_LOCK, .has = LOCK_IS_LOCAL, .name = n->name };
+        struct ask a = { .kind = ASK_LOCK, .has = OPT_LOCAL, .name = n->name };
 
         if (c->open && !sim_is_busy(c) && c->daemon == daemon) {
             random_wait(s, &a);

@@ -54,7 +54,7 @@ void random_wait(struct sim *s, struct ask *a)
     size_t i = dice_weighted(&s->dice, WEIGHTS, 5);
 
     if (i < 4) {
-        a->has |= LOCK_HAS_WAIT;
+        a->has |= OPT_WAIT;
         a->wait_ms = dice_below(&s->dice, MOST[i] + 1);
     }
 }
@@ -63,7 +63,7 @@ static void some_id(struct sim *s, struct ask *a)
 {
     a->id = rtext_printf("request-%08" PRIx64, dice_u64(&s->dice) & 0xffffffff);
     if (dice_chance(&s->dice, 400)) {
-        a->has |= LOCK_HAS_KEEP;
+        a->has |= OPT_KEEP;
         a->keep_ms = dice_chance(&s->dice, 300) ? 0 : dice_between(&s->dice, 10, 3000);
     }
 }
@@ -74,7 +74,7 @@ void random_place(struct sim *s, struct ask *a)
         a->priority = (uint8_t)dice_below(&s->dice, LATCHD_PRIORITY_MAX + 1);
     }
     if (dice_chance(&s->dice, 200)) {
-        a->has |= LOCK_HAS_QUEUE;
+        a->has |= OPT_QUEUE;
         a->queue_max = (uint32_t)dice_below(&s->dice, 4);
     }
 }
@@ -99,18 +99,18 @@ struct ask random_lock(struct sim *s)
         a.polls_for_ms = dice_chance(&s->dice, 500) ? dice_below(&s->dice, 3000) : 0;
     }
     if (a.value.len > 0 && s->profile.leases && dice_chance(&s->dice, 250)) {
-        a.has |= LOCK_IS_ENDLESS;
+        a.has |= OPT_ENDLESS;
     } else if (s->profile.leases && dice_chance(&s->dice, 350)) {
-        a.has |= LOCK_HAS_LEASE;
+        a.has |= OPT_LEASE;
         a.lease_ms = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 100, 1000)
                                                 : dice_between(&s->dice, 1000, 30000);
     } else if (dice_chance(&s->dice, 300)) {
-        a.has |= LOCK_HAS_GRACE;
+        a.has |= OPT_GRACE;
         a.grace_ms = dice_chance(&s->dice, 500) ? 0 : dice_below(&s->dice, 2000);
     }
     if (s->profile.local && a.lock_kind == KIND_PLAIN && a.owner.len == 0 &&
         a.id.len == 0 && a.value.len == 0) {
-        a.has |= LOCK_IS_LOCAL;
+        a.has |= OPT_LOCAL;
     }
     if (s->profile.places && a.value.len == 0) {
         random_place(s, &a);
@@ -148,7 +148,7 @@ static void some_atleast(struct sim *s, struct ask *a)
         a->value.len > 0 || dice_chance(&s->dice, 300)) {
         return;
     }
-    a->has = (a->has & ~(unsigned)(LOCK_IS_LOCAL | LOCK_HAS_QUEUE)) | LOCK_HAS_WAIT;
+    a->has = (a->has & ~(unsigned)(OPT_LOCAL | OPT_QUEUE)) | OPT_WAIT;
     a->wait_ms = 0;
     a->priority = 0;
     a->atleast_ms = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 1, 1000)
@@ -165,7 +165,7 @@ struct ask random_lock_or_mlock(struct sim *s)
     }
     a.kind = ASK_MLOCK;
     a.lock_kind = KIND_PLAIN;
-    a.has &= ~(unsigned)LOCK_HAS_QUEUE;
+    a.has &= ~(unsigned)OPT_QUEUE;
     a.data.len = 0;
     if (!some_names(s, &a)) {
         return random_lock(s);

@@ -205,8 +205,9 @@ struct lock_req lock_req_of(const struct sim_conn *c)
 
     return (struct lock_req){
         .from = { c->id, c->call },
-        .kind = ask->lock_kind,
         .name = rtext_span(&ask->name),
+        .terms = {
+        .kind = ask->lock_kind,
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
         .value = rtext_span(&ask->value),
@@ -217,12 +218,13 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .queue_max = ask->queue_max,
         .priority = ask->priority,
         .wait_ms = ask->wait_ms,
-        .polls_since = ask->polls_for_ms == 0 ? 0 : c->asked_ms - ask->polls_for_ms,
         .lease_ms = ask->lease_ms,
         .atleast_ms = ask->atleast_ms,
         .keep_ms = ask->keep_ms,
         .grace_ms = ask->grace_ms,
         .has = ask->has,
+        },
+        .polls_since = ask->polls_for_ms == 0 ? 0 : c->asked_ms - ask->polls_for_ms,
     };
 }
 
@@ -241,7 +243,7 @@ static void call_leader(struct engine *l, const struct sim_conn *c)
         .after = c->ask.after,
         .wait_ms = c->ask.wait_ms,
         .has_after = c->ask.has_after,
-        .has_wait = (c->ask.has & LOCK_HAS_WAIT) != 0,
+        .has_wait = (c->ask.has & OPT_WAIT) != 0,
     };
 
     engine_leader(l, &req);
@@ -250,7 +252,9 @@ static void call_leader(struct engine *l, const struct sim_conn *c)
 static void call_mlock(struct engine *l, const struct sim_conn *c)
 {
     struct span names[ASK_NAMES_MAX];
-    struct mlock_req req = { lock_req_of(c), names, c->ask.name_count };
+    struct lock_req one = lock_req_of(c);
+    struct mlock_req req = { one.from, one.terms, names, c->ask.name_count,
+                             one.polls_since };
 
     for (size_t i = 0; i < c->ask.name_count; i++) {
         names[i] = rtext_span(&c->ask.names[i]);
@@ -273,7 +277,7 @@ static void call_latch(struct engine *l, const struct sim_conn *c)
         .id = rtext_span(&c->ask.id),
         .count = c->ask.limit,
         .wait_ms = c->ask.wait_ms,
-        .has_wait = (c->ask.has & LOCK_HAS_WAIT) != 0,
+        .has_wait = (c->ask.has & OPT_WAIT) != 0,
     };
 
     engine_latch(l, &req);

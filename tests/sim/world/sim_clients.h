@@ -50,7 +50,7 @@ struct ask {
     uint32_t permits, limit;
     uint32_t queue_max;
     uint8_t priority;
-    unsigned has; /* LOCK_HAS_*; LEASE of RENEW is in lease_ms alone */
+    unsigned has; /* OPT_*; LEASE of RENEW is in lease_ms alone */
     bool any;
 };
 

@@ -385,7 +385,7 @@ static struct ask some_latch(struct sim *s)
             a.id = rtext_printf("setter-%04" PRIu64, dice_below(&s->dice, 100));
         }
     } else if (a.kind == ASK_LATCH_AWAIT && dice_chance(&s->dice, 600)) {
-        a.has = LOCK_HAS_WAIT;
+        a.has = OPT_WAIT;
         a.wait_ms = dice_chance(&s->dice, 200) ? 0 : dice_below(&s->dice, 20000);
     }
     a.name = s->latches.name->name;

@@ -36,7 +36,7 @@ static int put_place(char *out, size_t room, const struct ask *ask)
     int len = 0;
 
     out[0] = '\0';
-    if ((ask->has & LOCK_HAS_QUEUE) != 0) {
+    if ((ask->has & OPT_QUEUE) != 0) {
         len = snprintf(out, room, " QUEUE %" PRIu32, ask->queue_max);
     }
     if (ask->priority != 0) {
@@ -99,23 +99,23 @@ const char *ask_text(const struct ask *ask)
     add_number(text, &at, " ", ask->permits);
     add_number(text, &at, " OF ", ask->limit);
     add_number(text, &at, " ATLEAST ", ask->atleast_ms);
-    if ((ask->has & LOCK_HAS_WAIT) != 0) {
+    if ((ask->has & OPT_WAIT) != 0) {
         ADD(" WAIT %" PRIu64, ask->wait_ms);
     }
-    if ((ask->has & LOCK_HAS_LEASE) != 0 || ask->lease_ms != 0) {
+    if ((ask->has & OPT_LEASE) != 0 || ask->lease_ms != 0) {
         ADD(" LEASE %" PRIu64, ask->lease_ms);
     }
-    if ((ask->has & LOCK_IS_ENDLESS) != 0) {
+    if ((ask->has & OPT_ENDLESS) != 0) {
         ADD(" ENDLESS");
     }
-    if ((ask->has & LOCK_IS_LOCAL) != 0) {
+    if ((ask->has & OPT_LOCAL) != 0) {
         ADD(" LOCAL");
     }
-    if ((ask->has & LOCK_HAS_KEEP) != 0) {
+    if ((ask->has & OPT_KEEP) != 0) {
         ADD(" KEEP %" PRIu64, ask->keep_ms);
     }
     at += put_place(text + at, sizeof(text) - (size_t)at, ask);
-    if ((ask->has & LOCK_HAS_GRACE) != 0) {
+    if ((ask->has & OPT_GRACE) != 0) {
         ADD(" GRACE %" PRIu64, ask->grace_ms);
     }
     if (ask->owner.len > 0) {
@@ -195,28 +195,27 @@ static void option(struct ask *ask, const char *w, char **rest)
     }
     if (strcmp(w, "QUEUE") == 0) {
         ask->queue_max = (uint32_t)number(rest);
-        ask->has |= LOCK_HAS_QUEUE;
+        ask->has |= OPT_QUEUE;
         return;
     }
     if (strcmp(w, "WAIT") == 0) {
         ask->wait_ms = number(rest);
-        ask->has |= LOCK_HAS_WAIT;
+        ask->has |= OPT_WAIT;
     } else if (strcmp(w, "LEASE") == 0) {
         ask->lease_ms = number(rest);
-        ask->has |=
-            ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK ? LOCK_HAS_LEASE : 0;
+        ask->has |= ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK ? OPT_LEASE : 0;
     } else if (strcmp(w, "ENDLESS") == 0) {
-        ask->has |= LOCK_IS_ENDLESS;
+        ask->has |= OPT_ENDLESS;
     } else if (strcmp(w, "LOCAL") == 0) {
-        ask->has |= LOCK_IS_LOCAL;
+        ask->has |= OPT_LOCAL;
     } else if (strcmp(w, "KEEP") == 0) {
         ask->keep_ms = number(rest);
-        ask->has |= LOCK_HAS_KEEP;
+        ask->has |= OPT_KEEP;
     } else if (strcmp(w, "ATLEAST") == 0) {
         ask->atleast_ms = number(rest);
     } else if (strcmp(w, "GRACE") == 0) {
         ask->grace_ms = number(rest);
-        ask->has |= LOCK_HAS_GRACE;
+        ask->has |= OPT_GRACE;
     } else if (strcmp(w, "OWNER") == 0) {
         ask->owner = rtext_of(span_str(word(rest)));
     } else if (strcmp(w, "ID") == 0) {

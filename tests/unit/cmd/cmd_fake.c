@@ -46,7 +46,7 @@ void engine_mlock(struct engine *l, const struct mlock_req *req)
     asked("mlock");
     fake.mlock = *req;
     fake.first = req->names[0];
-    fake.hold.from = req->one.from;
+    fake.hold.from = req->from;
 }
 
 void engine_unlock(struct engine *l, const struct hold_req *req)

@@ -165,16 +165,16 @@ START_TEST(requests_carry_their_user)
     uint32_t id;
 
     expect_runs("LOCK a", "lock");
-    id = fake.lock.user;
+    id = fake.lock.terms.user;
     ck_assert_uint_ne(id, 0);
     expect_runs("UNLOCK a TOKEN 1", "unlock");
     ck_assert_uint_eq(fake.hold.user, id);
     ck_assert(fake.hold.overrides); /* default may FORCEUNLOCK */
     ann_may("+@lock -@admin ~*");
     expect_runs("MLOCK 1 a", "mlock");
-    ck_assert_uint_ne(fake.mlock.one.user, id);
+    ck_assert_uint_ne(fake.mlock.terms.user, id);
     expect_runs("RENEW a TOKEN 1", "renew");
-    ck_assert_uint_eq(fake.hold.user, fake.mlock.one.user);
+    ck_assert_uint_eq(fake.hold.user, fake.mlock.terms.user);
     ck_assert(!fake.hold.overrides);
 }
 

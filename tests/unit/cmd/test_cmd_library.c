@@ -66,13 +66,13 @@ START_TEST(each_command_asks_the_engine_and_replies_as_redis_does, CASE_COUNT)
 
         ck_assert_str_eq(fake_run(me, CASES[_i].line), "");
         ck_assert_str_eq(fake.asked, CASES[_i].asked);
-        ck_assert_uint_eq(takes ? fake.lock.lease_ms : fake.hold.lease_ms,
+        ck_assert_uint_eq(takes ? fake.lock.terms.lease_ms : fake.hold.lease_ms,
                           CASES[_i].lease_ms);
         if (takes) {
-            ck_assert_uint_eq(fake.lock.wait_ms, 0);
-            ck_assert_uint_eq(fake.lock.has, LOCK_HAS_WAIT | (CASES[_i].lease_ms == DAY
-                                                                  ? LOCK_IS_ENDLESS
-                                                                  : LOCK_HAS_LEASE));
+            ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
+            ck_assert_uint_eq(
+                fake.lock.terms.has,
+                OPT_WAIT | (CASES[_i].lease_ms == DAY ? OPT_ENDLESS : OPT_LEASE));
         } else {
             ck_assert_int_eq(fake.hold.endless, CASES[_i].lease_ms == DAY);
         }
@@ -389,15 +389,15 @@ START_TEST(the_same_user_has_the_same_origin_from_any_address)
     static char first[64];
 
     (void)fake_run(me, "SET job v NX");
-    (void)snprintf(first, sizeof(first), "%.*s", (int)fake.lock.value.len,
-                   fake.lock.value.ptr);
+    (void)snprintf(first, sizeof(first), "%.*s", (int)fake.lock.terms.value.len,
+                   fake.lock.terms.value.ptr);
     ck_assert_uint_eq(strlen(first), ORIGIN_DIGITS + 2);
     fake_answer(REPLY_TOKEN, 5, 9);
     (void)fake_run(fake_open(1), "SET job v NX"); /* from another port */
-    ck_assert(span_eq(fake.lock.value, span_str(first)));
+    ck_assert(span_eq(fake.lock.terms.value, span_str(first)));
     (void)snprintf(fake.peer, sizeof(fake.peer), "127.0.0.2:5");
     (void)fake_run(fake_open(2), "SET job v NX");
-    ck_assert(span_eq(fake.lock.value, span_str(first)));
+    ck_assert(span_eq(fake.lock.terms.value, span_str(first)));
 }
 
 START_TEST(values_are_words_and_can_be_read_back)

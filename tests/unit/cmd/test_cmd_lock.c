@@ -16,9 +16,9 @@ START_TEST(lock_asks_the_engine_and_waits)
     ck_assert_str_eq(fake.asked, "lock");
     ck_assert(me->awaited);
     ck_assert(span_eq(fake.lock.name, SPAN("job")));
-    ck_assert(span_eq(fake.lock.owner, SPAN("joe")));
-    ck_assert(span_eq(fake.lock.id, SPAN(ID16)));
-    ck_assert_uint_eq(fake.lock.has, LOCK_HAS_WAIT | LOCK_HAS_KEEP);
+    ck_assert(span_eq(fake.lock.terms.owner, SPAN("joe")));
+    ck_assert(span_eq(fake.lock.terms.id, SPAN(ID16)));
+    ck_assert_uint_eq(fake.lock.terms.has, OPT_WAIT | OPT_OWNER | OPT_ID | OPT_KEEP);
     ck_assert_uint_eq(fake.lock.from.conn, 1);
     fake_answer(REPLY_TOKEN, 77, 5);
     ck_assert_str_eq(fake_output(me), ":77\r\n");
@@ -53,13 +53,13 @@ START_TEST(names_that_are_set_to_be_local_need_no_word, TEST_ROWS(LOCAL_CASES))
 
     cmd_set_limits(fake.cmd, &limits);
     ck_assert_str_eq(fake_run(me, LOCAL_CASES[_i].line), "");
-    ck_assert(((fake.lock.has & LOCK_IS_LOCAL) != 0) == LOCAL_CASES[_i].local);
+    ck_assert(((fake.lock.terms.has & OPT_LOCAL) != 0) == LOCAL_CASES[_i].local);
 }
 
 START_TEST(kinds_go_to_the_engine)
 {
     (void)fake_run(me, "LOCK job WAIT 0 FAIR");
-    ck_assert_int_eq(fake.lock.kind, KIND_FAIR);
+    ck_assert_int_eq(fake.lock.terms.kind, KIND_FAIR);
     fake_answer(REPLY_NULL, 0, 0);
     (void)fake_run(me, "UNLOCK job");
     ck_assert_int_eq(fake.hold.kind, KIND_PLAIN);
@@ -79,9 +79,9 @@ START_TEST(mlock_asks_for_all_names)
     ck_assert(me->awaited);
     ck_assert_uint_eq(fake.mlock.name_count, 3);
     ck_assert(span_eq(fake.first, SPAN("c")));
-    ck_assert(span_eq(fake.mlock.one.owner, SPAN("joe")));
-    ck_assert_uint_eq(fake.mlock.one.has, LOCK_HAS_LEASE);
-    ck_assert_uint_eq(fake.mlock.one.lease_ms, 500);
+    ck_assert(span_eq(fake.mlock.terms.owner, SPAN("joe")));
+    ck_assert_uint_eq(fake.mlock.terms.has, OPT_OWNER | OPT_LEASE);
+    ck_assert_uint_eq(fake.mlock.terms.lease_ms, 500);
 }
 
 START_TEST(bad_words_never_reach_the_engine)

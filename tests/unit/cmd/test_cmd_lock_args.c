@@ -74,11 +74,13 @@ static const struct {
     { &SYNTAX_LOCK, "a KEEP 5", "KEEP needs ID" },
     { &SYNTAX_LOCK, "a ID " ID16 " KEEP 30001",
       "KEEP must be 0..30000 milliseconds (max-keep)" },
-    { &SYNTAX_LOCK, "a GRACE 0 LEASE 100", "GRACE and LEASE" },
+    { &SYNTAX_LOCK, "a GRACE 0 LEASE 100",
+      "LEASE does not go with GRACE: a fixed lease" },
     { &SYNTAX_LOCK, "a GRACE 86400001", "86400000 milliseconds (max-lease)" },
     { &SYNTAX_LOCK, "a HEARTBEAT 199", "HEARTBEAT must be 200..30000" },
     { &SYNTAX_LOCK, "a HEARTBEAT 30001", "HEARTBEAT must be 200..30000" },
-    { &SYNTAX_LOCK, "a HEARTBEAT 500 LEASE 100", "HEARTBEAT and LEASE" },
+    { &SYNTAX_LOCK, "a HEARTBEAT 500 LEASE 100",
+      "LEASE does not go with HEARTBEAT: a fixed lease" },
     { &SYNTAX_LOCK, "a QUEUE -1", "QUEUE must be 0..1000000000" },
     { &SYNTAX_LOCK, "a QUEUE 1000000001", "QUEUE must be 0..1000000000" },
     { &SYNTAX_LOCK, "a QUEUE", "option QUEUE needs a value" },
@@ -141,10 +143,11 @@ static const struct {
     { &SYNTAX_UNLOCK, "a FAIR", "'FAIR'" },
     { &SYNTAX_UNLOCK, "a LEASE 5000", "'LEASE'" },
     { &SYNTAX_RENEW, "a LEASE 99", "LEASE must be" },
-    { &SYNTAX_RENEW, "a VALUE v TOKEN 5", "VALUE goes with LEASE only" },
+    { &SYNTAX_RENEW, "a VALUE v TOKEN 5", "VALUE does not go with TOKEN" },
     { &SYNTAX_RENEW, "a VALUE " X64 X64 X64 X64 X64 X64 X64 X64 "x",
       "VALUE must be 0..512 bytes" },
-    { &SYNTAX_RENEW, "a READ VALUE v", "VALUE goes with LEASE only" },
+    { &SYNTAX_RENEW, "a READ VALUE v",
+      "VALUE does not go with READ: it goes with LEASE only" },
     { &SYNTAX_UNLOCK, "a VALUE v", "'VALUE'" },
     { &SYNTAX_RENEW, "a KEEP 99", "'KEEP'" },
     { &SYNTAX_RENEW, "a FAIR", "'FAIR'" },
@@ -164,8 +167,8 @@ static const struct {
     { &SYNTAX_LOCKS, "CURSOR x", "CURSOR must be" },
     { &SYNTAX_LOCKS, "TOP 0", "TOP must be 1..100" },
     { &SYNTAX_LOCKS, "TOP 101", "TOP must be 1..100" },
-    { &SYNTAX_LOCKS, "TOP 5 COUNT 3", "TOP goes alone" },
-    { &SYNTAX_LOCKS, "REDIS TOP 5", "TOP goes alone" },
+    { &SYNTAX_LOCKS, "TOP 5 COUNT 3", "TOP does not go with COUNT: it goes alone" },
+    { &SYNTAX_LOCKS, "REDIS TOP 5", "TOP does not go with REDIS" },
     { &SYNTAX_LOCKS, "REDIS redis", "REDIS is given twice" },
     { &SYNTAX_LOCKS, "REDIS COUNT 1001", "COUNT must be 1..1000" },
     { &SYNTAX_LOCKS, "MATCH", "MATCH needs a value" },
@@ -190,7 +193,8 @@ static const struct {
     { &SYNTAX_MLOCK, "2 a b TOKEN 5", "'TOKEN'" },
     { &SYNTAX_MLOCK, "2 a b WAIT", "option WAIT needs a value" },
     { &SYNTAX_MLOCK, "2 a b KEEP 5", "KEEP needs ID" },
-    { &SYNTAX_MLOCK, "2 a b GRACE 0 LEASE 500", "GRACE and LEASE" },
+    { &SYNTAX_MLOCK, "2 a b GRACE 0 LEASE 500",
+      "LEASE does not go with GRACE: a fixed lease" },
 };
 
 START_TEST(a_bad_combination_is_refused_with_its_reason, TEST_ROWS(BAD))
@@ -273,7 +277,7 @@ START_TEST(what_is_listed_is_taken, TEST_ROWS(GOOD))
 
     ck_assert_msg(parse(GOOD[_i].syntax, &LIMITS, GOOD[_i].line, &args, text), "%s: %s",
                   GOOD[_i].line, text);
-    ck_assert_uint_eq(args.has, GOOD[_i].has);
+    ck_assert_uint_eq(args.terms.has, GOOD[_i].has);
 }
 
 START_TEST(values_arrive)
@@ -283,19 +287,19 @@ START_TEST(values_arrive)
 
     ck_assert(parse(&SYNTAX_LOCK, &LIMITS,
                     "job GRACE 7 keep 8 Id " ID16 " owner joe wait 9", &args, text));
-    ck_assert_uint_eq(args.permits, 0);
-    ck_assert_uint_eq(args.limit, 0);
+    ck_assert_uint_eq(args.terms.permits, 0);
+    ck_assert_uint_eq(args.terms.limit, 0);
     ck_assert(span_eq(args.name, SPAN("job")));
-    ck_assert(span_eq(args.owner, SPAN("joe")));
-    ck_assert(span_eq(args.id, SPAN(ID16)));
-    ck_assert_uint_eq(args.grace_ms, 7);
-    ck_assert_uint_eq(args.keep_ms, 8);
-    ck_assert_uint_eq(args.wait_ms, 9);
-    ck_assert_uint_eq(args.lease_ms, 0);
+    ck_assert(span_eq(args.terms.owner, SPAN("joe")));
+    ck_assert(span_eq(args.terms.id, SPAN(ID16)));
+    ck_assert_uint_eq(args.terms.grace_ms, 7);
+    ck_assert_uint_eq(args.terms.keep_ms, 8);
+    ck_assert_uint_eq(args.terms.wait_ms, 9);
+    ck_assert_uint_eq(args.terms.lease_ms, 0);
     ck_assert_uint_eq(args.count, ARGS_COUNT_DEFAULT);
     ck_assert(parse(&SYNTAX_LOCK, &LIMITS, "job PERMITS 3 OF 2147483647", &args, text));
-    ck_assert_uint_eq(args.permits, 3);
-    ck_assert_uint_eq(args.limit, LATCHD_LIMIT_MAX);
+    ck_assert_uint_eq(args.terms.permits, 3);
+    ck_assert_uint_eq(args.terms.limit, LATCHD_LIMIT_MAX);
 }
 
 static const struct {
@@ -312,7 +316,7 @@ START_TEST(the_kind_arrives, TEST_ROWS(KINDS))
     char text[ARGS_ERROR_ROOM];
 
     ck_assert(parse(&SYNTAX_LOCK, &LIMITS, KINDS[_i].line, &args, text));
-    ck_assert_int_eq(args.kind, KINDS[_i].kind);
+    ck_assert_int_eq(args.terms.kind, KINDS[_i].kind);
 }
 
 START_TEST(names_arrive_in_the_order_given)
@@ -325,7 +329,7 @@ START_TEST(names_arrive_in_the_order_given)
     ck_assert(span_eq(args.names[0], SPAN("c")));
     ck_assert(span_eq(args.names[1], SPAN("WAIT")));
     ck_assert(span_eq(args.names[2], SPAN("b")));
-    ck_assert_uint_eq(args.wait_ms, 7);
+    ck_assert_uint_eq(args.terms.wait_ms, 7);
 }
 
 START_TEST(as_many_names_as_the_limit_says)
@@ -358,7 +362,7 @@ START_TEST(a_heartbeat_is_a_lease_or_a_minute_at_most)
     ck_assert_ptr_nonnull(strstr(text, "200..30000 milliseconds (watchdog-timeout)"));
     limits.watchdog_ms = 3600000;
     ck_assert(parse(&SYNTAX_LOCK, &limits, "a HEARTBEAT 60000", &args, text));
-    ck_assert_uint_eq(args.heartbeat_ms, LATCHD_HEARTBEAT_MAX_MS);
+    ck_assert_uint_eq(args.terms.heartbeat_ms, LATCHD_HEARTBEAT_MAX_MS);
     ck_assert(!parse(&SYNTAX_LOCK, &limits, "a HEARTBEAT 60001", &args, text));
     ck_assert_str_eq(text, "HEARTBEAT must be 200..60000 milliseconds");
 }

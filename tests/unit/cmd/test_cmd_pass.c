@@ -212,8 +212,8 @@ START_TEST(a_grant_that_cannot_be_told_is_kept_and_asked_for_in_its_turn)
     fake.asked[0] = '\0';
     expect_text(answers(ahead, NIL), "$-1\r\n");
     ck_assert_str_eq(fake.asked, "run");
-    ck_assert(span_eq(fake.run[0].id, SPAN(TWO)));
-    ck_assert_uint_eq(fake.run[0].wait_ms, 4000);
+    ck_assert(span_eq(fake.run[0].terms.id, SPAN(TWO)));
+    ck_assert_uint_eq(fake.run[0].terms.wait_ms, 4000);
     expect_text(answers(fake.hold.from, TOKEN(6)), ":6\r\n");
     ck_assert(
         has(fake_run(fake_open(1), "INFO commandstats"), "cmdstat_lock:calls=2,"));
@@ -231,7 +231,7 @@ START_TEST(locks_that_a_run_does_not_reach_stand_as_well)
     (void)sends("LOCK d ID " THREE);
     first = fake.run[0].from;
     ck_assert_str_eq(fake.asked, "lock");
-    ck_assert(span_eq(fake.lock.id, SPAN(THREE)));
+    ck_assert(span_eq(fake.lock.terms.id, SPAN(THREE)));
     second = fake.hold.from;
     expect_text(answers(second, NIL), "");
     fake.asked[0] = '\0';

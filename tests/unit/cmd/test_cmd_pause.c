@@ -40,7 +40,7 @@ START_TEST(commands_run_when_the_pause_is_over)
     cmd_tick(fake.cmd, 1500);
     fake_settle();
     ck_assert_str_eq(fake.asked, "lock");
-    ck_assert_uint_eq(fake.lock.wait_ms, 7);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 7);
     ck_assert(!other->suspended);
     ck_assert_str_eq(fake_output(other), ":0\r\n");
     ck_assert(cmd_next_deadline(fake.cmd) == UINT64_MAX);

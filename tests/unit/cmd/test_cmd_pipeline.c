@@ -78,13 +78,14 @@ START_TEST(locks_are_gathered_into_a_run)
     ck_assert_str_eq(fake.asked, "run");
     ck_assert_uint_eq(fake.run_asked, 3);
     ck_assert(span_eq(fake.run[0].name, SPAN("a")));
-    ck_assert(span_eq(fake.run[1].owner, SPAN("me")));
-    ck_assert(span_eq(fake.run[1].id, SPAN("0123456789abcdef")));
-    ck_assert(span_eq(fake.run[1].data, SPAN("here")));
+    ck_assert(span_eq(fake.run[1].terms.owner, SPAN("me")));
+    ck_assert(span_eq(fake.run[1].terms.id, SPAN("0123456789abcdef")));
+    ck_assert(span_eq(fake.run[1].terms.data, SPAN("here")));
     /* The input is gone by now: both stand in one copy of it. */
-    ck_assert_uint_lt((uintptr_t)fake.run[1].data.ptr - (uintptr_t)fake.run[1].id.ptr,
+    ck_assert_uint_lt((uintptr_t)fake.run[1].terms.data.ptr -
+                          (uintptr_t)fake.run[1].terms.id.ptr,
                       sizeof("0123456789abcdef DATA "));
-    ck_assert_uint_eq(fake.run[2].lease_ms, 5000);
+    ck_assert_uint_eq(fake.run[2].terms.lease_ms, 5000);
     ck_assert(me->awaited && !me->suspended);
     expect_text(answers(fake.run[0].from, TOKEN(1)), ":1\r\n");
     expect_text(answers(fake.run[1].from, TOKEN(2)), ":2\r\n");

@@ -40,18 +40,18 @@ TEST_GROUP(.setup = setup, .teardown = fake_teardown);
 START_TEST(who_asks_once_is_answered_at_once_and_who_comes_again_waits)
 {
     ask_in_vain(TAKE);
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
     ck_assert_uint_eq(fake.lock.polls_since, 0);
     fake.now_ms += 100;
     ask_in_vain(TAKE);
-    ck_assert_uint_eq(fake.lock.wait_ms, PARK_MS);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, PARK_MS);
     ck_assert_uint_eq(fake.lock.polls_since, NOW_MS);
     fake.now_ms += POLLER_KNOWN_MS; /* from its last answer on */
     ask_in_vain(TAKE);
     ck_assert_uint_eq(fake.lock.polls_since, NOW_MS);
     fake.now_ms += POLLER_KNOWN_MS + 1;
     ask_in_vain(TAKE);
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
 }
 
 START_TEST(who_has_got_it_is_a_stranger_again)
@@ -61,7 +61,7 @@ START_TEST(who_has_got_it_is_a_stranger_again)
     fake_answer(REPLY_TOKEN, 5, 9);
     ck_assert_str_eq(fake_output(me), "+OK\r\n");
     ask_in_vain(TAKE);
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
 }
 
 START_TEST(a_wait_is_a_small_part_of_the_time_asked_for, 4)
@@ -78,7 +78,7 @@ START_TEST(a_wait_is_a_small_part_of_the_time_asked_for, 4)
 
     ask_in_vain(ROWS[_i].line);
     ask_in_vain(ROWS[_i].line);
-    ck_assert_uint_eq(fake.lock.wait_ms, ROWS[_i].wait_ms);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, ROWS[_i].wait_ms);
     ck_assert_int_eq(fake.lock.polls_since != 0, ROWS[_i].wait_ms > 0);
 }
 
@@ -86,12 +86,12 @@ START_TEST(another_key_value_or_address_is_somebody_else)
 {
     ask_in_vain(TAKE);
     ask_in_vain("SET job2 v NX PX 30000");
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
     ask_in_vain("SET job w NX PX 30000");
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
     (void)snprintf(fake.peer, sizeof(fake.peer), "127.0.0.2:5");
     (void)fake_run(fake_open(1), TAKE);
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
 }
 
 #define ACQUIRE "EVAL return(redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]))"
@@ -100,21 +100,21 @@ START_TEST(a_script_that_acquires_waits_as_well)
 {
     ask_in_vain(ACQUIRE " 1 job v 30000");
     ask_in_vain(ACQUIRE " 1 job v 30000");
-    ck_assert_uint_eq(fake.lock.wait_ms, PARK_MS);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, PARK_MS);
 }
 
 START_TEST(nobody_waits_where_others_wait_for_the_reply)
 {
     ask_in_vain(TAKE);
     (void)fake_send(me, TAKE, true); /* more is behind it */
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
     fake_answer(REPLY_NULL, 0, 0);
     (void)fake_run(me, "MULTI");
     (void)fake_run(me, TAKE);
     (void)fake_run(me, "EXEC");
     fake_settle();
     ck_assert_str_eq(fake.asked, "lock");
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
 }
 
 START_TEST(nobody_waits_where_there_is_no_room)
@@ -122,7 +122,7 @@ START_TEST(nobody_waits_where_there_is_no_room)
     ask_in_vain(TAKE);
     fake.full = true;
     ask_in_vain(TAKE);
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
 }
 
 START_TEST(the_next_command_ends_the_wait)
@@ -165,7 +165,7 @@ START_TEST(it_can_be_turned_off)
     off.library_park_ms = 0;
     cmd_set_limits(fake.cmd, &off);
     ask_in_vain(TAKE);
-    ck_assert_uint_eq(fake.lock.wait_ms, 0);
+    ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);
 }
 
 TEST_GROUP();

@@ -22,13 +22,13 @@ static void teardown(void)
 
 static void hold(const char *name)
 {
-    (void)fixture_grant(&e, 1, name, (struct lock_req){ 0 }, 100);
+    (void)fixture_grant(&e, 1, name, (struct lock_terms){ 0 }, 100);
 }
 
 static void wait_for(const char *name, uint64_t conn, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        fixture_lock(&e, conn + i, name, (struct lock_req){ 0 });
+        fixture_lock(&e, conn + i, name, (struct lock_terms){ 0 });
         while (e.op_count > 0) {
             fixture_gives(&e, OP_ACQUIRE,
                           (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });

@@ -6,9 +6,9 @@
 #include "support/engine.h"
 #include "support/runner.h"
 
-#define FOREVER ((struct lock_req){ 0 })
+#define FOREVER ((struct lock_terms){ 0 })
 #define BARE ((struct hold_req){ 0 })
-#define AS_O ((struct lock_req){ .owner = SPAN("o") })
+#define AS_O ((struct lock_terms){ .owner = SPAN("o") })
 #define BY_O ((struct hold_req){ .owner = SPAN("o") })
 #define ID_TEXT "aaaaaaaaaaaaaaaa"
 #define ID_A SPAN(ID_TEXT)

@@ -71,8 +71,7 @@ START_TEST(a_wait_that_ends_during_a_release_that_frees_nothing_is_null)
     (void)fixture_grant(&e, 1, "job", AS_O, 100);
     fixture_unlock(&e, 1, "job", BY_O);
     fixture_take_op(&e, OP_RELEASE, &op);
-    fixture_lock(&e, 2, "job",
-                 (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = 100 });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT, .wait_ms = 100 });
     fixture_pass(&e, 100);
     fixture_hears_nothing(&e);
     fixture_answer(&e, &op, ONE_LEFT);
@@ -170,7 +169,7 @@ START_TEST(a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there)
 /* Room for no wait: with an ID, WAIT 0 may stay for KEEP. */
 START_TEST(beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place)
 {
-    const struct lock_req once = { .id = UUID, .has = LOCK_HAS_WAIT };
+    const struct lock_terms once = { .id = UUID, .has = OPT_WAIT };
     const struct engine_config full = { .watchdog_ms = 30000,
                                         .redis_timeout_ms = 3000,
                                         .recheck_ms = 5000,
@@ -181,7 +180,7 @@ START_TEST(beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place)
     fixture_lock(&e, 1, "job", FOREVER);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_LIMIT);
     fixture_lock(&e, 1, "job", once);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_LIMIT);
     fixture_gives(&e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_BUSY, .ttl_ms = 50 });
@@ -195,9 +194,9 @@ START_TEST(a_second_token_that_is_not_delivered_takes_nothing_back)
 {
     uint64_t grant;
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = UUID }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .id = UUID }, 100);
     fixture_close(&e, 1);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID });
     fixture_gives(&e, OP_ATTACH,
                   (struct op_result){ .status = OP_OK,
                                       .token = 100,
@@ -213,7 +212,7 @@ START_TEST(a_second_token_that_is_not_delivered_takes_nothing_back)
 
 START_TEST(an_id_that_is_released_while_its_grant_is_on_the_way_is_not_held)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_unlock(&e, 2, "job", (struct hold_req){ .id = UUID });
     fixture_answer(&e, &op,
@@ -277,8 +276,7 @@ START_TEST(waiters_are_told_in_order)
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_lock(&e, 2, "job", FOREVER);
     fixture_pass(&e, 100);
-    fixture_lock(&e, 3, "job",
-                 (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = 700 });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ .has = OPT_WAIT, .wait_ms = 700 });
     fixture_lock(&e, 4, "job", FOREVER);
     fixture_pass(&e, 200);
     engine_waiters(e.engine, SPAN("job"), 2, note_waiter, all);

@@ -185,7 +185,7 @@ START_TEST(mlock_takes_the_names_of_a_group_by_one_script)
 
 START_TEST(mlock_gives_back_what_it_has_in_other_groups)
 {
-    fixture_mlock(&e, 1, "a1 b1", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_mlock(&e, 1, "a1 b1", (struct lock_terms){ .has = OPT_WAIT });
     fixture_gives(&e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_OK, .token = 1, .count = 1 });
     fixture_gives(&e, OP_ACQUIRE,
@@ -213,7 +213,7 @@ START_TEST(locks_that_come_together_are_asked_for_by_group)
 
 START_TEST(a_lock_librarys_keys_are_of_one_group)
 {
-    struct lock_req req = { .value = SPAN("me:v"), .has = LOCK_HAS_WAIT };
+    struct lock_terms req = { .value = SPAN("me:v"), .has = OPT_WAIT };
 
     fixture_mlock(&e, 1, "a b", req);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_CROSSSLOT);

@@ -19,7 +19,7 @@ static void expect_freed(uint64_t conn)
 
 /* What Ann took, and the words that name it. */
 static const struct {
-    struct lock_req take;
+    struct lock_terms take;
     struct hold_req name;
 } HOLDS[] = {
     { { .user = ANN }, { .token = 100 } },
@@ -63,8 +63,8 @@ START_TEST(its_user_may_and_so_may_who_is_not_known, TEST_ROWS(HOLDS))
 
 START_TEST(a_request_of_another_user_is_not_continued)
 {
-    struct lock_req ann = { .user = ANN, .id = UUID };
-    struct lock_req bob = { .user = BOB, .id = UUID };
+    struct lock_terms ann = { .user = ANN, .id = UUID };
+    struct lock_terms bob = { .user = BOB, .id = UUID };
 
     fixture_lock(&e, 1, "job", ann);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -88,10 +88,10 @@ START_TEST(a_request_of_another_user_is_not_continued)
 
 START_TEST(an_owner_of_another_user_does_not_re_enter)
 {
-    struct lock_req bob = { .user = BOB, .owner = SPAN("o") };
+    struct lock_terms bob = { .user = BOB, .owner = SPAN("o") };
 
     (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .user = ANN, .owner = SPAN("o") }, 100);
+                        (struct lock_terms){ .user = ANN, .owner = SPAN("o") }, 100);
     fixture_lock(&e, 2, "job", bob);
     expect_refused(2);
     fixture_lock(&e, 2, "other", bob); /* another name, where nobody is in the way */
@@ -104,10 +104,11 @@ START_TEST(a_reader_does_not_come_in_under_the_write_of_another_user)
 {
     (void)fixture_grant(
         &e, 1, "job",
-        (struct lock_req){ .user = ANN, .kind = KIND_WRITE, .owner = SPAN("o") }, 100);
+        (struct lock_terms){ .user = ANN, .kind = KIND_WRITE, .owner = SPAN("o") },
+        100);
     fixture_lock(
         &e, 2, "job",
-        (struct lock_req){ .user = BOB, .kind = KIND_READ, .owner = SPAN("o") });
+        (struct lock_terms){ .user = BOB, .kind = KIND_READ, .owner = SPAN("o") });
     expect_refused(2);
 }
 
@@ -116,8 +117,8 @@ START_TEST(an_owner_that_became_another_users_meanwhile_gives_its_entry_back)
 {
     struct seen_op first, second;
 
-    fixture_lock(&e, 1, "job", (struct lock_req){ .user = ANN, .owner = SPAN("o") });
-    fixture_lock(&e, 2, "job", (struct lock_req){ .user = BOB, .owner = SPAN("o") });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .user = ANN, .owner = SPAN("o") });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .user = BOB, .owner = SPAN("o") });
     fixture_take_op(&e, OP_ACQUIRE, &first);
     fixture_take_op(&e, OP_ACQUIRE, &second);
     fixture_answer(&e, &first, GRANTED(100));
@@ -134,7 +135,7 @@ START_TEST(an_owner_that_became_another_users_meanwhile_gives_its_entry_back)
 
 START_TEST(an_unlock_that_waited_for_its_turn_is_looked_at_again)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .user = ANN, .owner = SPAN("o") });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .user = ANN, .owner = SPAN("o") });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_unlock(&e, 2, "job", (struct hold_req){ .user = BOB, .owner = SPAN("o") });
     fixture_answer(&e, &op,
@@ -149,7 +150,7 @@ START_TEST(a_renew_that_finds_what_became_anothers_is_refused)
 
     fixture_renew(&e, 2, "job", (struct hold_req){ .user = BOB, .id = UUID });
     fixture_take_op(&e, OP_ATTACH, &attach);
-    fixture_lock(&e, 1, "job", (struct lock_req){ .user = ANN, .id = UUID });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .user = ANN, .id = UUID });
     fixture_gives(&e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
@@ -178,7 +179,7 @@ START_TEST(what_was_found_at_redis_belongs_to_who_attached_it)
 
 START_TEST(a_connection_that_is_another_user_by_now_does_not_unlock_either)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .user = ANN }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .user = ANN }, 100);
     fixture_unlock(&e, 1, "job", (struct hold_req){ .user = BOB });
     expect_refused(1);
     fixture_renew(&e, 1, "job", (struct hold_req){ .user = BOB });
@@ -202,10 +203,10 @@ START_TEST(only_ones_own_waits_are_cancelled)
 {
     bool others;
 
-    (void)fixture_grant(&e, 9, "job", (struct lock_req){ 0 }, 90);
+    (void)fixture_grant(&e, 9, "job", (struct lock_terms){ 0 }, 90);
     fixture_lock(&e, 1, "job",
-                 (struct lock_req){ .user = ANN, .owner = SPAN("o"), .id = UUID });
-    fixture_lock(&e, 2, "job", (struct lock_req){ .user = BOB, .owner = SPAN("o") });
+                 (struct lock_terms){ .user = ANN, .owner = SPAN("o"), .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .user = BOB, .owner = SPAN("o") });
     ck_assert_uint_eq(cancel(BOB, SPAN_NONE, UUID, &others), 0);
     ck_assert(others);
     ck_assert_uint_eq(cancel(BOB, SPAN("o"), SPAN_NONE, &others), 1);
@@ -218,11 +219,11 @@ START_TEST(only_ones_own_waits_are_cancelled)
 
 START_TEST(an_mlock_is_its_users_own_as_well)
 {
-    struct lock_req ann = { .user = ANN, .id = UUID, .owner = SPAN("o") };
-    struct lock_req bob = { .user = BOB, .id = UUID, .owner = SPAN("o") };
+    struct lock_terms ann = { .user = ANN, .id = UUID, .owner = SPAN("o") };
+    struct lock_terms bob = { .user = BOB, .id = UUID, .owner = SPAN("o") };
     bool others;
 
-    (void)fixture_grant(&e, 9, "job", (struct lock_req){ 0 }, 90);
+    (void)fixture_grant(&e, 9, "job", (struct lock_terms){ 0 }, 90);
     fixture_mlock(&e, 1, "job other", ann);
     while (e.op_count > 0) {
         fixture_gives(&e, e.ops[0].op.kind, BUSY);
@@ -257,11 +258,11 @@ static size_t refuse_waits(uint64_t conn)
 
 START_TEST(waits_for_a_name_end_with_the_right_to_it)
 {
-    struct lock_req once = { 0 };
+    struct lock_terms once = { 0 };
 
     (void)fixture_grant(&e, 9, "job", once, 100);
     (void)fixture_grant(&e, 9, "other", once, 200);
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
     fixture_lock(&e, 1, "other", once);
     ck_assert_uint_eq(refuse_waits(1), 2);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOPERM);
@@ -269,13 +270,14 @@ START_TEST(waits_for_a_name_end_with_the_right_to_it)
     ck_assert_uint_eq(refuse_waits(9), 0); /* who holds waits for nothing */
     ck_assert_uint_eq(refuse_waits(7), 0);
     ck_assert_uint_eq(refuse_waits(1), 1);
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID }); /* its place is gone */
+    fixture_lock(&e, 1, "job",
+                 (struct lock_terms){ .id = UUID }); /* its place is gone */
     fixture_hears_nothing(&e);
 }
 
 START_TEST(an_mlock_ends_with_the_right_to_one_of_its_names)
 {
-    fixture_mlock(&e, 1, "job other", (struct lock_req){ 0 });
+    fixture_mlock(&e, 1, "job other", (struct lock_terms){ 0 });
     fixture_gives_many(&e, 1, 91, BUSY);
     ck_assert_uint_eq(refuse_waits(1), 1);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOPERM);

@@ -2,9 +2,9 @@
 #include "unit/engine/engine_cases.h"
 
 #define WAIT(ms)                                                                       \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
-        .has = LOCK_HAS_WAIT, .wait_ms = (ms)                                          \
+        .has = OPT_WAIT, .wait_ms = (ms)                                               \
     }
 
 /* Connection 1 holds "job" with token 100. */
@@ -94,7 +94,7 @@ START_TEST(a_release_hands_over_in_the_same_op)
 
 START_TEST(a_wait_that_ended_during_a_release_that_left_entries_is_null)
 {
-    struct lock_req as_owner = { .owner = SPAN("o") };
+    struct lock_terms as_owner = { .owner = SPAN("o") };
 
     fixture_lock(&e, 1, "job", as_owner);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -115,7 +115,7 @@ START_TEST(a_wait_that_ended_during_a_release_that_left_entries_is_null)
 START_TEST(a_release_hands_nothing_over_to_who_may_hold_already)
 {
     fixture_lock(&e, 2, "job",
-                 (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 1000 });
+                 (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 1000 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 7 });
     fixture_pass(&e, 501);
@@ -210,7 +210,7 @@ START_TEST(an_answer_that_comes_after_the_end_of_the_wait_is_undone)
 START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
 {
     fixture_lock(&e, 1, "job",
-                 (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 2000 });
+                 (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 2000 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_pass(&e, 1001);
     fixture_answer(&e, &op,
@@ -227,10 +227,10 @@ START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
 
 START_TEST(a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back)
 {
-    struct lock_req req = { .id = SPAN("aaaaaaaaaaaaaaaa"),
-                            .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE | LOCK_HAS_KEEP,
-                            .wait_ms = 10,
-                            .lease_ms = 500 };
+    struct lock_terms req = { .id = SPAN("aaaaaaaaaaaaaaaa"),
+                              .has = OPT_WAIT | OPT_LEASE | OPT_KEEP,
+                              .wait_ms = 10,
+                              .lease_ms = 500 };
 
     fixture_lock(&e, 1, "job", req);
     fixture_take_op(&e, OP_ACQUIRE, &op);

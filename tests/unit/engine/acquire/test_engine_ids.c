@@ -32,7 +32,7 @@ START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays, 4)
     bool attached = _i % 2 == 1;
     enum op_status status = _i < 2 ? OP_OK : OP_NOREPLICAS;
 
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     engine_stop(e.engine);
     fixture_collect(&e);
@@ -56,7 +56,7 @@ START_TEST(what_is_found_of_another_ones_stays_when_its_asker_is_gone, 8)
     bool attached = (_i & 1) != 0, again = (_i & 2) != 0;
     enum op_status status = (_i & 4) != 0 ? OP_OK : OP_NOREPLICAS;
 
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID, .has = OPT_KEEP });
     if (again) {
         fixture_gives(&e, OP_ACQUIRE, UNKNOWN);
     }
@@ -77,8 +77,8 @@ START_TEST(what_is_found_of_another_ones_stays_when_its_asker_is_gone, 8)
  * finds, the first one handed over. */
 START_TEST(what_a_repeated_release_handed_over_is_undone_when_its_waiter_is_gone)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ 0 }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .has = OPT_KEEP });
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_gives(&e, OP_RELEASE, UNKNOWN);
     fixture_pass(&e, 10);
@@ -100,7 +100,7 @@ START_TEST(what_a_repeated_release_handed_over_is_undone_when_its_waiter_is_gone
  * have granted the ID before, without a majority. */
 START_TEST(what_only_this_daemon_asks_for_is_undone_when_its_asker_is_gone, 2)
 {
-    struct lock_req asks[] = { { 0 }, { .id = UUID, .has = LOCK_HAS_KEEP } };
+    struct lock_terms asks[] = { { 0 }, { .id = UUID, .has = OPT_KEEP } };
 
     if (_i == 1) {
         fixture_replace(&e, (struct engine_setup){ .quorum = true });
@@ -124,9 +124,8 @@ START_TEST(what_is_found_of_another_ones_too_late_stays_as_well)
     };
 
     fixture_lock(&e, 1, "job",
-                 (struct lock_req){ .id = UUID,
-                                    .lease_ms = 1000,
-                                    .has = LOCK_HAS_LEASE | LOCK_HAS_KEEP });
+                 (struct lock_terms){
+                     .id = UUID, .lease_ms = 1000, .has = OPT_LEASE | OPT_KEEP });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_pass(&e, 1000);
     fixture_answer(&e, &op, found);
@@ -142,7 +141,7 @@ START_TEST(what_may_be_undone_waits_for_who_comes_back_with_its_token)
 {
     struct seen_op attach;
 
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID, .has = OPT_KEEP });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_close(&e, 1);
     fixture_renew(&e, 2, "job", (struct hold_req){ .token = 7 });
@@ -160,7 +159,7 @@ START_TEST(what_may_be_undone_waits_for_who_comes_back_with_its_token)
 
 START_TEST(a_late_answer_without_an_earlier_one_leaves_nothing_to_undo)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID, .has = OPT_KEEP });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_close(&e, 1);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_LATE });
@@ -170,7 +169,7 @@ START_TEST(a_late_answer_without_an_earlier_one_leaves_nothing_to_undo)
 
 START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
 {
-    struct lock_req req = { .id = UUID, .has = LOCK_HAS_KEEP };
+    struct lock_terms req = { .id = UUID, .has = OPT_KEEP };
 
     fixture_lock(&e, 1, "job", req);
     fixture_gives(&e, OP_ACQUIRE, UNKNOWN);
@@ -189,7 +188,7 @@ START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
 
 START_TEST(a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ 0 });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ 0 });
     fixture_gives(&e, OP_ACQUIRE, UNKNOWN);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_close(&e, 1);
@@ -201,7 +200,7 @@ START_TEST(a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away)
 
 START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_uint_eq(fixture_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 1);
     fixture_collect(&e);
@@ -211,7 +210,7 @@ START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.release.if_keeper);
     fixture_answer(&e, &op, FREED);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
     fixture_pass(&e, LATCHD_OVER_MS);
     fixture_is_empty(&e);
@@ -219,7 +218,8 @@ START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
 
 START_TEST(cancel_gives_back_a_kept_grant)
 {
-    uint64_t grant = fixture_grant(&e, 1, "job", (struct lock_req){ .id = UUID }, 100);
+    uint64_t grant =
+        fixture_grant(&e, 1, "job", (struct lock_terms){ .id = UUID }, 100);
 
     engine_on_undelivered(e.engine, 1, grant);
     fixture_close(&e, 1);
@@ -233,10 +233,10 @@ START_TEST(cancel_gives_back_a_kept_grant)
 
 START_TEST(cancel_ends_all_waits_of_an_owner)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .owner = SPAN("o") });
-    fixture_lock(&e, 3, "job", (struct lock_req){ 0 });
-    fixture_lock(&e, 4, "job", (struct lock_req){ .owner = SPAN("o") });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ 0 }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .owner = SPAN("o") });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ 0 });
+    fixture_lock(&e, 4, "job", (struct lock_terms){ .owner = SPAN("o") });
     ck_assert_uint_eq(fixture_cancel(&e, SPAN("job"), SPAN("o"), SPAN_NONE), 2);
     fixture_collect(&e);
     (void)fixture_hears(&e, 2, REPLY_NULL);
@@ -246,9 +246,9 @@ START_TEST(cancel_ends_all_waits_of_an_owner)
 
 START_TEST(a_poll_keeps_its_place)
 {
-    struct lock_req poll = { .id = UUID, .has = LOCK_HAS_WAIT };
+    struct lock_terms poll = { .id = UUID, .has = OPT_WAIT };
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ 0 }, 100);
     for (int i = 0; i < 5; i++) {
         fixture_lock(&e, 2, "job", poll);
         fixture_gives(&e, OP_ACQUIRE, BUSY);
@@ -256,7 +256,7 @@ START_TEST(a_poll_keeps_its_place)
         fixture_close(&e, 2);
         fixture_pass(&e, 500);
     }
-    fixture_lock(&e, 3, "job", (struct lock_req){ 0 });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ 0 });
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
@@ -275,8 +275,8 @@ START_TEST(a_poll_keeps_its_place)
 
 START_TEST(a_place_that_nobody_asks_for_again_is_given_up)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ 0 }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID });
     fixture_close(&e, 2);
     fixture_pass(&e, LATCHD_KEEP_DEFAULT_MS);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
@@ -290,9 +290,9 @@ START_TEST(a_place_that_nobody_asks_for_again_is_given_up)
 
 START_TEST(the_newest_call_of_a_waiting_id_takes_the_wait_over)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID });
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
@@ -302,15 +302,15 @@ START_TEST(the_newest_call_of_a_waiting_id_takes_the_wait_over)
 
 START_TEST(an_id_with_another_owner_is_an_error)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .owner = SPAN("o") });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .owner = SPAN("o") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
 }
 
 START_TEST(an_id_with_another_kind_is_an_error)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_FAIR });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .kind = KIND_FAIR });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
 }
 
@@ -323,16 +323,16 @@ START_TEST(an_id_that_was_found_may_be_plain_or_fair)
     fixture_renew(&e, 1, "job", (struct hold_req){ .id = UUID });
     fixture_gives(&e, OP_ATTACH, attached);
     (void)fixture_hears(&e, 1, REPLY_INT);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_READ });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .kind = KIND_READ });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_FAIR });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .kind = KIND_FAIR });
     fixture_gives(&e, OP_ATTACH, attached);
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
 
 START_TEST(a_claim_names_its_kind_and_its_place)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_FAIR });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .kind = KIND_FAIR });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_int_eq(op.op.acquire.claim.lock_kind, KIND_FAIR);
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
@@ -342,8 +342,8 @@ START_TEST(a_claim_names_its_kind_and_its_place)
 /* So that the later of two LOCKs at two daemons prevails, not the later op. */
 START_TEST(a_lock_that_is_sent_again_says_when_even_after_an_outage)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = UUID }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .id = UUID }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID });
     fixture_take_op(&e, OP_ATTACH, &op);
     ck_assert_uint_eq(op.op.attach.asked_ago_ms, 0);
     engine_on_store_down(e.engine);

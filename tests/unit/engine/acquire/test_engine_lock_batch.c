@@ -9,7 +9,7 @@ enum { RUN = 4 };
 
 /* LOCKs of connection 1, for names of one letter each; those that have begun. The calls
  * are 1, 2, .. */
-static size_t asks(const char *names, struct lock_req like)
+static size_t asks(const char *names, struct lock_terms like)
 {
     struct lock_req reqs[RUN];
     size_t count = strlen(names);
@@ -17,9 +17,9 @@ static size_t asks(const char *names, struct lock_req like)
 
     ck_assert_uint_le(count, RUN);
     for (size_t i = 0; i < count; i++) {
-        reqs[i] = like;
-        reqs[i].from = (struct call_ref){ 1, i + 1 };
-        reqs[i].name = span_of(names + i, 1);
+        reqs[i] = (struct lock_req){ .from = { 1, i + 1 },
+                                     .name = span_of(names + i, 1),
+                                     .terms = like };
     }
     begun = engine_lock_batch(e.engine, reqs, count);
     fixture_collect(&e);
@@ -94,7 +94,7 @@ START_TEST(a_run_ends_before_a_name_that_somebody_has_to_do_with)
 
 START_TEST(kinds_that_are_not_plain_begin_alone)
 {
-    ck_assert_uint_eq(asks("ab", (struct lock_req){ .kind = KIND_READ }), 1);
+    ck_assert_uint_eq(asks("ab", (struct lock_terms){ .kind = KIND_READ }), 1);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(2));
     (void)hears(1, REPLY_TOKEN);
 }
@@ -157,11 +157,10 @@ START_TEST(what_may_have_been_granted_is_given_back)
 
 START_TEST(a_grant_that_comes_too_late_takes_those_behind_it_along)
 {
-    ck_assert_uint_eq(
-        asks("ab", (struct lock_req){ .has = LOCK_HAS_LEASE | LOCK_HAS_WAIT,
-                                      .lease_ms = 1000,
-                                      .wait_ms = 60000 }),
-        2);
+    ck_assert_uint_eq(asks("ab", (struct lock_terms){ .has = OPT_LEASE | OPT_WAIT,
+                                                      .lease_ms = 1000,
+                                                      .wait_ms = 60000 }),
+                      2);
     fixture_pass(&e, 600); /* more than half of it */
     fixture_gives_many(&e, 2, 10, ALL);
     (void)hears(2, REPLY_UNREACHED);
@@ -190,7 +189,7 @@ START_TEST(who_took_a_wait_over_is_not_sent_away)
 {
     struct lock_req reqs[] = {
         { .from = { 1, 1 }, .name = SPAN("a") },
-        { .from = { 1, 2 }, .name = SPAN("b"), .id = ID_A },
+        { .from = { 1, 2 }, .name = SPAN("b"), .terms.id = ID_A },
     };
 
     ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 2), 2);

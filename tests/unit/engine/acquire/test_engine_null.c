@@ -7,15 +7,15 @@
 
 static struct seen_op op, other;
 
-static const struct lock_req ONCE = { .has = LOCK_HAS_WAIT };
+static const struct lock_terms ONCE = { .has = OPT_WAIT };
 static const struct op_result REFUSED = { .status = OP_ERROR, .text = SPAN(OOM) };
 static const struct op_result GRANTED = { .status = OP_OK, .token = 100, .count = 1 };
 static const struct op_result HELD = { .status = OP_BUSY, .ttl_ms = 60000 };
 static const struct op_result FREE = { .status = OP_BUSY, .ttl_ms = -2 };
 
-static struct lock_req for_ms(uint64_t ms)
+static struct lock_terms for_ms(uint64_t ms)
 {
-    return (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = ms };
+    return (struct lock_terms){ .has = OPT_WAIT, .wait_ms = ms };
 }
 
 static void hears_refusal(uint64_t conn, const char *text)
@@ -95,7 +95,7 @@ START_TEST(a_wait_that_ends_behind_a_question_waits_for_its_answer_too,
 
 START_TEST(but_no_longer_than_redis_may_take, 2)
 {
-    const struct lock_req waits = _i == 0 ? ONCE : for_ms(500);
+    const struct lock_terms waits = _i == 0 ? ONCE : for_ms(500);
 
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -116,7 +116,7 @@ START_TEST(behind_one_that_redis_refuses_all_are_told_so)
     hears_refusal(2, OOM);
     fixture_lock(&e, 3, "job", for_ms(300));
     fixture_lock(&e, 4, "job",
-                 (struct lock_req){ .kind = KIND_FAIR, .has = LOCK_HAS_WAIT });
+                 (struct lock_terms){ .kind = KIND_FAIR, .has = OPT_WAIT });
     hears_refusal(4, OOM);
     fixture_pass(&e, 200);
     fixture_gives(&e, OP_ACQUIRE, REFUSED);
@@ -128,21 +128,21 @@ START_TEST(behind_one_that_redis_refuses_all_are_told_so)
 
 START_TEST(who_writes_or_reads_behind_one_that_redis_refuses_is_told_so)
 {
-    const struct lock_req write = { .kind = KIND_WRITE, .has = LOCK_HAS_WAIT };
+    const struct lock_terms write = { .kind = KIND_WRITE, .has = OPT_WAIT };
 
-    fixture_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_WRITE });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .kind = KIND_WRITE });
     fixture_gives(&e, OP_ACQUIRE, REFUSED);
     fixture_lock(&e, 2, "job", write);
     hears_refusal(2, OOM);
     fixture_lock(&e, 3, "job",
-                 (struct lock_req){ .kind = KIND_READ, .has = LOCK_HAS_WAIT });
+                 (struct lock_terms){ .kind = KIND_READ, .has = OPT_WAIT });
     hears_refusal(3, OOM);
 }
 
 /* It asks for itself whether it holds already, and finds the name free. */
 START_TEST(an_id_that_finds_a_free_name_waits_for_what_the_head_hears, 2)
 {
-    struct lock_req poll = { .id = R1, .has = LOCK_HAS_WAIT };
+    struct lock_terms poll = { .id = R1, .has = OPT_WAIT };
 
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -167,7 +167,7 @@ START_TEST(an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears, 2
 
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = R1, .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = R1, .has = OPT_WAIT });
     fixture_gives(&e, OP_ACQUIRE, HELD);
     fixture_hears_nothing(&e);
     fixture_answer(&e, &op, _i == 0 ? unacked : GRANTED);
@@ -181,7 +181,7 @@ START_TEST(an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears, 2
 
 START_TEST(a_grant_that_no_client_was_given_is_nobodys_hold)
 {
-    struct lock_req mine = { .id = R1, .has = LOCK_HAS_WAIT, .wait_ms = 60000 };
+    struct lock_terms mine = { .id = R1, .has = OPT_WAIT, .wait_ms = 60000 };
     struct seen_op undo;
 
     fixture_lock(&e, 1, "job", ONCE);

@@ -5,17 +5,17 @@
 #include <string.h>
 
 #define AS(who)                                                                        \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
         .owner = SPAN(who)                                                             \
     }
 #define AS_FOR(who, ms)                                                                \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
-        .owner = SPAN(who), .has = LOCK_HAS_WAIT, .wait_ms = (ms)                      \
+        .owner = SPAN(who), .has = OPT_WAIT, .wait_ms = (ms)                           \
     }
 #define AS_KIND(who, how)                                                              \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
         .owner = SPAN(who), .kind = (how)                                              \
     }
@@ -25,7 +25,7 @@
         .status = OP_OK, .token = (n), .count = 1                                      \
     }
 
-static void holds(uint64_t conn, const char *name, struct lock_req req)
+static void holds(uint64_t conn, const char *name, struct lock_terms req)
 {
     static uint64_t token;
 
@@ -109,12 +109,12 @@ START_TEST(who_waits_to_re_enter_is_no_link)
 
 START_TEST(nobody_else_is_an_owner)
 {
-    struct lock_req with_id = { .id = SPAN("aaaaaaaaaaaaaaaa") };
+    struct lock_terms with_id = { .id = SPAN("aaaaaaaaaaaaaaaa") };
 
-    holds(1, "x", (struct lock_req){ 0 });
+    holds(1, "x", (struct lock_terms){ 0 });
     holds(2, "y", with_id);
-    fixture_lock(&e, 1, "y", (struct lock_req){ 0 });
-    fixture_lock(&e, 2, "x", (struct lock_req){ .id = SPAN("bbbbbbbbbbbbbbbb") });
+    fixture_lock(&e, 1, "y", (struct lock_terms){ 0 });
+    fixture_lock(&e, 2, "x", (struct lock_terms){ .id = SPAN("bbbbbbbbbbbbbbbb") });
     fixture_hears_nothing(&e);
 }
 
@@ -154,9 +154,9 @@ START_TEST(a_try_is_no_wait)
 
 START_TEST(the_lease_of_the_asking_owner_counts_too)
 {
-    struct lock_req fixed = AS("a");
+    struct lock_terms fixed = AS("a");
 
-    fixed.has = LOCK_HAS_LEASE;
+    fixed.has = OPT_LEASE;
     fixed.lease_ms = 60000;
     holds(1, "x", AS("b"));
     holds(2, "y", fixed);
@@ -167,10 +167,10 @@ START_TEST(the_lease_of_the_asking_owner_counts_too)
 
 START_TEST(a_kept_place_is_no_wait)
 {
-    struct lock_req kept = { .owner = SPAN("b"),
-                             .id = SPAN("bbbbbbbbbbbbbbbb"),
-                             .has = LOCK_HAS_KEEP,
-                             .keep_ms = 30000 };
+    struct lock_terms kept = { .owner = SPAN("b"),
+                               .id = SPAN("bbbbbbbbbbbbbbbb"),
+                               .has = OPT_KEEP,
+                               .keep_ms = 30000 };
 
     holds(1, "x", AS("b"));
     holds(2, "y", AS("a"));
@@ -245,7 +245,7 @@ START_TEST(a_reader_behind_a_writer_waits_for_those_that_the_writer_waits_for)
 
 START_TEST(a_reader_whose_priority_puts_it_before_the_writer_does_not)
 {
-    struct lock_req reader = AS_KIND("r2", KIND_READ);
+    struct lock_terms reader = AS_KIND("r2", KIND_READ);
 
     holds(1, "doc", AS_KIND("r1", KIND_READ));
     holds(3, "y", AS("r2"));
@@ -303,19 +303,19 @@ START_TEST(a_long_circle_is_found_and_its_text_cut)
     for (int i = 0; i < 20; i++) {
         (void)snprintf(owner + 100, 16, "%d", i);
         (void)snprintf(name + 40, 16, "%d", i);
-        holds((uint64_t)i + 1, name, (struct lock_req){ .owner = span_str(owner) });
+        holds((uint64_t)i + 1, name, (struct lock_terms){ .owner = span_str(owner) });
         (void)snprintf(name + 40, 16, "%d", i == 19 ? 0 : i + 1);
         if (i > 0) {
             (void)snprintf(owner + 100, 16, "%d", i - 1);
             (void)snprintf(name + 40, 16, "%d", i);
             fixture_lock(&e, (uint64_t)i, name,
-                         (struct lock_req){ .owner = span_str(owner) });
+                         (struct lock_terms){ .owner = span_str(owner) });
         }
     }
     fixture_hears_nothing(&e);
     (void)snprintf(owner + 100, 16, "%d", 19);
     (void)snprintf(name + 40, 16, "%d", 0);
-    fixture_lock(&e, 20, name, (struct lock_req){ .owner = span_str(owner) });
+    fixture_lock(&e, 20, name, (struct lock_terms){ .owner = span_str(owner) });
     s = fixture_hears(&e, 20, REPLY_ERROR);
     ck_assert_int_eq(s.error, LOCK_DEADLOCK);
     ck_assert_uint_lt(strlen(s.text), 450);
@@ -336,7 +336,7 @@ START_TEST(what_would_take_too_long_to_find_is_not_claimed)
     for (int i = 0; i < 1100; i++) {
         (void)snprintf(owner, sizeof(owner), "r%d", i);
         holds(2, "doc",
-              (struct lock_req){ .owner = span_str(owner), .kind = KIND_READ });
+              (struct lock_terms){ .owner = span_str(owner), .kind = KIND_READ });
     }
     fixture_lock(&e, 2, "target", AS("r0"));
     fixture_lock(&e, 1, "doc", AS_KIND("a", KIND_WRITE));

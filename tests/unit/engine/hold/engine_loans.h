@@ -14,7 +14,8 @@ enum {
     LAST = 21000, /* and the one that ends them */
 };
 
-#define LOCAL ((struct lock_req){ .has = LOCK_IS_LOCAL })
+#define LOCAL ((struct lock_terms){ .has = OPT_LOCAL })
+#define LOCAL_REQ ((struct lock_req){ .terms = LOCAL })
 #define LENT                                                                           \
     ((struct op_result){                                                               \
         .status = OP_OK, .count = 1, .token = FIRST, .loan_token = LAST })

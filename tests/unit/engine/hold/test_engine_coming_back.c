@@ -15,7 +15,7 @@ TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 START_TEST(grace_0_frees_when_the_connection_closes)
 {
     (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 }, 100);
+                        (struct lock_terms){ .has = OPT_GRACE, .grace_ms = 0 }, 100);
     engine_on_conn_closed(e.engine, 1);
     fixture_collect(&e);
     fixture_take_op(&e, OP_RELEASE, &op);
@@ -46,7 +46,7 @@ START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
  * of. */
 START_TEST(what_was_renewed_for_a_client_that_has_gone_is_given_back_and_not_lost)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .id = ID_A }, 100);
     engine_on_conn_closed(e.engine, 1);
     fixture_pass(&e, 9000);
     fixture_renew(&e, 2, "job", (struct hold_req){ .id = ID_A });
@@ -78,9 +78,9 @@ START_TEST(what_nobody_has_and_was_released_elsewhere_is_not_lost)
 
 START_TEST(a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost)
 {
-    struct lock_req lease = FOREVER;
+    struct lock_terms lease = FOREVER;
 
-    lease.has |= LOCK_HAS_LEASE;
+    lease.has |= OPT_LEASE;
     lease.lease_ms = 1000;
     (void)fixture_grant(&e, 1, "job", lease, 100);
     fixture_pass(&e, 830);
@@ -93,7 +93,7 @@ START_TEST(a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost)
 /* Looking at it does not make it fresh: the rest of its lease is what it was. */
 START_TEST(who_comes_back_after_a_look_is_given_the_lease_anew)
 {
-    struct lock_req again = { .id = ID_A };
+    struct lock_terms again = { .id = ID_A };
 
     (void)fixture_grant(&e, 1, "job", again, 100);
     engine_on_conn_closed(e.engine, 1);
@@ -128,7 +128,7 @@ START_TEST(a_lease_that_a_later_renew_cuts_is_not_vouched_for_beyond_the_cut, 2)
     };
     struct seen_op attach;
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .id = ID_A }, 100);
     engine_renew(e.engine, &renew);
     fixture_collect(&e);
     fixture_take_op(&e, OP_ATTACH, &attach);
@@ -156,7 +156,7 @@ START_TEST(a_lease_that_a_later_renew_cuts_is_not_vouched_for_beyond_the_cut, 2)
 
 START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
 {
-    struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
+    struct lock_terms req = { .id = ID_A, .has = OPT_GRACE, .grace_ms = 2000 };
     struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
     struct seen_op attach;
     static const enum renew_result FINE[] = { RENEW_OK };
@@ -183,7 +183,7 @@ START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
 
 START_TEST(coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace)
 {
-    struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
+    struct lock_terms req = { .id = ID_A, .has = OPT_GRACE, .grace_ms = 2000 };
     struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
 
     (void)fixture_grant(&e, 1, "job", req, 100);
@@ -228,7 +228,7 @@ START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
 
 START_TEST(a_grant_is_fresh_while_half_of_its_lease_is_left)
 {
-    struct lock_req fixed = { .has = LOCK_HAS_LEASE, .lease_ms = 1000 };
+    struct lock_terms fixed = { .has = OPT_LEASE, .lease_ms = 1000 };
     uint64_t grant = fixture_grant(&e, 1, "job", fixed, 100);
 
     ck_assert_int_eq(engine_grant_state(e.engine, 1, grant), GRANT_FRESH);
@@ -255,13 +255,14 @@ START_TEST(an_undelivered_grant_is_taken_back)
 
 START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
 {
-    uint64_t grant = fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    uint64_t grant =
+        fixture_grant(&e, 1, "job", (struct lock_terms){ .id = ID_A }, 100);
 
     engine_on_undelivered(e.engine, 1, grant);
     engine_on_conn_closed(e.engine, 1);
     fixture_pass(&e, 1999);
     fixture_no_op(&e);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = ID_A });
     fixture_take_op(&e, OP_ATTACH, &op);
     fixture_answer(
         &e, &op,
@@ -294,12 +295,10 @@ START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_th
 /* The grace of the owner's other entry has cut the lease behind the grant. */
 START_TEST(h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out)
 {
-    struct lock_req first = { .owner = SPAN("o"),
-                              .has = LOCK_HAS_GRACE,
-                              .grace_ms = 100 };
-    struct lock_req second = { .owner = SPAN("o"),
-                               .has = LOCK_HAS_LEASE,
-                               .lease_ms = 20000 };
+    struct lock_terms first = { .owner = SPAN("o"), .has = OPT_GRACE, .grace_ms = 100 };
+    struct lock_terms second = { .owner = SPAN("o"),
+                                 .has = OPT_LEASE,
+                                 .lease_ms = 20000 };
     struct seen_op cut;
 
     (void)fixture_grant(&e, 1, "job", first, 100);
@@ -343,7 +342,7 @@ START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
 
 START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
 {
-    struct lock_req req = { .id = ID_A };
+    struct lock_terms req = { .id = ID_A };
 
     fixture_lock(&e, 1, "job", req);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -355,7 +354,8 @@ START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
 
 START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
 {
-    uint64_t grant = fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    uint64_t grant =
+        fixture_grant(&e, 1, "job", (struct lock_terms){ .id = ID_A }, 100);
 
     engine_on_undelivered(e.engine, 1, grant);
     engine_on_conn_closed(e.engine, 1);
@@ -380,8 +380,7 @@ START_TEST(a_hold_in_its_grace_is_looked_at_too_but_not_prolonged)
 static void leave_and_come_back(void)
 {
     (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 2000 },
-                        100);
+                        (struct lock_terms){ .has = OPT_GRACE, .grace_ms = 2000 }, 100);
     engine_on_conn_closed(e.engine, 1);
     fixture_collect(&e);
     fixture_renews(&e, RENEW_OK); /* cut to grace */

@@ -88,9 +88,8 @@ START_TEST(another_server_makes_all_uncertain_until_confirmed)
 {
     struct seen_op restore;
 
-    (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
-                        100);
+    (void)fixture_grant(
+        &e, 1, "job", (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 60000 }, 100);
     engine_on_store_down(e.engine);
     engine_on_store_up(e.engine, false);
     fixture_collect(&e);
@@ -105,8 +104,7 @@ START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     (void)fixture_grant(&e, 2, "short",
-                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 2000 },
-                        101);
+                        (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 2000 }, 101);
     e.notices[0] = '\0';
     e.now += 5000; /* without a tick in between */
     engine_tick(e.engine, e.now);
@@ -119,12 +117,11 @@ START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
 {
     struct seen_op renewal;
 
-    (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .owner = SPAN("o"),
-                                           .has = LOCK_HAS_LEASE,
-                                           .lease_ms = 1000 },
-                        100);
-    (void)fixture_grant(&e, 2, "job", (struct lock_req){ .owner = SPAN("o") }, 100);
+    (void)fixture_grant(
+        &e, 1, "job",
+        (struct lock_terms){ .owner = SPAN("o"), .has = OPT_LEASE, .lease_ms = 1000 },
+        100);
+    (void)fixture_grant(&e, 2, "job", (struct lock_terms){ .owner = SPAN("o") }, 100);
     fixture_renew(&e, 1, "job",
                   (struct hold_req){ .owner = SPAN("o"), .lease_ms = 5000 });
     fixture_take_op(&e, OP_ATTACH, &renewal);
@@ -144,9 +141,8 @@ START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
 
 START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
 {
-    (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
-                        100);
+    (void)fixture_grant(
+        &e, 1, "job", (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 60000 }, 100);
     fixture_pass(&e, 10000);
     fixture_take_op(&e, OP_RENEW, &op);
     ck_assert(!op.items[0].exact);
@@ -156,7 +152,7 @@ START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
 
 START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .id = ID_A }, 100);
     fixture_pass(&e, 10000);
     fixture_renews(&e, RENEW_GONE);
     fixture_unlock(&e, 1, "job", (struct hold_req){ .id = ID_A });
@@ -166,9 +162,9 @@ START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhe
 
 START_TEST(the_same_id_again_is_the_same_grant)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .id = ID_A }, 100);
     for (uint64_t conn = 2; conn < 12; conn++) {
-        fixture_lock(&e, conn, "job", (struct lock_req){ .id = ID_A });
+        fixture_lock(&e, conn, "job", (struct lock_terms){ .id = ID_A });
         fixture_take_op(&e, OP_ATTACH, &op);
         fixture_answer(
             &e, &op,
@@ -185,7 +181,7 @@ START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeate
 {
     struct hold_req by_id = { .id = ID_A };
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .id = ID_A }, 100);
     fixture_unlock(&e, 1, "job", by_id);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.release.leave_tombstone);
@@ -194,7 +190,7 @@ START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeate
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_unlock(&e, 2, "job", by_id);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = ID_A });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
     fixture_no_op(&e);
     fixture_pass(&e, 20001);
@@ -218,7 +214,7 @@ START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     e.notices[0] = '\0';
-    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 300, .count = 1 });
@@ -228,7 +224,7 @@ START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
 
 START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
 {
-    struct lock_req as_owner = { .owner = SPAN("o") };
+    struct lock_terms as_owner = { .owner = SPAN("o") };
 
     (void)fixture_grant(&e, 1, "job", as_owner, 100);
     fixture_lock(&e, 2, "job", as_owner);
@@ -245,7 +241,7 @@ START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
 /* A release counts that only a minority of the masters did. */
 START_TEST(what_a_quorum_has_of_an_owner_is_renewed_after_each_release)
 {
-    struct lock_req as_owner = { .owner = SPAN("o") };
+    struct lock_terms as_owner = { .owner = SPAN("o") };
 
     fixture_fini(&e);
     fixture_init(&e);
@@ -270,7 +266,7 @@ START_TEST(what_a_quorum_has_of_an_owner_is_renewed_after_each_release)
 START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
 {
     (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 }, 100);
+                        (struct lock_terms){ .has = OPT_GRACE, .grace_ms = 0 }, 100);
     fixture_lock(&e, 2, "job", FOREVER);
     engine_stop(e.engine);
     fixture_collect(&e);
@@ -288,7 +284,7 @@ START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
 /* The shortest one of what a connection holds counts. */
 START_TEST(a_hold_may_ask_its_connections_for_heartbeats)
 {
-    struct lock_req slow = { .heartbeat_ms = 900 }, quick = { .heartbeat_ms = 200 };
+    struct lock_terms slow = { .heartbeat_ms = 900 }, quick = { .heartbeat_ms = 200 };
 
     (void)fixture_grant(&e, 1, "calm", FOREVER, 100);
     ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 0);
@@ -307,7 +303,7 @@ START_TEST(a_hold_may_ask_its_connections_for_heartbeats)
 /* Such a hold does not depend on its connections any more. */
 START_TEST(a_renewal_with_a_lease_ends_the_heartbeat)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .heartbeat_ms = 500 }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .heartbeat_ms = 500 }, 100);
     ck_assert_uint_eq(engine_conn_heartbeat(e.engine, 1), 500);
     fixture_renew(&e, 1, "job", (struct hold_req){ .token = 100, .lease_ms = 9000 });
     fixture_gives(&e, OP_ATTACH,
@@ -329,7 +325,7 @@ START_TEST(a_renewal_without_a_lease_begins_the_heartbeat_of_all_connections_aga
                                     .ttl_ms = 9000,
                                     .attach.field = SPAN("latchd:100") };
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .heartbeat_ms = 500 }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .heartbeat_ms = 500 }, 100);
     fixture_renew(&e, 2, "job", (struct hold_req){ .token = 100, .lease_ms = 9000 });
     fixture_gives(&e, OP_ATTACH, back);
     (void)fixture_hears(&e, 2, REPLY_INT);

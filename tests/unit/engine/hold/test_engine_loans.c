@@ -75,15 +75,14 @@ START_TEST(lease_id_owner_and_other_kinds_make_an_ordinary_lock)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_answer(&e, &op, BUSY);
     fixture_close(&e, 1);
-    fixture_lock(
-        &e, 2, "job",
-        (struct lock_req){ .has = LOCK_IS_LOCAL | LOCK_HAS_LEASE, .lease_ms = 5000 });
+    fixture_lock(&e, 2, "job",
+                 (struct lock_terms){ .has = OPT_LOCAL | OPT_LEASE, .lease_ms = 5000 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
     fixture_answer(&e, &op, BUSY);
     fixture_close(&e, 2);
     fixture_lock(&e, 3, "job",
-                 (struct lock_req){ .has = LOCK_IS_LOCAL, .owner = SPAN("o") });
+                 (struct lock_terms){ .has = OPT_LOCAL, .owner = SPAN("o") });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_uint_eq(op.op.acquire.claim.block_us, 0);
 }
@@ -104,7 +103,7 @@ START_TEST(the_next_client_has_the_name_without_redis)
 
 START_TEST(a_run_of_pipelined_locks_ends_before_a_name_that_is_lent)
 {
-    struct lock_req reqs[] = { LOCAL, LOCAL, LOCAL };
+    struct lock_req reqs[] = { LOCAL_REQ, LOCAL_REQ, LOCAL_REQ };
 
     borrow();
     unlock(1, FIRST);
@@ -125,9 +124,9 @@ static void borrow_two(struct lock_req reqs[static 2])
     static const struct span NAMES[] = { SPAN("a"), SPAN("b") };
 
     for (uint64_t i = 0; i < 2; i++) {
-        reqs[i] = LOCAL;
-        reqs[i].name = NAMES[i];
-        reqs[i].from = (struct call_ref){ 1, 10 + i };
+        reqs[i] = (struct lock_req){ .from = { 1, 10 + i },
+                                     .name = NAMES[i],
+                                     .terms = LOCAL };
         for (int times = 0; times < 2; times++) {
             engine_lock(e.engine, &reqs[i]);
             fixture_collect(&e);
@@ -169,7 +168,7 @@ START_TEST(behind_a_name_that_redis_is_asked_for_nothing_is_granted)
 
 START_TEST(of_a_run_those_names_are_lent_that_are_asked_for_often)
 {
-    struct lock_req reqs[] = { LOCAL, LOCAL };
+    struct lock_req reqs[] = { LOCAL_REQ, LOCAL_REQ };
 
     for (int times = 0; times < 3; times++) {
         for (uint64_t i = 0; i < 2; i++) {
@@ -188,7 +187,7 @@ START_TEST(of_a_run_those_names_are_lent_that_are_asked_for_often)
 
 START_TEST(a_run_of_one_lock_may_be_lent)
 {
-    struct lock_req req = LOCAL;
+    struct lock_req req = LOCAL_REQ;
 
     req.name = SPAN("job");
     for (uint64_t i = 0; i < 2; i++) {
@@ -269,7 +268,7 @@ START_TEST(a_local_head_does_not_pass_who_stands_in_redis_in_a_fair_queue)
 {
     borrow();
     lock_local(2);
-    fixture_lock(&e, 3, "job", (struct lock_req){ .kind = KIND_FAIR });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ .kind = KIND_FAIR });
     unlock(1, FIRST);
     fixture_hears_nothing(&e);
 }

@@ -1,10 +1,10 @@
 /* The engine: what is told of holds, and which connections it is told. */
 #include "unit/engine/engine_cases.h"
 
-#define LEASE(ms) ((struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = (ms) })
+#define LEASE(ms) ((struct lock_terms){ .has = OPT_LEASE, .lease_ms = (ms) })
 
 /* Another connection's LOCK of the same owner: the same hold, once more. */
-static void reenter(uint64_t conn, const char *name, struct lock_req req,
+static void reenter(uint64_t conn, const char *name, struct lock_terms req,
                     uint64_t token, int64_t count)
 {
     fixture_lock(&e, conn, name, req);
@@ -172,9 +172,9 @@ START_TEST(a_fixed_lease_that_redis_has_no_more_before_its_end_is_lost)
 START_TEST(
     a_fixed_lease_that_is_over_has_expired_though_redis_kept_it_for_another_entry)
 {
-    struct lock_req fixed = { .owner = SPAN("o"),
-                              .has = LOCK_HAS_LEASE,
-                              .lease_ms = 2000 };
+    struct lock_terms fixed = { .owner = SPAN("o"),
+                                .has = OPT_LEASE,
+                                .lease_ms = 2000 };
 
     (void)fixture_grant(&e, 1, "job", AS_O, 100);
     reenter(2, "job", fixed, 100, 2);

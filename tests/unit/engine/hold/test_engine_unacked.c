@@ -3,8 +3,8 @@
 
 #define R1 "11111111-aaaa-bbbb"
 
-static const struct lock_req ONCE = { .has = LOCK_HAS_WAIT };
-static const struct lock_req A_SECOND = { .has = LOCK_HAS_WAIT, .wait_ms = 1000 };
+static const struct lock_terms ONCE = { .has = OPT_WAIT };
+static const struct lock_terms A_SECOND = { .has = OPT_WAIT, .wait_ms = 1000 };
 static const struct op_result UNACKED = { .status = OP_NOREPLICAS,
                                           .token = 100,
                                           .count = 1 };
@@ -60,8 +60,7 @@ START_TEST(at_its_end_a_wait_hears_of_the_replicas)
 START_TEST(who_waits_behind_hears_of_them_too)
 {
     fixture_lock(&e, 1, "job", FOREVER);
-    fixture_lock(&e, 2, "job",
-                 (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = 50 });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT, .wait_ms = 50 });
     fixture_gives(&e, OP_ACQUIRE, UNACKED);
     fixture_gives(&e, OP_RELEASE, FREED);
     fixture_lock(&e, 3, "job", ONCE);
@@ -84,7 +83,7 @@ START_TEST(null_is_the_answer_when_somebody_holds_it_meanwhile)
 
 START_TEST(an_id_is_asked_for_again_and_undone_at_the_end)
 {
-    struct lock_req req = A_SECOND;
+    struct lock_terms req = A_SECOND;
 
     req.id = SPAN(R1);
     fixture_lock(&e, 1, "job", req);
@@ -104,9 +103,9 @@ START_TEST(an_id_is_asked_for_again_and_undone_at_the_end)
 
 START_TEST(of_a_reentry_only_its_entry_is_undone)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .owner = SPAN("o") }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .owner = SPAN("o") }, 100);
     fixture_lock(&e, 1, "job",
-                 (struct lock_req){ .owner = SPAN("o"), .has = LOCK_HAS_WAIT });
+                 (struct lock_terms){ .owner = SPAN("o"), .has = OPT_WAIT });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_answer(
         &e, &op,

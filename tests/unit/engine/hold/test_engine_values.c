@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-#define TRY .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE, .lease_ms = 10000
+#define TRY .has = OPT_WAIT | OPT_LEASE, .lease_ms = 10000
 #define VALUE(text) .value = SPAN(text)
 
-static void take(uint64_t conn, struct lock_req req, uint64_t token)
+static void take(uint64_t conn, struct lock_terms req, uint64_t token)
 {
     fixture_lock(&e, conn, "job", req);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -24,14 +24,14 @@ START_TEST(each_request_has_a_field_of_its_own_that_tells_the_value)
 {
     char first[160];
 
-    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    take(1, (struct lock_terms){ TRY, VALUE("me:v") }, 100);
     ck_assert_int_eq(op.op.acquire.claim.kind, OWNER_ID);
     ck_assert(value_field_fits(span_str(op.field), SPAN("me:v")));
     (void)snprintf(first, sizeof(first), "%s", op.field);
     fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:v") });
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 1, REPLY_INT);
-    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 101);
+    take(1, (struct lock_terms){ TRY, VALUE("me:v") }, 101);
     ck_assert_str_ne(op.field, first);
 }
 
@@ -56,7 +56,7 @@ START_TEST(a_value_that_is_known_here_is_released_by_its_field)
 {
     char field[160];
 
-    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    take(1, (struct lock_terms){ TRY, VALUE("me:v") }, 100);
     (void)snprintf(field, sizeof(field), "%s", op.field);
     fixture_unlock(&e, 2, "job", (struct hold_req){ VALUE("*:v") });
     fixture_take_op(&e, OP_RELEASE, &op);
@@ -68,7 +68,7 @@ START_TEST(a_value_that_is_known_here_is_released_by_its_field)
 
 START_TEST(another_value_is_looked_for_at_redis)
 {
-    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    take(1, (struct lock_terms){ TRY, VALUE("me:v") }, 100);
     fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:w") });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_int_eq(op.op.release.target.kind, TARGET_VALUE);
@@ -87,7 +87,7 @@ START_TEST(renew_by_value_attaches_it_with_that_lease)
         char field[160] = "latchd:value:fedcba9876543210:7:me:v";
 
         if (here == 1) {
-            take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+            take(1, (struct lock_terms){ TRY, VALUE("me:v") }, 100);
             (void)snprintf(field, sizeof(field), "%s", op.field);
         }
         fixture_renew(&e, 1, "job", (struct hold_req){ VALUE("*:v"), .lease_ms = 700 });
@@ -128,7 +128,7 @@ START_TEST(by_its_token_a_hold_that_is_known_here_is_found_by_its_field)
     struct op_result r = { .status = OP_OK, .token = 100, .ttl_ms = 700 };
     char field[160];
 
-    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    take(1, (struct lock_terms){ TRY, VALUE("me:v") }, 100);
     (void)snprintf(field, sizeof(field), "%s", op.field);
     fixture_renew(&e, 2, "job", (struct hold_req){ .token = 100, .lease_ms = 700 });
     fixture_take_op(&e, OP_ATTACH, &op);
@@ -141,7 +141,7 @@ START_TEST(by_its_token_a_hold_that_is_known_here_is_found_by_its_field)
 
 START_TEST(a_value_of_another_user_is_refused)
 {
-    struct lock_req req = { TRY, VALUE("me:v"), .user = 1 };
+    struct lock_terms req = { TRY, VALUE("me:v"), .user = 1 };
 
     take(1, req, 100);
     fixture_unlock(&e, 2, "job", (struct hold_req){ VALUE("*:v"), .user = 2 });
@@ -156,9 +156,9 @@ START_TEST(a_value_of_another_user_is_refused)
 /* Behind another one it can only wait: no other hold has its field. */
 START_TEST(behind_others_it_does_not_ask_for_itself)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .has = 0 });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .has = 0 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    fixture_lock(&e, 2, "job", (struct lock_req){ TRY, VALUE("me:v") });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ TRY, VALUE("me:v") });
     fixture_no_op(&e);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
@@ -170,7 +170,7 @@ START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
 {
     uint64_t grant;
 
-    fixture_lock(&e, 1, "job", (struct lock_req){ TRY, VALUE("me:v") });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ TRY, VALUE("me:v") });
     fixture_gives(&e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
     grant = fixture_hears(&e, 1, REPLY_TOKEN).grant;
@@ -183,7 +183,7 @@ START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
 
 /* --- without an end --------------------------------------------------------------- */
 
-#define ENDLESS .has = LOCK_HAS_WAIT | LOCK_IS_ENDLESS
+#define ENDLESS .has = OPT_WAIT | OPT_ENDLESS
 
 static uint64_t fixed_entries(void)
 {
@@ -195,7 +195,7 @@ static uint64_t fixed_entries(void)
 
 START_TEST(an_endless_hold_is_renewed_after_its_connection_has_closed)
 {
-    take(1, (struct lock_req){ ENDLESS, VALUE("me:v") }, 100);
+    take(1, (struct lock_terms){ ENDLESS, VALUE("me:v") }, 100);
     ck_assert_uint_eq(op.op.acquire.claim.lease_ms, 86400000);
     fixture_close(&e, 1);
     fixture_no_op(&e);
@@ -213,7 +213,7 @@ START_TEST(an_endless_hold_that_its_client_was_not_told_of_is_released)
 {
     uint64_t grant;
 
-    fixture_lock(&e, 1, "job", (struct lock_req){ ENDLESS, VALUE("me:v") });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ ENDLESS, VALUE("me:v") });
     fixture_gives(&e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
     grant = fixture_hears(&e, 1, REPLY_TOKEN).grant;
@@ -230,7 +230,7 @@ START_TEST(a_lease_ends_an_endless_hold_and_may_be_taken_away_again)
     struct op_result r = { .status = OP_OK, .token = 100, .ttl_ms = 20000 };
     char field[160];
 
-    take(1, (struct lock_req){ ENDLESS, VALUE("me:v") }, 100);
+    take(1, (struct lock_terms){ ENDLESS, VALUE("me:v") }, 100);
     (void)snprintf(field, sizeof(field), "%s", op.field);
     r.attach.field = span_str(field);
     for (int i = 1; i >= 0; i--) {
@@ -255,9 +255,9 @@ START_TEST(an_mlock_confirms_an_endless_member_as_endless)
     struct op_result r = { .status = OP_OK, .token = 10, .ttl_ms = 6000 };
     char field[160];
 
-    (void)fixture_grant(&e, 9, "b", (struct lock_req){ .has = 0 }, 5);
+    (void)fixture_grant(&e, 9, "b", (struct lock_terms){ .has = 0 }, 5);
     fixture_mlock(&e, 1, "a b",
-                  (struct lock_req){ .has = LOCK_IS_ENDLESS, VALUE("me:v") });
+                  (struct lock_terms){ .has = OPT_ENDLESS, VALUE("me:v") });
     fixture_asks_for(&e, "a", &op);
     (void)snprintf(field, sizeof(field), "%s", op.field);
     fixture_answer(&e, &op,
@@ -288,11 +288,9 @@ enum { POLL_CALL = 1000000 };
 
 static void poll_lock(uint64_t conn, uint64_t since, uint64_t wait_ms)
 {
-    struct lock_req req = { TRY,
-                            VALUE("me:v"),
-                            .from = { conn, POLL_CALL },
+    struct lock_req req = { .from = { conn, POLL_CALL },
                             .name = SPAN("job"),
-                            .wait_ms = wait_ms,
+                            .terms = { TRY, VALUE("me:v"), .wait_ms = wait_ms },
                             .polls_since = since };
 
     engine_lock(e.engine, &req);
@@ -320,7 +318,7 @@ static void goes_to(uint64_t conn)
 
 static void hold_job(void)
 {
-    take(9, (struct lock_req){ TRY, VALUE("me:held") }, 100);
+    take(9, (struct lock_terms){ TRY, VALUE("me:held") }, 100);
 }
 
 START_TEST(who_polls_stands_where_it_would_have_stood)
@@ -330,7 +328,7 @@ START_TEST(who_polls_stands_where_it_would_have_stood)
     hold_job();
     first = e.now;
     fixture_pass(&e, 100);
-    fixture_lock(&e, 1, "job", (struct lock_req){ .has = 0 });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .has = 0 });
     poll_lock(2, first, 80);
     goes_to(2);
 }
@@ -341,7 +339,7 @@ START_TEST(who_polls_passes_nobody_who_came_before_or_is_fair, 2)
 
     hold_job();
     fixture_lock(&e, 1, "job",
-                 (struct lock_req){ .kind = _i == 0 ? KIND_PLAIN : KIND_FAIR });
+                 (struct lock_terms){ .kind = _i == 0 ? KIND_PLAIN : KIND_FAIR });
     first = e.now + (_i == 0 ? 50 : -50);
     fixture_pass(&e, 100);
     poll_lock(2, first, 80);
@@ -357,7 +355,7 @@ START_TEST(who_polls_does_not_pass_who_tries_once)
     hold_job();
     fixture_unlock(&e, 9, "job", (struct hold_req){ VALUE("*:held") });
     fixture_take_op(&e, OP_RELEASE, &op);
-    fixture_lock(&e, 1, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .has = OPT_WAIT });
     poll_lock(2, e.now - 50, 80);
     fixture_answer(&e, &op, FREED);
     (void)fixture_hears(&e, 9, REPLY_INT);
@@ -456,7 +454,7 @@ static size_t look_for(uint64_t ms)
 
 static void wait_for_string(const char *name)
 {
-    fixture_lock(&e, 1, name, (struct lock_req){ .has = 0 });
+    fixture_lock(&e, 1, name, (struct lock_terms){ .has = 0 });
     fixture_gives(&e, OP_ACQUIRE, STRING);
     engine_on_subscribed(e.engine, span_str(name), false);
     fixture_collect(&e);
@@ -504,12 +502,13 @@ START_TEST(the_looks_for_all_such_names_are_bounded)
 
 START_TEST(the_head_looks_often_as_nobody_will_tell)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .has = 0 });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .has = 0 });
     fixture_gives(&e, OP_ACQUIRE, STRING);
     engine_on_subscribed(e.engine, SPAN("job"), false);
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, STRING);
-    fixture_lock(&e, 2, "job", (struct lock_req){ TRY, VALUE("me:v"), .wait_ms = 80 });
+    fixture_lock(&e, 2, "job",
+                 (struct lock_terms){ TRY, VALUE("me:v"), .wait_ms = 80 });
     fixture_pass(&e, 49);
     fixture_no_op(&e);
     fixture_pass(&e, 2);

@@ -14,7 +14,7 @@ enum {
     ADMIN = 9,    /* the connection that asks */
 };
 
-#define LOCAL ((struct lock_req){ .has = LOCK_IS_LOCAL })
+#define LOCAL ((struct lock_terms){ .has = OPT_LOCAL })
 #define LOAN_FIELD "latchd:21000"
 
 /* Connection 1 holds the name from a loan. */
@@ -252,9 +252,8 @@ START_TEST(waiters_tell_whether_they_may_be_granted_from_memory)
 
     fixture_lock(&e, 2, "job", LOCAL);
     fixture_lock(&e, 3, "job", AS_O);
-    fixture_lock(
-        &e, 4, "job",
-        (struct lock_req){ .has = LOCK_IS_LOCAL | LOCK_HAS_LEASE, .lease_ms = 5000 });
+    fixture_lock(&e, 4, "job",
+                 (struct lock_terms){ .has = OPT_LOCAL | OPT_LEASE, .lease_ms = 5000 });
     engine_waiters(e.engine, SPAN("job"), 3, note_waiter, &at);
     ck_assert_ptr_eq(at, told + 3);
     ck_assert(told[0] && !told[1] && !told[2]);

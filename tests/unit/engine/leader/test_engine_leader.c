@@ -427,7 +427,7 @@ START_TEST(a_later_hold_of_the_same_owner_is_not_taken_for_the_one_that_is_known
 {
     struct said info;
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .owner = SPAN("ann") }, 5);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .owner = SPAN("ann") }, 5);
     ask_leader(2, (struct leader_req){ 0 });
     look_finds("ann", 7);
     ck_assert_str_eq(fixture_hears(&e, 2, REPLY_LEADER).text, "7,ann,d");

@@ -6,12 +6,12 @@
 #include "support/engine.h"
 
 #define READ                                                                           \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
         .kind = KIND_READ                                                              \
     }
 #define WRITE                                                                          \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
         .kind = KIND_WRITE                                                             \
     }

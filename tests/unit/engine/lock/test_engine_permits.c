@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define PERMITS(n, of)                                                                 \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
         .kind = KIND_PERMITS, .permits = (n), .limit = (of)                            \
     }
@@ -78,7 +78,7 @@ START_TEST(whoever_came_first_is_first_and_blocks_those_behind)
     fixture_gives(&e, OP_ACQUIRE, BUSY);
     fixture_lock(
         &e, 4, "pool",
-        (struct lock_req){ .kind = KIND_PERMITS, .permits = 1, .has = LOCK_HAS_WAIT });
+        (struct lock_terms){ .kind = KIND_PERMITS, .permits = 1, .has = OPT_WAIT });
     (void)fixture_hears(&e, 4, REPLY_NULL); /* 2 are free, but others are before it */
     engine_on_subscribed(e.engine, SPAN("pool"), CLASS_SEMAPHORE);
     fixture_collect(&e);

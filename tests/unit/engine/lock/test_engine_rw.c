@@ -8,12 +8,12 @@
 static struct seen_op op, more[4];
 
 #define NAMED(how, who)                                                                \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
         .kind = (how), .owner = SPAN(who)                                              \
     }
 
-#define WRITE_ONCE ((struct lock_req){ .kind = KIND_WRITE, .has = LOCK_HAS_WAIT })
+#define WRITE_ONCE ((struct lock_terms){ .kind = KIND_WRITE, .has = OPT_WAIT })
 
 TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
@@ -79,7 +79,7 @@ START_TEST(a_reader_does_not_pass_a_writer_who_waits_W4)
     fixture_lock(&e, 3, "doc", READ);
     fixture_no_op(&e);
     fixture_lock(&e, 4, "doc",
-                 (struct lock_req){ .kind = KIND_READ, .has = LOCK_HAS_WAIT });
+                 (struct lock_terms){ .kind = KIND_READ, .has = OPT_WAIT });
     (void)fixture_hears(&e, 4, REPLY_NULL);
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_take_op(&e, OP_RELEASE, &op);
@@ -164,22 +164,22 @@ START_TEST(who_reads_may_not_wait_to_write)
 START_TEST(a_name_keeps_its_family_while_somebody_is_there)
 {
     (void)fixture_grant(&e, 1, "doc", READ, 100);
-    fixture_lock(&e, 2, "doc", (struct lock_req){ 0 });
+    fixture_lock(&e, 2, "doc", (struct lock_terms){ 0 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
-    fixture_lock(&e, 2, "doc", (struct lock_req){ .kind = KIND_FAIR });
+    fixture_lock(&e, 2, "doc", (struct lock_terms){ .kind = KIND_FAIR });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_gives(&e, OP_RELEASE,
                   (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 1, REPLY_INT);
-    fixture_lock(&e, 2, "doc", (struct lock_req){ 0 });
+    fixture_lock(&e, 2, "doc", (struct lock_terms){ 0 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.lock_class == CLASS_PLAIN);
 }
 
 START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ 0 }, 100);
     (void)fixture_grant(&e, 1, "doc", NAMED(KIND_WRITE, "ann"), 101);
     (void)fixture_grant(&e, 1, "doc", NAMED(KIND_READ, "ann"), 102);
     fixture_unlock(&e, 1, "doc",
@@ -250,14 +250,14 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
 
 START_TEST(readers_who_come_at_the_same_moment_do_not_wait_for_each_other)
 {
-    const struct lock_req once = { .kind = KIND_READ, .has = LOCK_HAS_WAIT };
+    const struct lock_terms once = { .kind = KIND_READ, .has = OPT_WAIT };
 
     fixture_lock(&e, 1, "doc", once);
     fixture_lock(&e, 2, "doc", once);
     fixture_lock(&e, 3, "doc",
-                 (struct lock_req){ .kind = KIND_READ,
-                                    .id = SPAN("aaaaaaaaaaaaaaaa"),
-                                    .has = LOCK_HAS_WAIT | LOCK_HAS_KEEP });
+                 (struct lock_terms){ .kind = KIND_READ,
+                                      .id = SPAN("aaaaaaaaaaaaaaaa"),
+                                      .has = OPT_WAIT | OPT_KEEP });
     ck_assert_uint_eq(e.op_count, 3);
     for (uint64_t i = 0; i < 3; i++) {
         fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -305,7 +305,7 @@ START_TEST(many_readers_are_found_by_token_and_owner)
     enum { MANY = 50 };
 
     for (uint64_t i = 0; i < MANY; i++) {
-        struct lock_req req = READ;
+        struct lock_terms req = READ;
         char owner[16];
 
         if (i % 2 == 0) {

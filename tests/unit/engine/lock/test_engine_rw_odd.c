@@ -61,7 +61,7 @@ START_TEST(who_waits_in_this_family_is_not_next_in_the_other)
 {
     fixture_unlock(&e, 2, "doc", by_token(100));
     fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_ERROR });
-    fixture_lock(&e, 1, "doc", (struct lock_req){ 0 });
+    fixture_lock(&e, 1, "doc", (struct lock_terms){ 0 });
     fixture_pass(&e, 1000);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.lock_class == CLASS_PLAIN && op.op.release.has_next);
@@ -118,7 +118,7 @@ START_TEST(a_handover_that_two_releases_tell_of_is_one_grant)
 
 START_TEST(what_is_said_of_read_locks_leaves_plain_ones_alone)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .owner = SPAN("ann") }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .owner = SPAN("ann") }, 100);
     fixture_unlock(&e, 2, "job",
                    (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
@@ -181,7 +181,7 @@ START_TEST(without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say, 2)
 
 START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant, 2)
 {
-    struct lock_req as = { .owner = SPAN("o") };
+    struct lock_terms as = { .owner = SPAN("o") };
     const enum op_kind sends = _i == 0 ? OP_RELEASE : OP_ATTACH;
 
     as.kind = KIND_WRITE;

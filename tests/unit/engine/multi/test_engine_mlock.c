@@ -29,9 +29,8 @@ START_TEST(one_name_is_an_ordinary_lock)
 
 /* A lock library's try. */
 #define AT_ONCE                                                                        \
-    ((struct lock_req){ .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE,                         \
-                        .lease_ms = 10000,                                             \
-                        .value = SPAN("me:v") })
+    ((struct lock_terms){                                                              \
+        .has = OPT_WAIT | OPT_LEASE, .lease_ms = 10000, .value = SPAN("me:v") })
 
 START_TEST(a_lock_librarys_keys_are_asked_for_all_or_none)
 {
@@ -54,7 +53,7 @@ START_TEST(a_lock_librarys_keys_are_asked_for_all_or_none)
 
 START_TEST(where_one_of_these_keys_is_held_here_none_is_asked_for)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ 0 }, 100);
     fixture_mlock(&e, 2, "a job z", AT_ONCE);
     (void)fixture_hears(&e, 2, REPLY_NULL);
     fixture_no_op(&e);
@@ -120,7 +119,7 @@ START_TEST(more_names_than_one_script_takes_go_in_runs)
 {
     struct span names[OP_BATCH_MAX + 3];
     char text[OP_BATCH_MAX + 3][8];
-    struct mlock_req req = { .one.from = { 1, 1 },
+    struct mlock_req req = { .from = { 1, 1 },
                              .names = names,
                              .name_count = OP_BATCH_MAX + 3 };
 

@@ -54,8 +54,8 @@ START_TEST(granted_too_late_keeps_none_of_them)
 
 START_TEST(an_id_of_another_kind_of_lock_is_refused)
 {
-    (void)fixture_grant(&e, 1, "b", (struct lock_req){ .id = ID_A, .kind = KIND_READ },
-                        5);
+    (void)fixture_grant(&e, 1, "b",
+                        (struct lock_terms){ .id = ID_A, .kind = KIND_READ }, 5);
     fixture_mlock(&e, 2, "a b", WITH_ID);
     ck_assert_str_eq(fixture_hears(&e, 2, REPLY_ERROR).text,
                      "that ID was used with another kind");
@@ -85,7 +85,7 @@ START_TEST(beyond_max_waiters_what_tries_once_is_tried)
                                    .redis_timeout_ms = 3000,
                                    .max_waiters = 1,
                                    .max_holds = 10 };
-    const struct lock_req once = { .has = LOCK_HAS_WAIT };
+    const struct lock_terms once = { .has = OPT_WAIT };
 
     engine_configure(e.engine, &tight);
     fixture_lock(&e, 1, "job", FOREVER);
@@ -125,7 +125,7 @@ START_TEST(more_than_max_holds_is_refused)
 {
     struct span names[1001];
     char text[1001][8];
-    struct mlock_req req = { .one.from = { 1, 1 }, .names = names, .name_count = 1000 };
+    struct mlock_req req = { .from = { 1, 1 }, .names = names, .name_count = 1000 };
 
     for (int i = 0; i < 1000; i++) {
         (void)snprintf(text[i], sizeof(text[i]), "n%04d", i);
@@ -204,7 +204,7 @@ START_TEST(client_unblock_ends_it)
 START_TEST(cancel_of_any_of_its_names_ends_the_whole)
 {
     static const char *const names[] = { "a", "b", "c" };
-    struct lock_req as = { .owner = SPAN("o") };
+    struct lock_terms as = { .owner = SPAN("o") };
 
     for (int i = 0; i < 3; i++) {
         fixture_mlock(&e, 1, "a b c", as);
@@ -235,11 +235,11 @@ START_TEST(stop_ends_it_and_gives_back_what_nobody_was_told_of)
 
 START_TEST(an_engine_can_be_freed_at_any_moment)
 {
-    struct lock_req with_id = { .id = SPAN("aaaaaaaaaaaaaaaa") };
+    struct lock_terms with_id = { .id = SPAN("aaaaaaaaaaaaaaaa") };
 
     (void)fixture_grant(&e, 9, "b", FOREVER, 5);
     fixture_mlock(&e, 1, "a b c", with_id);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(10));
     fixture_mlock(&e, 2, "d e f", FOREVER);
-    fixture_mlock(&e, 3, "g h", (struct lock_req){ .id = SPAN("bbbbbbbbbbbbbbbb") });
+    fixture_mlock(&e, 3, "g h", (struct lock_terms){ .id = SPAN("bbbbbbbbbbbbbbbb") });
 }

@@ -6,9 +6,9 @@
 #include "latchd/protocol.h"
 
 #define ID_TRY                                                                         \
-    (struct lock_req)                                                                  \
+    (struct lock_terms)                                                                \
     {                                                                                  \
-        .id = ID_A, .has = LOCK_HAS_WAIT                                               \
+        .id = ID_A, .has = OPT_WAIT                                                    \
     }
 
 /* --- KEEP ------------------------------------------------------------------------- */
@@ -76,9 +76,9 @@ START_TEST(a_turn_that_comes_while_nobody_asks_is_held_and_found)
 
 START_TEST(keep_0_keeps_nothing)
 {
-    struct lock_req req = ID_TRY;
+    struct lock_terms req = ID_TRY;
 
-    req.has |= LOCK_HAS_KEEP;
+    req.has |= OPT_KEEP;
     fixture_mlock(&e, 1, "a b", req);
     fixture_gives_many(&e, 1, 10, BUSY);
     (void)fixture_hears(&e, 1, REPLY_NULL);
@@ -87,9 +87,9 @@ START_TEST(keep_0_keeps_nothing)
 
 START_TEST(a_short_lease_does_not_end_before_keep)
 {
-    struct lock_req req = ID_TRY;
+    struct lock_terms req = ID_TRY;
 
-    req.has |= LOCK_HAS_LEASE;
+    req.has |= OPT_LEASE;
     req.lease_ms = 500;
     fixture_mlock(&e, 1, "a b", req);
     fixture_gives_many(&e, 1, 10, BUSY);
@@ -212,9 +212,9 @@ START_TEST(what_its_client_was_told_of_is_not_given_back_by_a_copy)
 
 START_TEST(who_was_told_keeps_it_when_another_connection_asks_again)
 {
-    struct lock_req req = WITH_ID;
+    struct lock_terms req = WITH_ID;
 
-    req.has = LOCK_HAS_GRACE; /* GRACE 0 */
+    req.has = OPT_GRACE; /* GRACE 0 */
     fixture_mlock(&e, 1, "a b", req);
     fixture_gives_many(&e, 2, 10, ALL);
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
@@ -252,11 +252,11 @@ START_TEST(a_release_that_overtakes_a_copy_does_not_give_back_the_others)
 
 START_TEST(wait_is_exact_while_a_name_is_being_released)
 {
-    struct lock_req req = WITH_ID;
+    struct lock_terms req = WITH_ID;
 
-    req.has = LOCK_HAS_WAIT | LOCK_HAS_KEEP; /* KEEP 0 */
+    req.has = OPT_WAIT | OPT_KEEP; /* KEEP 0 */
     req.wait_ms = 1000;
-    (void)fixture_grant(&e, 9, "c", (struct lock_req){ 0 }, 5);
+    (void)fixture_grant(&e, 9, "c", (struct lock_terms){ 0 }, 5);
     fixture_mlock(&e, 1, "a c", req);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(10));
     fixture_unlock(&e, 2, "a", (struct hold_req){ .token = 10 });
@@ -281,7 +281,7 @@ START_TEST(through_another_daemon_it_finds_each_grant)
 
 START_TEST(other_names_owner_or_use_of_the_id_are_errors)
 {
-    struct lock_req other = WITH_ID;
+    struct lock_terms other = WITH_ID;
 
     other.owner = SPAN("o");
     fixture_mlock(&e, 1, "a b", WITH_ID);
@@ -359,9 +359,9 @@ START_TEST(an_answer_that_did_not_arrive_is_kept_for_keep)
 
 START_TEST(backend_with_an_id_is_continued_not_undone)
 {
-    struct lock_req req = WITH_ID;
+    struct lock_terms req = WITH_ID;
 
-    req.has = LOCK_HAS_WAIT | LOCK_HAS_KEEP;
+    req.has = OPT_WAIT | OPT_KEEP;
     req.wait_ms = 1000;
     req.keep_ms = 20000;
     fixture_mlock(&e, 1, "a b", req);

@@ -5,9 +5,9 @@
 
 #include "latchd/protocol.h"
 
-static struct lock_req leased(uint64_t ms)
+static struct lock_terms leased(uint64_t ms)
 {
-    return (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = ms };
+    return (struct lock_terms){ .has = OPT_LEASE, .lease_ms = ms };
 }
 
 TEST_GROUP(.setup = start_engine, .teardown = stop_engine);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ONCE ((struct lock_req){ .has = LOCK_HAS_WAIT })
+#define ONCE ((struct lock_terms){ .has = OPT_WAIT })
 #define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
 #define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = -2 })
 #define OTHER "00000000000000bb"
@@ -182,11 +182,10 @@ START_TEST(who_puts_back_for_long_says_so_again_and_again)
  * nothing, so that nobody has to wait with other names. */
 START_TEST(a_rest_that_is_put_back_at_the_end_of_a_lease_concerns_nobody_else)
 {
-    (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_LEASE,
-                                           .lease_ms = 1000,
-                                           .atleast_ms = 60000 },
-                        100);
+    (void)fixture_grant(
+        &e, 1, "job",
+        (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 1000, .atleast_ms = 60000 },
+        100);
     while (e.op_count == 0 || e.ops[0].op.kind != OP_RESTORE) {
         if (e.op_count > 0) {
             fixture_renews(&e, RENEW_OK); /* a look at it */
@@ -206,11 +205,10 @@ START_TEST(a_rest_that_is_put_back_at_the_end_of_a_lease_concerns_nobody_else)
 /* Redis has lost the hold, and refuses everything till the lease is over. */
 START_TEST(a_rest_that_redis_has_lost_is_waited_for)
 {
-    (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_LEASE,
-                                           .lease_ms = 5000,
-                                           .atleast_ms = 60000 },
-                        100);
+    (void)fixture_grant(
+        &e, 1, "job",
+        (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 5000, .atleast_ms = 60000 },
+        100);
     restart();
     while (strstr(e.notices, "lost:job") == NULL) {
         if (e.op_count > 0) {
@@ -341,7 +339,7 @@ START_TEST(without_a_quarantine_an_owner_enters_another_daemons_hold_at_once)
 {
     peer_says("hello", 0xbb, 1);
     engine_on_failover(e.engine, NULL, NULL);
-    fixture_lock(&e, 1, "job", (struct lock_req){ .owner = SPAN("o") });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .owner = SPAN("o") });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 7, .count = 2 });

@@ -2,9 +2,9 @@
  * granted to nobody until it has ended. */
 #include "unit/engine/engine_cases.h"
 
-#define ONCE ((struct lock_req){ .has = LOCK_HAS_WAIT })
-#define WAITS(ms) ((struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = (ms) })
-#define OWNER(o) ((struct lock_req){ .owner = SPAN(o) })
+#define ONCE ((struct lock_terms){ .has = OPT_WAIT })
+#define WAITS(ms) ((struct lock_terms){ .has = OPT_WAIT, .wait_ms = (ms) })
+#define OWNER(o) ((struct lock_terms){ .owner = SPAN(o) })
 #define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
 #define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = -2 })
 #define HELD ((struct op_result){ .status = OP_BUSY, .ttl_ms = 20000 })
@@ -151,9 +151,8 @@ START_TEST(an_unlock_that_was_not_sent_yet_finds_its_hold_put_back)
 
 START_TEST(a_grace_is_put_back_with_what_is_left_of_it)
 {
-    (void)fixture_grant(&e, 1, "job",
-                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 10000 },
-                        100);
+    (void)fixture_grant(
+        &e, 1, "job", (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 10000 }, 100);
     fixture_pass(&e, 4000);
     fail_over();
     fixture_take_op(&e, OP_RESTORE, &op);

@@ -8,7 +8,7 @@
 
 enum { TIMEOUT_MS = 3000, LATE_MS = 500 };
 
-#define ONCE ((struct lock_req){ .wait_ms = 0, .has = LOCK_HAS_WAIT })
+#define ONCE ((struct lock_terms){ .wait_ms = 0, .has = OPT_WAIT })
 #define BY_TOKEN ((struct hold_req){ .token = 100 })
 
 enum { LOCK, MLOCK, RENEW, KINDS };

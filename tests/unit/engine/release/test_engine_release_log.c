@@ -11,7 +11,7 @@ static void own_and_give_back(const char *name, struct span owner)
 {
     const struct hold_req by = { .owner = owner };
 
-    (void)fixture_grant(&e, 1, name, (struct lock_req){ .owner = owner }, 100);
+    (void)fixture_grant(&e, 1, name, (struct lock_terms){ .owner = owner }, 100);
     fixture_unlock(&e, 1, name, by);
     fixture_take_op(&e, OP_RELEASE, &op);
     fixture_answer(&e, &op,

@@ -12,8 +12,8 @@ static void begin(void)
 {
     start_engine();
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
-    fixture_lock(&e, 3, "job", (struct lock_req){ .id = ID_B });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = ID_A });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ .id = ID_B });
     for (fixture_collect(&e); e.op_count > 0; fixture_collect(&e)) {
         fixture_take_op(&e, OP_ACQUIRE, &op);
         fixture_answer(&e, &op, BUSY);
@@ -79,7 +79,7 @@ START_TEST(a_wait_that_ends_while_it_is_named_in_vain_is_answered, 2)
 
     fixture_pass(&e, 100);
     fixture_lock(&e, 4, "job",
-                 (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = 5, .id = UUID });
+                 (struct lock_terms){ .has = OPT_WAIT, .wait_ms = 5, .id = UUID });
     unlock_to(UUID);
     fixture_take_op(&e, OP_RELEASE, &op);
     fixture_pass(&e, 10);
@@ -105,7 +105,7 @@ START_TEST(a_quorum_has_no_named_successor)
     engine_on_store_up(e.engine, true);
     fixture_collect(&e);
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = ID_A });
     unlock_to(ID_A);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
     engine_leader(e.engine,

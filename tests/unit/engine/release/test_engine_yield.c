@@ -3,7 +3,7 @@
 
 #include "engine/engine_limits.h"
 
-#define WAIT(ms) ((struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = (ms) })
+#define WAIT(ms) ((struct lock_terms){ .has = OPT_WAIT, .wait_ms = (ms) })
 #define OTHER "00000000000000bb"
 #define LIBRARY_HOLDS ((struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 })
 #define LATCHD_HOLDS                                                                   \

@@ -19,7 +19,7 @@ TEST_GROUP(.setup = setup, .teardown = stop_engine);
 
 START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
 {
-    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT });
     fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
     fixture_hears_nothing(&e);
     ck_assert_str_eq(e.notices, "");
@@ -49,7 +49,7 @@ START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
 
 START_TEST(when_nothing_tells_why_it_is_gone_it_is_lost)
 {
-    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT });
     fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
     fixture_gives(&e, OP_RENEW, UNKNOWN);
     ck_assert_str_eq(e.notices, "lost:job granted:job");
@@ -59,7 +59,7 @@ START_TEST(when_nothing_tells_why_it_is_gone_it_is_lost)
 START_TEST(a_grant_that_had_to_wait_too_long_for_that_is_not_given_out)
 {
     fixture_lock(&e, 2, "job",
-                 (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 1000 });
+                 (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 1000 });
     fixture_pass(&e, 5000);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
     fixture_take_op(&e, OP_RENEW, &op);
@@ -86,7 +86,7 @@ START_TEST(who_has_left_before_the_verdict_is_not_granted)
 
 START_TEST(the_engine_may_go_in_the_middle_of_it)
 {
-    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT });
     fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
     fixture_take_op(&e, OP_RENEW, &op);
 }
@@ -171,7 +171,7 @@ START_TEST(a_readers_grant_casts_doubt_on_a_plain_hold_that_was_just_renewed)
 
     fixture_renew(&e, 1, "tap", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_ATTACH, &attach);
-    fixture_lock(&e, 2, "tap", (struct lock_req){ .kind = KIND_READ });
+    fixture_lock(&e, 2, "tap", (struct lock_terms){ .kind = KIND_READ });
     fixture_take_op(&e, OP_ACQUIRE, &acquire);
     fixture_answer(&e, &attach,
                    (struct op_result){ .status = OP_OK,

@@ -10,9 +10,9 @@ enum { AGING = ENGINE_AGING_MS };
 
 static char order[8192];
 
-static struct lock_req with_priority(uint8_t priority)
+static struct lock_terms with_priority(uint8_t priority)
 {
-    return (struct lock_req){ .priority = priority };
+    return (struct lock_terms){ .priority = priority };
 }
 
 static void note_conn(void *ctx, const struct waiter_info *info)
@@ -105,7 +105,7 @@ START_TEST(a_new_aging_moves_nobody_who_waits)
 
 START_TEST(an_ID_that_comes_again_has_the_place_that_it_had)
 {
-    struct lock_req req = with_priority(3);
+    struct lock_terms req = with_priority(3);
 
     req.id = UUID;
     held_here();
@@ -142,16 +142,19 @@ START_TEST(the_head_that_is_being_asked_for_is_not_passed_before_its_answer)
  * answer. */
 START_TEST(the_head_steps_back_behind_a_poller_as_well)
 {
-    struct lock_req poll = { .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE,
-                             .lease_ms = 10000,
-                             .wait_ms = 80,
-                             .value = SPAN("me:v"),
+    struct lock_req poll = { .from = { 4, 1 },
+                             .name = SPAN("job"),
+                             .terms = { .has = OPT_WAIT | OPT_LEASE,
+                                        .lease_ms = 10000,
+                                        .wait_ms = 80,
+                                        .value = SPAN("me:v") },
                              .polls_since = e.now - 2 * AGING };
 
     fixture_lock(&e, 2, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_lock(&e, 3, "job", with_priority(1));
-    fixture_lock(&e, 4, "job", poll);
+    engine_lock(e.engine, &poll);
+    fixture_collect(&e);
     ck_assert_str_eq(in_order(), "2 4 3");
     fixture_answer(&e, &op, BUSY);
     ck_assert_str_eq(in_order(), "4 3 2");
@@ -206,7 +209,7 @@ START_TEST(an_owner_that_is_passed_before_it_asked_asks_for_itself)
 START_TEST(who_tries_once_and_is_passed_is_answered_with_what_the_head_hears)
 {
     engine_on_store_down(e.engine);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT });
     fixture_lock(&e, 3, "job", with_priority(9));
     engine_on_store_up(e.engine, true);
     fixture_collect(&e);
@@ -220,7 +223,7 @@ START_TEST(who_tries_once_and_is_passed_is_answered_with_what_the_head_hears)
 START_TEST(behind_a_fair_queue_it_counts_for_nothing)
 {
     held_here();
-    fixture_lock(&e, 2, "job", (struct lock_req){ .kind = KIND_FAIR });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_FAIR });
     fixture_lock(&e, 3, "job", with_priority(9));
     fixture_lock(&e, 4, "job", FOREVER);
     ck_assert_str_eq(in_order(), "2 3 4");
@@ -228,12 +231,12 @@ START_TEST(behind_a_fair_queue_it_counts_for_nothing)
 
 START_TEST(a_reader_with_a_priority_stands_before_a_writer)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .kind = KIND_READ }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .kind = KIND_WRITE });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .kind = KIND_READ }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_WRITE });
     answer_all();
-    fixture_lock(&e, 3, "job", (struct lock_req){ .kind = KIND_READ });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ .kind = KIND_READ });
     fixture_no_op(&e);
-    fixture_lock(&e, 4, "job", (struct lock_req){ .kind = KIND_READ, .priority = 1 });
+    fixture_lock(&e, 4, "job", (struct lock_terms){ .kind = KIND_READ, .priority = 1 });
     ck_assert_str_eq(in_order(), "4 2 3");
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 101 });
     (void)fixture_hears(&e, 4, REPLY_TOKEN);
@@ -243,10 +246,10 @@ START_TEST(a_reader_with_a_priority_stands_before_a_writer)
 
 START_TEST(readers_that_pass_a_writer_together_are_all_let_in)
 {
-    const struct lock_req urgent = { .kind = KIND_READ, .priority = 1 };
+    const struct lock_terms urgent = { .kind = KIND_READ, .priority = 1 };
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .kind = KIND_READ }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .kind = KIND_WRITE });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .kind = KIND_READ }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_WRITE });
     answer_all();
     for (uint64_t conn = 3; conn < 6; conn++) {
         fixture_lock(&e, conn, "job", urgent);
@@ -263,10 +266,11 @@ START_TEST(readers_that_pass_a_writer_together_are_all_let_in)
 /* Otherwise it would wait for those readers, and nobody would look for a deadlock. */
 START_TEST(a_writer_does_not_pass_a_reader_that_is_about_to_be_let_in)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .kind = KIND_READ }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .kind = KIND_READ }, 100);
     engine_on_store_down(e.engine);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .kind = KIND_READ });
-    fixture_lock(&e, 3, "job", (struct lock_req){ .kind = KIND_WRITE, .priority = 9 });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_READ });
+    fixture_lock(&e, 3, "job",
+                 (struct lock_terms){ .kind = KIND_WRITE, .priority = 9 });
     ck_assert_str_eq(in_order(), "2 3");
 }
 
@@ -276,17 +280,17 @@ START_TEST(an_MLOCK_has_a_priority_in_each_queue_that_it_joins)
     fixture_lock(&e, 2, "job", with_priority(1));
     fixture_mlock(&e, 3, "job", with_priority(2));
     ck_assert_str_eq(in_order(), "3 2");
-    fixture_mlock(&e, 4, "job", (struct lock_req){ .id = UUID });
-    fixture_mlock(&e, 5, "job", (struct lock_req){ .id = UUID, .priority = 1 });
+    fixture_mlock(&e, 4, "job", (struct lock_terms){ .id = UUID });
+    fixture_mlock(&e, 5, "job", (struct lock_terms){ .id = UUID, .priority = 1 });
     ck_assert_int_eq(fixture_hears(&e, 5, REPLY_ERROR).error, LOCK_ERR);
 }
 
 START_TEST(a_loan_goes_to_the_highest_priority)
 {
-    const struct lock_req local = { .has = LOCK_IS_LOCAL };
-    struct lock_req urgent = with_priority(9);
+    const struct lock_terms local = { .has = OPT_LOCAL };
+    struct lock_terms urgent = with_priority(9);
 
-    urgent.has = LOCK_IS_LOCAL;
+    urgent.has = OPT_LOCAL;
     fixture_lock(&e, 1, "job", local);
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 100 });
     fixture_hears(&e, 1, REPLY_TOKEN);

@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-static struct lock_req with_queue(uint32_t max)
+static struct lock_terms with_queue(uint32_t max)
 {
-    return (struct lock_req){ .queue_max = max, .has = LOCK_HAS_QUEUE };
+    return (struct lock_terms){ .queue_max = max, .has = OPT_QUEUE };
 }
 
 /* The name is held here, by connection 1, and so many wait. */
@@ -64,9 +64,9 @@ START_TEST(with_QUEUE_0_a_free_name_is_granted_and_a_held_one_is_refused)
 
 START_TEST(with_WAIT_0_it_tries_as_ever)
 {
-    struct lock_req once = with_queue(0);
+    struct lock_terms once = with_queue(0);
 
-    once.has |= LOCK_HAS_WAIT;
+    once.has |= OPT_WAIT;
     hold_with_waiters(0);
     fixture_lock(&e, 2, "job", once);
     fixture_gives(&e, OP_ACQUIRE, BUSY);
@@ -79,7 +79,7 @@ START_TEST(with_WAIT_0_it_tries_as_ever)
 
 START_TEST(whoever_waits_by_its_ID_keeps_its_place)
 {
-    struct lock_req req = with_queue(1);
+    struct lock_terms req = with_queue(1);
 
     req.id = UUID;
     hold_with_waiters(0);
@@ -95,7 +95,7 @@ START_TEST(whoever_waits_by_its_ID_keeps_its_place)
 
 START_TEST(who_may_hold_already_is_asked_for_before_it_is_refused)
 {
-    struct lock_req req = with_queue(1);
+    struct lock_terms req = with_queue(1);
 
     fixture_lock(&e, 10, "job", FOREVER);
     fixture_gives(&e, OP_ACQUIRE, BUSY); /* the holder is not known here */
@@ -136,8 +136,8 @@ START_TEST(the_first_of_a_name_that_may_be_free_does_not_count)
 
 START_TEST(who_tries_once_does_not_count)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
-    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .has = OPT_WAIT });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .has = OPT_WAIT });
     fixture_lock(&e, 3, "job", with_queue(1));
     fixture_gives(&e, OP_ACQUIRE, BUSY);
     (void)fixture_hears(&e, 1, REPLY_NULL);
@@ -148,7 +148,7 @@ START_TEST(who_tries_once_does_not_count)
 START_TEST(a_place_that_is_kept_counts)
 {
     hold_with_waiters(0);
-    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID });
     fixture_close(&e, 2);
     fixture_lock(&e, 3, "job", with_queue(1));
     is_refused(3);
@@ -167,12 +167,11 @@ START_TEST(while_Redis_is_away_it_is_refused_as_well)
 
 START_TEST(of_pipelined_LOCKs_each_has_its_own)
 {
-    struct lock_req reqs[] = { with_queue(0), with_queue(0) };
+    struct lock_req reqs[] = {
+        { .from = { 1, 1 }, .name = SPAN("a"), .terms = with_queue(0) },
+        { .from = { 1, 2 }, .name = SPAN("b"), .terms = with_queue(0) }
+    };
 
-    reqs[0].from = (struct call_ref){ 1, 1 };
-    reqs[0].name = SPAN("a");
-    reqs[1].from = (struct call_ref){ 1, 2 };
-    reqs[1].name = SPAN("b");
     ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 2), 2);
     fixture_collect(&e);
     fixture_gives_many(&e, 1, 100, BUSY);
