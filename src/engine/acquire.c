@@ -1118,7 +1118,8 @@ static void known_request(struct engine *eng, struct request *r,
                            SPAN("that ID was used with MLOCK"));
     } else if (r->mlock == NULL && !span_eq(request_data(r), req->terms.data)) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_DATA);
-    } else if (r->waiter != NULL && r->waiter->priority != req->terms.priority) {
+    } else if (r->waiter != NULL &&
+               r->waiter->spec->terms.priority != req->terms.priority) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_PRIORITY);
     } else if (r->waiter != NULL) {
         wait_again(eng, r->waiter, req);

@@ -149,3 +149,10 @@ struct span effects_copy(struct effects *fx, struct span s)
     memcpy(copy, s.ptr, s.len);
     return span_of(copy, s.len);
 }
+
+void effects_copy_terms(struct effects *fx, struct lock_terms *terms)
+{
+    char *at = effects_alloc(fx, lock_terms_bytes(terms));
+
+    lock_terms_move(terms, &at);
+}

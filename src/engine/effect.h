@@ -8,6 +8,7 @@
 #define LATCHD_ENGINE_EFFECT_H
 
 #include "engine/lock_kind.h"
+#include "engine/lock_terms.h"
 #include "engine/op.h"
 #include "util/span.h"
 
@@ -75,20 +76,24 @@ enum lease_kind {
     LEASE_ENDLESS,  /* the watchdog, whoever is connected */
 };
 
-/* One holder, as LOCKINFO reports it. */
-struct info_hold {
-    enum lock_kind kind;
-    struct span owner; /* a writer's without its `:write` */
-    int64_t count;     /* entries; of a semaphore: permits */
-    uint64_t token;    /* 0: not known */
-    uint64_t client;   /* 0: another daemon's, Redisson's, or nobody's connection */
-    bool here;         /* kept by this daemon, which knows the following fields: */
+/* A hold, as replies and pages tell of it. */
+struct hold_view {
+    struct span name;
+    struct span owner;   /* a writer's without its `:write` */
+    enum lock_kind kind; /* PLAIN (for FAIR as well), READ, WRITE, PERMITS */
+    int64_t count;       /* entries; of a semaphore: permits */
+    uint64_t token;      /* 0: not known */
+    bool rests;          /* nobody holds: see rest.h */
+    bool here;           /* kept by this daemon, which knows the following fields: */
+    uint64_t conn;       /* a connection that the hold is attached to; 0: none */
     enum lease_kind lease;
-    uint64_t held_ms;
-    uint64_t left_ms;    /* of the lease, as far as the hold is known to last */
-    bool local;          /* granted from memory, and in the field of a loan */
-    struct span data;    /* see lock_req; known if `token` is */
-    uint64_t atleast_ms; /* for so long the name stays taken, as far as is known */
+    uint64_t held_ms; /* since this daemon knows of the hold */
+    uint64_t left_ms; /* of the lease, as far as the hold is known to last */
+    bool uncertain;
+    bool local; /* granted from memory, and in the field of a loan */
+    /* Of its newest entry. Known of another daemon's hold, too, if its token is:
+     * `data`, and `atleast_ms`, which is what is left of it. */
+    struct lock_terms terms;
 };
 
 /* Which command asks: LOCKINFO, or SEMAPHORE INFO, for which a name that is no
@@ -104,7 +109,7 @@ struct lock_info {
     uint32_t limit; /* ..of how many */
     enum info_scope scope;
     size_t waiting; /* waiters at this daemon */
-    const struct info_hold *holds;
+    const struct hold_view *holds;
     size_t hold_count;
     const struct span *queue; /* the fair queue, in order: owners, or the raw members */
     size_t queue_count;
@@ -257,5 +262,7 @@ struct effect *effects_add(struct effects *fx, enum effect_kind kind);
 /* Memory that lives until effects_reset(). */
 void *effects_alloc(struct effects *fx, size_t size);
 struct span effects_copy(struct effects *fx, struct span s);
+/* Copies the texts, so that the terms point there. */
+void effects_copy_terms(struct effects *fx, struct lock_terms *terms);
 
 #endif

@@ -387,14 +387,12 @@ uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
                      lock_name_fn *fn, void *ctx);
 
 struct waiter_info {
-    enum lock_kind kind;
     struct span owner; /* the owner that will hold; empty: anonymous, or LATCH */
     uint64_t waited_ms;
     uint64_t left_ms; /* UINT64_MAX: no end */
     uint64_t conn;    /* 0: retained, no connection waits */
     bool local;       /* may be granted from memory */
-    uint32_t permits; /* of a semaphore, that it wants; 0: a lock */
-    uint8_t priority;
+    struct lock_terms terms;
 };
 
 /* Calls `fn` for the waiters of a name, in order, at most `count`. */

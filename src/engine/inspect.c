@@ -272,31 +272,73 @@ static const struct span *make_queue(struct engine *eng, const struct lock *lock
     return queue;
 }
 
-static void add_known(const struct engine *eng, const struct hold *h,
-                      struct info_hold *info)
+/* Entries, or permits. */
+static int64_t count_in_hold(const struct hold *h)
 {
-    info->client = hold_client(h);
-    info->here = true;
-    info->lease = hold_lease_kind(h);
-    info->held_ms = eng->now - h->began;
-    info->left_ms = h->until > eng->now ? h->until - eng->now : 0;
-    info->local = hold_loan(h) != NULL;
+    int64_t count = 0;
+
+    if (hold_permits(h) > 0) {
+        return hold_permits(h);
+    }
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        count++;
+    }
+    return count;
+}
+
+struct hold_view hold_view_of(const struct engine *eng, const struct hold *h)
+{
+    struct hold_view view = {
+        .name = lock_name(h->lock),
+        .owner = field_owner(hold_field(h)),
+        .kind = h->lock_kind,
+        .count = count_in_hold(h),
+        .token = h->token,
+        .rests = hold_is_rest(h),
+        .here = true,
+        .conn = hold_client(h),
+        .lease = hold_lease_kind(h),
+        .held_ms = eng->now - h->began,
+        .left_ms = h->until > eng->now ? h->until - eng->now : 0,
+        .uncertain = !hold_is_certain(eng, h),
+        .local = hold_loan(h) != NULL,
+    };
+
+    if (h->entries != NULL) {
+        view.terms = h->entries->spec->terms;
+    }
+    view.terms.data = hold_data(h);
+    view.terms.atleast_ms = hold_atleast_left(eng, h);
+    return view;
+}
+
+/* The same in the memory of the effects. */
+static struct hold_view copy_hold_view(struct engine *eng, const struct hold *h)
+{
+    struct hold_view view = hold_view_of(eng, h);
+
+    view.name = SPAN_NONE;
+    view.owner = effects_copy(&eng->fx, view.owner);
+    effects_copy_terms(&eng->fx, &view.terms);
+    return view;
 }
 
 /* What Redis says of the hold with the last token, or of the writer. */
 static void add_terms(struct engine *eng, const struct op_result *r,
-                      struct info_hold *info)
+                      struct hold_view *info)
 {
     bool rests = field_kind(info->owner) == OWNER_REST;
     bool fits =
         info->kind == KIND_WRITE ||
         (info->kind == KIND_PLAIN && info->token != 0 && info->token == r->token);
 
+    info->terms.data = SPAN_NONE;
+    info->terms.atleast_ms = 0;
     if (rests) {
-        info->atleast_ms = r->ttl_ms > 0 ? (uint64_t)r->ttl_ms : 0;
+        info->terms.atleast_ms = r->ttl_ms > 0 ? (uint64_t)r->ttl_ms : 0;
     } else if (fits) {
-        info->data = effects_copy(&eng->fx, r->inspect.data);
-        info->atleast_ms = r->inspect.atleast_ms;
+        info->terms.data = effects_copy(&eng->fx, r->inspect.data);
+        info->terms.atleast_ms = r->inspect.atleast_ms;
     }
 }
 
@@ -320,7 +362,7 @@ static enum lock_state state_of_free(const struct engine *eng, const struct lock
 
 /* What Redis says of the holders. */
 struct told_holds {
-    struct info_hold *list;
+    struct hold_view *list;
     size_t count;
     bool uncertain; /* one of them is */
     bool lent;      /* nobody holds, and this daemon has the loan */
@@ -342,7 +384,8 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
         struct span field = f->owner;
         const struct hold *h = hold_in_field(lock, field);
         uint64_t token = token_of(h, r, f);
-        struct info_hold *info = &told.list[told.count];
+        struct hold_view *info = &told.list[told.count];
+        bool is_known;
 
         if (is_idle_loan(lock, field)) {
             told.lent = true;
@@ -353,18 +396,15 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
             continue;
         }
         field = h != NULL ? hold_field(h) : field;
-        *info = (struct info_hold){
-            .kind = f->lock_kind,
-            .owner = effects_copy(&eng->fx, field_owner(field)),
-            .count = f->count,
-            .token = token,
-        };
+        is_known = h != NULL && h->token >= token;
+        *info = is_known ? copy_hold_view(eng, h) : (struct hold_view){ 0 };
+        info->kind = f->lock_kind;
+        info->owner = effects_copy(&eng->fx, field_owner(field));
+        info->count = f->count;
+        info->token = token;
         add_terms(eng, r, info);
         told.rests = told.rests || field_kind(field) == OWNER_REST;
-        if (h != NULL && h->token >= token) {
-            told.uncertain = told.uncertain || !hold_is_certain(eng, h);
-            add_known(eng, h, info);
-        }
+        told.uncertain = told.uncertain || (is_known && info->uncertain);
         told.count++;
     }
     return told;
@@ -399,12 +439,12 @@ enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock
 
     *ret = (struct leader){ .owner = span_of("", 0), .data = span_of("", 0) };
     for (size_t i = 0; i < told.count; i++) {
-        const struct info_hold *h = &told.list[i];
+        const struct hold_view *h = &told.list[i];
 
         if (h->kind != KIND_READ && !told.rests) {
             /* The token of a library's hold is not for all to know: see LOCKINFO. */
             *ret = (struct leader){ is_of_value(h->owner) ? 0 : h->token, h->owner,
-                                    h->data };
+                                    h->terms.data };
         }
     }
     if (told.lent_elsewhere) {
@@ -442,20 +482,6 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
     return info;
 }
 
-/* Entries, or permits. */
-static int64_t count_in_hold(const struct hold *h)
-{
-    int64_t count = 0;
-
-    if (hold_permits(h) > 0) {
-        return hold_permits(h);
-    }
-    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        count++;
-    }
-    return count;
-}
-
 static void emit_info(struct engine *eng, struct call_ref to,
                       const struct lock_info *info)
 {
@@ -471,7 +497,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
     const struct lock *lock = c->lock;
     struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
     size_t most = lock->hold_count < INFO_HOLDS_MAX ? lock->hold_count : INFO_HOLDS_MAX;
-    struct info_hold *holds = effects_alloc(&eng->fx, (most + 1) * sizeof(*holds));
+    struct hold_view *holds = effects_alloc(&eng->fx, (most + 1) * sizeof(*holds));
     uint64_t until = eng->now;
     size_t count = 0;
     struct list *it;
@@ -483,16 +509,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
         if (count == most) {
             break;
         }
-        holds[count] = (struct info_hold){
-            .kind = h->lock_kind,
-            .owner = effects_copy(&eng->fx, field_owner(hold_field(h))),
-            .count = count_in_hold(h),
-            .token = h->token,
-            .data = effects_copy(&eng->fx, hold_data(h)),
-            .atleast_ms = hold_atleast_left(eng, h),
-        };
-        add_known(eng, h, &holds[count]);
-        count++;
+        holds[count++] = copy_hold_view(eng, h);
         until = h->until > until ? h->until : until;
     }
     *info = (struct lock_info){
@@ -601,7 +618,6 @@ uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
 struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w)
 {
     return (struct waiter_info){
-        .kind = w->spec->terms.kind,
         .owner = spec_field(w->spec),
         .waited_ms = eng->now - w->since,
         .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
@@ -609,8 +625,7 @@ struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter 
                                              : 0,
         .conn = w->session == NULL ? 0 : w->session->conn.key,
         .local = w->spec->local,
-        .permits = w->spec->terms.permits,
-        .priority = (uint8_t)w->priority,
+        .terms = w->spec->terms,
     };
 }
 
@@ -618,13 +633,13 @@ struct waiter_info await_info_of(const struct engine *eng,
                                  const struct pending_request *c)
 {
     return (struct waiter_info){
-        .kind = KIND_LATCH,
         .owner = span_of("", 0),
         .waited_ms = eng->now - c->asked,
         .left_ms = c->wait_until == UINT64_MAX ? UINT64_MAX
                    : c->wait_until > eng->now  ? c->wait_until - eng->now
                                                : 0,
         .conn = c->session->conn.key,
+        .terms.kind = KIND_LATCH,
     };
 }
 

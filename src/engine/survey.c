@@ -11,26 +11,6 @@
 #include "engine/waiter.h"
 #include "util/list.h"
 
-static struct hold_view view_of(const struct engine *eng, const struct hold *h)
-{
-    return (struct hold_view){
-        .name = lock_name(h->lock),
-        .owner = field_owner(hold_field(h)),
-        .kind = h->lock_kind,
-        .token = h->token,
-        .held_ms = eng->now - h->began,
-        .left_ms = h->until > eng->now ? h->until - eng->now : 0,
-        .conn = hold_client(h),
-        .lease = hold_lease_kind(h),
-        .uncertain = !hold_is_certain(eng, h),
-        .local = hold_loan(h) != NULL,
-        .rests = hold_is_rest(h),
-        .permits = hold_permits(h),
-        .data = hold_data(h),
-        .atleast_ms = hold_atleast_left(eng, h),
-    };
-}
-
 void survey_holds(const struct engine *eng, size_t count, hold_view_fn *fn, void *ctx)
 {
     struct list *it;
@@ -42,7 +22,7 @@ void survey_holds(const struct engine *eng, size_t count, hold_view_fn *fn, void
         if (count-- == 0) {
             break;
         }
-        view = view_of(eng, container_of(it, struct hold, in_all));
+        view = hold_view_of(eng, container_of(it, struct hold, in_all));
         fn(ctx, &view);
     }
 }
@@ -129,7 +109,7 @@ void survey_holds_of(const struct engine *eng, struct span name, size_t count,
         if (count-- == 0) {
             break;
         }
-        view = view_of(eng, container_of(it, struct hold, in_lock));
+        view = hold_view_of(eng, container_of(it, struct hold, in_lock));
         fn(ctx, &view);
     }
 }
@@ -222,7 +202,7 @@ static struct name_view view_name(const struct engine *eng, const struct lock *l
                               .lent = lock->loan != NULL };
 
     if (h != NULL) {
-        view.newest = view_of(eng, h);
+        view.newest = hold_view_of(eng, h);
     }
     view.longest_wait_ms = eng->now - first_began(lock, first_awaited(eng, lock));
     return view;

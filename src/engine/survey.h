@@ -17,24 +17,6 @@
 
 struct engine;
 
-struct hold_view {
-    struct span name;
-    struct span owner;   /* a writer's without its `:write` */
-    enum lock_kind kind; /* PLAIN (for FAIR as well), READ, WRITE, PERMITS */
-    uint64_t token;
-    uint64_t held_ms; /* since this daemon knows of the hold */
-    uint64_t left_ms; /* of the lease, as far as the hold is known to last */
-    uint64_t conn;    /* a connection that the hold is attached to; 0: none */
-    enum lease_kind lease;
-    bool uncertain;
-    bool local;       /* granted from memory, and in the field of a loan */
-    bool rests;       /* nobody holds: see hold.h */
-    uint32_t permits; /* of a semaphore; 0: a lock */
-    struct span data; /* see lock_req */
-    uint64_t
-        atleast_ms; /* for so long the name stays taken; 0: no longer than it is held */
-};
-
 struct wait_view {
     struct span name;
     struct waiter_info waiter; /* waited_ms: since the LOCK first came */

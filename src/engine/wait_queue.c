@@ -94,7 +94,7 @@ static struct list *place_of(struct engine *eng, const struct waiter *w)
     if (head == NULL || waiter_at(queue->prev)->rank <= w->rank) {
         return queue->prev;
     }
-    return find_place(queue, *mark_of(eng, lock, w->priority),
+    return find_place(queue, *mark_of(eng, lock, w->spec->terms.priority),
                       is_being_served(eng, head) ? &head->in_queue : queue, w->rank);
 }
 
@@ -153,12 +153,12 @@ struct waiter *wait_queue_add(struct engine *eng, struct waiter *w)
 
     w->rank = (int64_t)w->began;
     if (lock->fair == NULL) {
-        w->rank -= (int64_t)(w->priority * eng->cfg.priority_aging_ms);
+        w->rank -= (int64_t)(w->spec->terms.priority * eng->cfg.priority_aging_ms);
     }
     behind = w->polls ? place_of_poller(w) : place_of(eng, w);
     list_insert_before(behind->next, &w->in_queue);
-    if (w->priority > 0) {
-        *mark_of(eng, lock, w->priority) = &w->in_queue;
+    if (w->spec->terms.priority > 0) {
+        *mark_of(eng, lock, w->spec->terms.priority) = &w->in_queue;
     }
     add_to_all(eng, w);
     return head != NULL && waiter_is_head(w) ? head : NULL;

@@ -128,7 +128,6 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
     w->no_room = eng->waiter_count >= eng->cfg.max_waiters;
     w->polls = req->polls_since != 0;
     w->began = w->polls ? req->polls_since : eng->now;
-    w->priority = req->terms.priority;
     list_init(&w->in_session);
     if (lock->waiting == 0) {
         last_answer_forget(lock); /* what others heard is none of a new queue's */

@@ -87,7 +87,6 @@ struct waiter {
     bool in_run;
     bool often;   /* its name was asked for shortly before: see acquire.h */
     int64_t rank; /* see wait_queue.h */
-    unsigned priority;
     /* QUEUE beyond which nobody waits: it tries once, and keeps no place */
     bool queue_full;
     bool has_place;         /* counted in lock->places */

@@ -144,6 +144,51 @@ void resp_map(struct buf *out, int proto, size_t pairs)
     }
 }
 
+struct resp_pairs resp_pairs(struct buf *out, int proto)
+{
+    return (struct resp_pairs){ out, proto, buf_len(out), 0 };
+}
+
+void resp_key(struct resp_pairs *m, const char *key)
+{
+    m->count++;
+    resp_bulk_str(m->out, key);
+}
+
+void resp_key_int(struct resp_pairs *m, const char *key, int64_t value)
+{
+    resp_key(m, key);
+    resp_int(m->out, value);
+}
+
+void resp_key_bulk(struct resp_pairs *m, const char *key, struct span value)
+{
+    resp_key(m, key);
+    resp_bulk(m->out, value);
+}
+
+void resp_key_str(struct resp_pairs *m, const char *key, const char *value)
+{
+    resp_key_bulk(m, key, span_str(value));
+}
+
+/* Moves the header, whose number is known only now, from behind the pairs to their
+ * front. */
+void resp_pairs_end(const struct resp_pairs *m)
+{
+    size_t len = buf_len(m->out) - m->start;
+    char header[NUMBER_ROOM];
+    size_t header_len;
+    char *start;
+
+    resp_map(m->out, m->proto, m->count);
+    header_len = buf_len(m->out) - m->start - len;
+    start = m->out->data + m->out->head + m->start;
+    memcpy(header, start + len, header_len);
+    memmove(start + header_len, start, len);
+    memcpy(start, header, header_len);
+}
+
 void resp_set(struct buf *out, int proto, size_t count)
 {
     add_header(out, proto < 3 ? '*' : '~', (int64_t)count);

@@ -24,6 +24,23 @@ void resp_null_array(struct buf *out, int proto);
 void resp_double(struct buf *out, int proto, double value);
 void resp_array(struct buf *out, size_t count);
 void resp_map(struct buf *out, int proto, size_t pairs);
+
+/* A map that counts its pairs: resp_pairs(), then a key and a value each, and
+ * resp_pairs_end(). */
+struct resp_pairs {
+    struct buf *out;
+    int proto;
+    size_t start; /* where its first key is in `out` */
+    size_t count;
+};
+
+struct resp_pairs resp_pairs(struct buf *out, int proto);
+void resp_key(struct resp_pairs *m, const char *key);
+void resp_key_int(struct resp_pairs *m, const char *key, int64_t value);
+void resp_key_bulk(struct resp_pairs *m, const char *key, struct span value);
+void resp_key_str(struct resp_pairs *m, const char *key, const char *value);
+void resp_pairs_end(const struct resp_pairs *m);
+
 void resp_set(struct buf *out, int proto, size_t count);
 void resp_push(struct buf *out, int proto, size_t count);
 

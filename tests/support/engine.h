@@ -41,7 +41,7 @@ struct said {
     enum latch_state latch_state; /* LATCH.. */
     size_t waiting;               /* ..and this */
     struct lock_info info;        /* INFO: its numbers; what it points to is gone */
-    struct info_hold hold; /* INFO: the first holder, whose owner is in `owner` */
+    struct hold_view hold; /* INFO: the first holder, whose owner is in `owner` */
     char owner[64];
     char text[512]; /* of an error; INFO: the fair queue; LEADER: "7,ann,data" */
     uint64_t tokens[ENGINE_MANY_MAX];

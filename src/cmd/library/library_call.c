@@ -148,7 +148,7 @@ static enum lock_call_state state_of_held(const struct library_call *lib, bool f
 static enum lock_call_state read_info(struct library_call *lib,
                                       const struct effect_reply *reply)
 {
-    const struct info_hold *hold;
+    const struct hold_view *hold;
     struct span origin, value;
     bool fits;
 

@@ -112,7 +112,7 @@ enum plain_set watch_plain_set(struct watch *watch, struct span name, struct spa
 static enum watch_state read_holder(const struct effect_reply *reply,
                                     struct buf *holder, uint64_t *ret_token)
 {
-    const struct info_hold *hold;
+    const struct hold_view *hold;
     struct span origin, value;
 
     *ret_token = 0;

@@ -15,99 +15,84 @@ enum {
     SCAN_WORK_MAX = ARGS_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
 };
 
-static void write_kind(struct buf *out, enum lock_kind kind)
+/* 0: none, or not known. */
+static void key_id(struct resp_pairs *m, const char *key, uint64_t id)
 {
-    resp_bulk_str(out, "kind");
-    resp_bulk_str(out, lock_kind_name(kind));
-}
-
-static void write_id(struct buf *out, int proto, uint64_t id)
-{
+    resp_key(m, key);
     if (id == 0) {
-        resp_null(out, proto);
+        resp_null(m->out, m->proto);
     } else {
-        resp_int(out, (int64_t)id);
+        resp_int(m->out, (int64_t)id);
     }
 }
 
+static void key_kind(struct resp_pairs *m, enum lock_kind kind)
+{
+    resp_key_str(m, "kind", lock_kind_name(kind));
+}
+
 /* Writes what only the daemon that keeps a hold knows. */
-static void write_known(struct buf *out, int proto, const struct info_hold *hold)
+static void write_known(struct resp_pairs *m, const struct hold_view *hold)
 {
     static const char *const KEYS[] = { "held", "left", "renewed", "local" };
 
     if (!hold->here) {
         for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
-            resp_bulk_str(out, KEYS[i]);
-            resp_null(out, proto);
+            resp_key(m, KEYS[i]);
+            resp_null(m->out, m->proto);
         }
         return;
     }
-    resp_bulk_str(out, KEYS[0]);
-    resp_int(out, (int64_t)hold->held_ms);
-    resp_bulk_str(out, KEYS[1]);
-    resp_int(out, (int64_t)hold->left_ms);
-    resp_bulk_str(out, KEYS[2]);
-    resp_bulk_str(out, lease_kind_name(hold->lease));
-    resp_bulk_str(out, KEYS[3]);
-    resp_int(out, hold->local);
+    resp_key_int(m, KEYS[0], (int64_t)hold->held_ms);
+    resp_key_int(m, KEYS[1], (int64_t)hold->left_ms);
+    resp_key_str(m, KEYS[2], lease_kind_name(hold->lease));
+    resp_key_int(m, KEYS[3], hold->local);
+}
+
+/* A hold in LOCKINFO and LOCKS TOP; new keys come last, as RESP2 clients may read by
+ * position. `counts`: with the number of its entries, as LOCKINFO says it. */
+static void write_hold(struct buf *out, int proto, enum sight sight,
+                       const struct hold_view *hold, bool counts)
+{
+    struct resp_pairs m = resp_pairs(out, proto);
+
+    resp_key_bulk(&m, "owner", hold->owner);
+    key_kind(&m, hold->kind);
+    if (counts) {
+        resp_key_int(&m, "count", hold->count);
+    }
+    key_id(&m, "token", sight_token(sight, hold->owner, hold->token));
+    key_id(&m, "client", hold->conn);
+    write_known(&m, hold);
+    resp_key_bulk(&m, "data", hold->terms.data);
+    resp_key_int(&m, "atleast", (int64_t)hold->terms.atleast_ms);
+    resp_pairs_end(&m);
 }
 
 /* One LOCKINFO's reply while it is written. */
 struct lockinfo_reply {
     const struct cmd *cmd;
-    struct buf *out;
-    int proto;
+    struct resp_pairs map;
     enum sight sight;
 };
-
-static void write_token(struct lockinfo_reply *r, struct span owner, uint64_t token)
-{
-    resp_bulk_str(r->out, "token");
-    write_id(r->out, r->proto, sight_token(r->sight, owner, token));
-}
-
-static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
-{
-    resp_map(r->out, r->proto, 11);
-    resp_bulk_str(r->out, "owner");
-    resp_bulk(r->out, hold->owner);
-    write_kind(r->out, hold->kind);
-    resp_bulk_str(r->out, "count");
-    resp_int(r->out, hold->count);
-    write_token(r, hold->owner, hold->token);
-    resp_bulk_str(r->out, "client");
-    write_id(r->out, r->proto, hold->client);
-    write_known(r->out, r->proto, hold);
-    resp_bulk_str(r->out, "data");
-    resp_bulk(r->out, hold->data);
-    resp_bulk_str(r->out, "atleast");
-    resp_int(r->out, (int64_t)hold->atleast_ms);
-}
 
 /* `whole`: not only what a hold that expired has, too. */
 static void write_loss(struct lockinfo_reply *r, const struct loss *loss, bool whole)
 {
     uint64_t now_ms = r->cmd->env.now_ms(r->cmd->env.ctx);
+    struct resp_pairs m = resp_pairs(r->map.out, r->map.proto);
 
-    resp_map(r->out, r->proto, whole ? 8 : 4);
-    resp_bulk_str(r->out, "owner");
-    resp_bulk(r->out, loss_owner(loss));
-    write_token(r, loss_owner(loss), loss->token);
-    resp_bulk_str(r->out, "client");
-    write_id(r->out, r->proto, loss->client);
-    resp_bulk_str(r->out, "ago");
-    resp_int(r->out, (int64_t)(now_ms - loss->at_ms));
-    if (!whole) {
-        return;
+    resp_key_bulk(&m, "owner", loss_owner(loss));
+    key_id(&m, "token", sight_token(r->sight, loss_owner(loss), loss->token));
+    key_id(&m, "client", loss->client);
+    resp_key_int(&m, "ago", (int64_t)(now_ms - loss->at_ms));
+    if (whole) {
+        resp_key_str(&m, "cause", loss_cause_word(loss->cause));
+        resp_key_bulk(&m, "taker", loss_taker(loss));
+        key_id(&m, "forced_by", loss->forced_by);
+        resp_key_str(&m, "forced_from", loss->forced_from);
     }
-    resp_bulk_str(r->out, "cause");
-    resp_bulk_str(r->out, loss_cause_word(loss->cause));
-    resp_bulk_str(r->out, "taker");
-    resp_bulk(r->out, loss_taker(loss));
-    resp_bulk_str(r->out, "forced_by");
-    write_id(r->out, r->proto, loss->forced_by);
-    resp_bulk_str(r->out, "forced_from");
-    resp_bulk_str(r->out, loss->forced_from);
+    resp_pairs_end(&m);
 }
 
 /* Newest first. */
@@ -123,8 +108,8 @@ static void write_losses(struct lockinfo_reply *r, const char *key,
             found[count++] = losses_at(l, i);
         }
     }
-    resp_bulk_str(r->out, key);
-    resp_array(r->out, count);
+    resp_key(&r->map, key);
+    resp_array(r->map.out, count);
     for (size_t i = 0; i < count; i++) {
         write_loss(r, found[i], whole);
     }
@@ -132,40 +117,34 @@ static void write_losses(struct lockinfo_reply *r, const char *key,
 
 static void write_holds(struct lockinfo_reply *r, const struct lock_info *info)
 {
-    resp_bulk_str(r->out, "holds");
-    resp_array(r->out, info->hold_count);
+    resp_key(&r->map, "holds");
+    resp_array(r->map.out, info->hold_count);
     for (size_t i = 0; i < info->hold_count; i++) {
-        write_hold(r, &info->holds[i]);
+        write_hold(r->map.out, r->map.proto, r->sight, &info->holds[i], true);
     }
 }
 
 static void write_permits(struct lockinfo_reply *r, const struct lock_info *info)
 {
-    resp_bulk_str(r->out, "limit");
-    resp_int(r->out, info->limit);
-    resp_bulk_str(r->out, "free");
-    resp_int(r->out, info->free);
+    resp_key_int(&r->map, "limit", info->limit);
+    resp_key_int(&r->map, "free", info->free);
 }
 
 static void write_waiting(struct lockinfo_reply *r, const struct lock_info *info)
 {
-    resp_bulk_str(r->out, "waiting");
-    resp_int(r->out, (int64_t)info->waiting);
+    resp_key_int(&r->map, "waiting", (int64_t)info->waiting);
 }
 
 /* SEMAPHORE INFO */
 static void write_semaphore(struct lockinfo_reply *r, const struct lock_info *info)
 {
-    resp_map(r->out, r->proto, 5);
     write_permits(r, info);
-    resp_bulk_str(r->out, "held");
-    resp_int(r->out, (int64_t)info->limit - info->free);
+    resp_key_int(&r->map, "held", (int64_t)info->limit - info->free);
     write_waiting(r, info);
     write_holds(r, info);
 }
 
-void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
-                    const struct lock_info *info)
+static void write_lock(struct lockinfo_reply *r, const struct lock_info *info)
 {
     static const char *const STATES[] = {
         [LOCK_STATE_FREE] = "free",           [LOCK_STATE_HELD] = "held",
@@ -173,33 +152,37 @@ void lockinfo_write(const struct cmd *c, const struct client *client, struct buf
         [LOCK_STATE_LENT] = "lent",           [LOCK_STATE_LENT_ELSEWHERE] = "lent",
         [LOCK_STATE_RESTING] = "resting",
     };
-    struct lockinfo_reply r = { c, out, client->proto,
+
+    resp_key_bulk(&r->map, "name", info->name);
+    key_kind(&r->map, info->kind);
+    resp_key_str(&r->map, "state", STATES[info->state]);
+    resp_key_int(&r->map, "ttl", info->ttl_ms);
+    write_holds(r, info);
+    write_waiting(r, info);
+    resp_key(&r->map, "queue");
+    resp_array(r->map.out, info->queue_count);
+    for (size_t i = 0; i < info->queue_count; i++) {
+        resp_bulk(r->map.out, info->queue[i]);
+    }
+    write_losses(r, "losses", r->cmd->losses, info->name);
+    if (info->kind == KIND_PERMITS) {
+        write_permits(r, info);
+    }
+    write_losses(r, "expired", r->cmd->expired, info->name);
+}
+
+void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
+                    const struct lock_info *info)
+{
+    struct lockinfo_reply r = { c, resp_pairs(out, client->proto),
                                 sight_of(c, client, info->name, 0) };
 
     if (info->scope == INFO_OF_SEMAPHORE) {
         write_semaphore(&r, info);
-        return;
+    } else {
+        write_lock(&r, info);
     }
-    resp_map(out, r.proto, info->kind == KIND_PERMITS ? 11 : 9);
-    resp_bulk_str(out, "name");
-    resp_bulk(out, info->name);
-    write_kind(out, info->kind);
-    resp_bulk_str(out, "state");
-    resp_bulk_str(out, STATES[info->state]);
-    resp_bulk_str(out, "ttl");
-    resp_int(out, info->ttl_ms);
-    write_holds(&r, info);
-    write_waiting(&r, info);
-    resp_bulk_str(out, "queue");
-    resp_array(out, info->queue_count);
-    for (size_t i = 0; i < info->queue_count; i++) {
-        resp_bulk(out, info->queue[i]);
-    }
-    write_losses(&r, "losses", c->losses, info->name);
-    if (info->kind == KIND_PERMITS) {
-        write_permits(&r, info);
-    }
-    write_losses(&r, "expired", c->expired, info->name);
+    resp_pairs_end(&r.map);
 }
 
 void cmd_lockinfo(struct command_ctx *ctx)
@@ -307,33 +290,6 @@ static void on_wait(void *ctx, const struct wait_view *view)
     }
 }
 
-static void write_holder(struct buf *out, int proto, enum sight sight,
-                         const struct name_view *row)
-{
-    const struct hold_view *h = &row->newest;
-
-    if (row->holds == 0) {
-        resp_null(out, proto);
-        return;
-    }
-    resp_map(out, proto, 8);
-    resp_bulk_str(out, "owner");
-    resp_bulk(out, h->owner);
-    write_kind(out, h->kind);
-    resp_bulk_str(out, "token");
-    write_id(out, proto, sight_token(sight, h->owner, h->token));
-    resp_bulk_str(out, "client");
-    write_id(out, proto, h->conn);
-    resp_bulk_str(out, "held");
-    resp_int(out, (int64_t)h->held_ms);
-    resp_bulk_str(out, "left");
-    resp_int(out, (int64_t)h->left_ms);
-    resp_bulk_str(out, "renewed");
-    resp_bulk_str(out, lease_kind_name(h->lease));
-    resp_bulk_str(out, "local");
-    resp_int(out, h->local);
-}
-
 static void list_top(struct command_ctx *ctx, size_t most)
 {
     struct engine *engine = ctx->cmd->env.engine;
@@ -347,21 +303,22 @@ static void list_top(struct command_ctx *ctx, size_t most)
     resp_array(ctx->out, top.count);
     for (size_t i = 0; i < top.count; i++) {
         const struct name_view *row = &top.rows[i];
+        struct resp_pairs m = resp_pairs(ctx->out, ctx->proto);
 
-        resp_map(ctx->out, ctx->proto, 6);
-        resp_bulk_str(ctx->out, "name");
-        resp_bulk(ctx->out, row->name);
-        resp_bulk_str(ctx->out, "waiting");
-        resp_int(ctx->out, (int64_t)row->waiting);
-        resp_bulk_str(ctx->out, "waited");
-        resp_int(ctx->out, (int64_t)row->longest_wait_ms);
-        resp_bulk_str(ctx->out, "holds");
-        resp_int(ctx->out, (int64_t)row->holds);
-        resp_bulk_str(ctx->out, "holder");
-        write_holder(ctx->out, ctx->proto,
-                     sight_of(ctx->cmd, ctx->client, row->name, 0), row);
-        resp_bulk_str(ctx->out, "latch");
-        resp_int(ctx->out, row->is_latch);
+        resp_key_bulk(&m, "name", row->name);
+        resp_key_int(&m, "waiting", (int64_t)row->waiting);
+        resp_key_int(&m, "waited", (int64_t)row->longest_wait_ms);
+        resp_key_int(&m, "holds", (int64_t)row->holds);
+        resp_key(&m, "holder");
+        if (row->holds == 0) {
+            resp_null(ctx->out, ctx->proto);
+        } else {
+            write_hold(ctx->out, ctx->proto,
+                       sight_of(ctx->cmd, ctx->client, row->name, 0), &row->newest,
+                       false);
+        }
+        resp_key_int(&m, "latch", row->is_latch);
+        resp_pairs_end(&m);
     }
 }
 
@@ -400,38 +357,32 @@ void cmd_locks(struct command_ctx *ctx)
 static void list_waiter(void *ctx, const struct waiter_info *info)
 {
     struct listing *l = ctx;
-    struct buf *out = &l->items;
-    int proto = l->ctx->proto;
+    struct resp_pairs m = resp_pairs(&l->items, l->ctx->proto);
     struct conn *conn =
         info->conn == 0 ? NULL : net_find(l->ctx->cmd->env.net, info->conn);
 
-    resp_map(out, proto, 8);
-    resp_bulk_str(out, "owner");
-    resp_bulk(out, info->owner);
-    write_kind(out, info->kind);
-    resp_bulk_str(out, "waited");
-    resp_int(out, (int64_t)info->waited_ms);
-    resp_bulk_str(out, "left");
+    resp_key_bulk(&m, "owner", info->owner);
+    key_kind(&m, info->terms.kind);
+    resp_key_int(&m, "waited", (int64_t)info->waited_ms);
+    resp_key(&m, "left");
     if (info->left_ms == UINT64_MAX) {
-        resp_null(out, proto);
+        resp_null(m.out, m.proto);
     } else {
-        resp_int(out, (int64_t)info->left_ms);
+        resp_int(m.out, (int64_t)info->left_ms);
     }
-    resp_bulk_str(out, "client");
-    write_id(out, proto, info->conn);
-    resp_bulk_str(out, "address");
+    key_id(&m, "client", info->conn);
+    resp_key(&m, "address");
     if (conn == NULL) {
-        resp_null(out, proto);
+        resp_null(m.out, m.proto);
     } else {
         struct conn_info ci;
 
         conn_info(conn, &ci);
-        resp_bulk_str(out, ci.peer);
+        resp_bulk_str(m.out, ci.peer);
     }
-    resp_bulk_str(out, "local");
-    resp_int(out, info->local);
-    resp_bulk_str(out, "priority");
-    resp_int(out, info->priority);
+    resp_key_int(&m, "local", info->local);
+    resp_key_int(&m, "priority", (int64_t)info->terms.priority);
+    resp_pairs_end(&m);
     l->count++;
 }
 

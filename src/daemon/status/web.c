@@ -205,9 +205,9 @@ static void write_holder(struct row_writer *w, const struct hold_view *v)
     json_bool(w->j, "uncertain", v->uncertain);
     json_bool(w->j, "local", v->local);
     json_bool(w->j, "rests", v->rests);
-    json_uint(w->j, "atleast_ms", v->atleast_ms);
-    json_uint(w->j, "permits", v->permits);
-    write_data(w, v->data);
+    json_uint(w->j, "atleast_ms", v->terms.atleast_ms);
+    json_uint(w->j, "permits", v->terms.permits);
+    write_data(w, v->terms.data);
     write_client(w, v->conn);
 }
 
@@ -228,7 +228,7 @@ static void write_wait_row(void *ctx, const struct wait_view *v)
     json_open(w->j, NULL, '{');
     json_bytes(w->j, "name", v->name);
     json_bytes(w->j, "owner", v->waiter.owner);
-    json_text(w->j, "kind", lock_kind_name(v->waiter.kind));
+    json_text(w->j, "kind", lock_kind_name(v->waiter.terms.kind));
     json_uint(w->j, "waited_ms", v->waiter.waited_ms);
     if (v->waiter.left_ms == UINT64_MAX) {
         json_null(w->j, "left_ms");
@@ -239,8 +239,8 @@ static void write_wait_row(void *ctx, const struct wait_view *v)
     json_uint(w->j, "ahead", v->ahead);
     json_bool(w->j, "lent", v->lent);
     json_bool(w->j, "local", v->waiter.local);
-    json_uint(w->j, "permits", v->waiter.permits);
-    json_uint(w->j, "priority", v->waiter.priority);
+    json_uint(w->j, "permits", v->waiter.terms.permits);
+    json_uint(w->j, "priority", v->waiter.terms.priority);
     write_client(w, v->waiter.conn);
     json_close(w->j, '}');
 }

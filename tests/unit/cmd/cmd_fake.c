@@ -204,10 +204,9 @@ uint64_t engine_scan(struct engine *l, uint64_t cursor, size_t count, lock_name_
 void engine_waiters(struct engine *l, struct span name, size_t count,
                     waiter_info_fn *fn, void *ctx)
 {
-    struct waiter_info first = {
-        KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1, false, 0, 9
-    };
-    struct waiter_info second = { KIND_LATCH, SPAN(""), 10, 90, 0, true, 0, 0 };
+    struct waiter_info first = { SPAN("ann"), 20,    UINT64_MAX,
+                                 1,           false, { .priority = 9 } };
+    struct waiter_info second = { SPAN(""), 10, 90, 0, true, { .kind = KIND_LATCH } };
 
     fn(ctx, &first);
     if (count > 1) {
@@ -220,10 +219,12 @@ static const struct name_view NAMES[] = {
       .holds = 1,
       .newest = { .owner = { "ann", 3 },
                   .token = 7,
+                  .here = true,
                   .held_ms = 9,
                   .left_ms = 8,
                   .conn = 4,
-                  .lease = LEASE_FIXED } },
+                  .lease = LEASE_FIXED,
+                  .terms = { .data = { "d", 1 }, .atleast_ms = 60 } } },
     { .name = { "free", 4 } },
     { .name = { "hot", 3 }, .waiting = 2, .longest_wait_ms = 5, .is_latch = true },
 };

@@ -140,7 +140,7 @@ START_TEST(a_known_script_is_what_it_does_to_a_lock)
 /* The time is added to what is left, which has to be asked for. */
 START_TEST(a_script_that_depends_on_more_asks_for_it_first)
 {
-    struct info_hold hold = { .owner = SPAN("latchd:value:0123456789abcdef:7:00:v") };
+    struct hold_view hold = { .owner = SPAN("latchd:value:0123456789abcdef:7:00:v") };
     struct lock_info info = { .holds = &hold, .hold_count = 1, .ttl_ms = 5000 };
     struct effect_reply told = { .kind = REPLY_INFO, .info = &info };
 
@@ -190,7 +190,7 @@ START_TEST(a_lock_that_was_not_taken_is_anothers_though_it_is_free_by_now)
     };
 
     for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
-        struct info_hold hold = { .owner =
+        struct hold_view hold = { .owner =
                                       SPAN("latchd:value:0123456789abcdef:7:0:w") };
         struct lock_info info = { .holds = &hold,
                                   .hold_count = LINES[i].ttl_ms != -2,
@@ -229,7 +229,7 @@ START_TEST(a_script_that_did_nothing_to_anothers_lock_says_so)
     };
 
     for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
-        struct info_hold hold = { .owner = span_str(LINES[i].owner) };
+        struct hold_view hold = { .owner = span_str(LINES[i].owner) };
         struct lock_info info = { .holds = &hold,
                                   .hold_count = LINES[i].owner[0] != '\0',
                                   .ttl_ms = 700 };
@@ -287,7 +287,7 @@ START_TEST(a_script_selects_the_database_that_has_the_locks)
 static const char *told_lease(const char *line, const char *owner, int64_t ttl_ms,
                               enum lease_kind lease)
 {
-    struct info_hold hold = { .owner = span_str(owner), .token = 77, .lease = lease };
+    struct hold_view hold = { .owner = span_str(owner), .token = 77, .lease = lease };
     struct lock_info info = { .holds = &hold,
                               .hold_count = owner[0] != '\0',
                               .ttl_ms = ttl_ms };

@@ -164,8 +164,19 @@ START_TEST(unblock_asks_the_engine)
 
 START_TEST(lockinfo_tells_kinds_and_the_queue)
 {
-    const struct info_hold hold = { KIND_WRITE, SPAN("ann"), 1, 7,    4,         true,
-                                    true,       9,           8, true, SPAN("d"), 60 };
+    const struct hold_view hold = {
+        .owner = SPAN("ann"),
+        .kind = KIND_WRITE,
+        .count = 1,
+        .token = 7,
+        .here = true,
+        .conn = 4,
+        .lease = LEASE_FIXED,
+        .held_ms = 9,
+        .left_ms = 8,
+        .local = true,
+        .terms = { .data = SPAN("d"), .atleast_ms = 60 },
+    };
     const struct span queue[] = { SPAN("bob"), SPAN("uuid:1") };
     const struct lock_info info = { .name = SPAN("a"),
                                     .kind = KIND_FAIR,
@@ -211,7 +222,7 @@ START_TEST(who_names_the_value_is_told_the_token)
 
 START_TEST(a_token_of_a_lock_library_is_shown_to_operators, 4)
 {
-    struct info_hold hold = { .owner = _i < 2 ? SPAN("latchd:value:0123:7:aa:v")
+    struct hold_view hold = { .owner = _i < 2 ? SPAN("latchd:value:0123:7:aa:v")
                                               : SPAN("ann"),
                               .token = 77 };
     struct lock_info info = { .name = SPAN("job"), .holds = &hold, .hold_count = 1 };
@@ -322,7 +333,7 @@ START_TEST(many_tokens_are_an_array_and_one_grant)
 
 START_TEST(lockinfo_is_a_map_in_order)
 {
-    const struct info_hold hold = {
+    const struct hold_view hold = {
         .kind = KIND_PLAIN, .owner = SPAN("ann"), .count = 2, .token = 7
     };
     const struct lock_info info = { .name = SPAN("a"),
@@ -375,10 +386,11 @@ START_TEST(the_top_is_the_hottest_first_each_once)
     static const char COLD[] =
         "$4\r\nname\r\n$4\r\ncold\r\n$7\r\nwaiting\r\n:0\r\n"
         "$6\r\nwaited\r\n:0\r\n$5\r\nholds\r\n:1\r\n"
-        "$6\r\nholder\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+        "$6\r\nholder\r\n*20\r\n$5\r\nowner\r\n$3\r\nann\r\n"
         "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ntoken\r\n:7\r\n"
         "$6\r\nclient\r\n:4\r\n$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
         "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:0\r\n"
+        "$4\r\ndata\r\n$1\r\nd\r\n$7\r\natleast\r\n:60\r\n"
         "$5\r\nlatch\r\n:0\r\n";
     static const char LATCH[] = "$5\r\nlatch\r\n:1\r\n";
     char both[1024];

@@ -27,7 +27,7 @@ static void setup(void)
 /* The engine says who holds what it was asked about; NULL: nobody. */
 static const char *tell_hold(const char *owner, uint64_t token)
 {
-    struct info_hold hold = { .owner = owner == NULL ? SPAN_NONE : span_str(owner),
+    struct hold_view hold = { .owner = owner == NULL ? SPAN_NONE : span_str(owner),
                               .token = token };
     struct lock_info info = { .holds = &hold, .hold_count = owner != NULL };
 

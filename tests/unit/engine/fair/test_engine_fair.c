@@ -344,7 +344,7 @@ static void note_kind(void *ctx, const struct waiter_info *info)
 {
     enum lock_kind **at = ctx;
 
-    *(*at)++ = info->kind;
+    *(*at)++ = info->terms.kind;
 }
 
 START_TEST(waiters_tell_their_kind)

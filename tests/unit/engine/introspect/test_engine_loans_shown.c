@@ -89,7 +89,7 @@ START_TEST(lockinfo_tells_who_stands_in_the_field_of_the_loan)
     fixture_no_op(&e);
     said = hear_info(LOAN_FIELD);
     is_held_by(&said, FIRST, true);
-    ck_assert_uint_eq(said.hold.client, 1);
+    ck_assert_uint_eq(said.hold.conn, 1);
     ck_assert_int_eq(said.hold.lease, LEASE_WATCHDOG);
     ck_assert_int_eq(said.info.ttl_ms, 29000);
 }

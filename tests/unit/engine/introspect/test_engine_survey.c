@@ -338,7 +338,7 @@ static void tell_await(void *ctx, const struct wait_view *v)
     ck_assert_uint_eq(v->ahead, 0);
     ck_assert_uint_eq(v->held_by.len, 0);
     (void)snprintf(told + at, sizeof(told) - at, "%s%.*s by %llu for %d, ",
-                   v->waiter.kind == KIND_LATCH ? "latch " : "", (int)v->name.len,
+                   v->waiter.terms.kind == KIND_LATCH ? "latch " : "", (int)v->name.len,
                    v->name.ptr, (unsigned long long)v->waiter.conn,
                    (int)v->waiter.waited_ms);
 }
@@ -398,7 +398,7 @@ static void tell_waiter(void *ctx, const struct waiter_info *w)
 {
     size_t at = strlen(told);
 
-    ck_assert_int_eq(w->kind, KIND_LATCH);
+    ck_assert_int_eq(w->terms.kind, KIND_LATCH);
     ck_assert_uint_eq(w->owner.len, 0);
     (void)snprintf(told + at, sizeof(told) - at, "%llu for %d left %lld, ",
                    (unsigned long long)w->conn, (int)w->waited_ms,
