@@ -1,6 +1,7 @@
 #include "cmd/command_table.h"
 
 #include "cmd/handlers.h"
+#include "terms-usage.h"
 #include "util/parse.h"
 
 #include <endian.h>

@@ -4,30 +4,12 @@
 #define LATCHD_ENGINE_LOCK_TERMS_H
 
 #include "engine/lock_kind.h"
+#include "latchd/terms.h"
 #include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum {
-#define TERM(word, ...) OPTION_AT_##word,
-#define OPTION(word, ...) OPTION_AT_##word,
-#include "latchd/terms.def"
-    OPTION_COUNT,
-};
-
-/* Which options were given, the other commands' too. */
-enum lock_option {
-#define TERM(word, ...) OPT_##word = 1 << OPTION_AT_##word,
-#define OPTION(word, ...) OPT_##word = 1 << OPTION_AT_##word,
-#include "latchd/terms.def"
-    /* instead of LEASE, of a lock library: renewed as long as this engine runs, whether
-     * a connection is there or not */
-    OPT_ENDLESS = 1 << OPTION_COUNT,
-
-    OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE | OPT_PERMITS,
-};
 
 /* Options that were not given are 0 or empty. */
 struct lock_terms {

@@ -21,7 +21,7 @@ static int force_one(struct link *l, const struct options *o)
 
     if (!o->any) {
         words[2] = o->token != NULL ? "TOKEN" : "OWNER";
-        words[3] = o->token != NULL ? o->token : o->owner;
+        words[3] = o->token != NULL ? o->token : o->terms[OPTION_AT_OWNER];
     }
     reply = ask_daemon(l, words);
     if (reply != NULL && reply_number(reply) == 1) {

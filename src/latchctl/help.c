@@ -1,7 +1,10 @@
 /* The text of `latchctl --help`. */
 #include "latchctl/options.h"
 
-const char CTL_HELP[] =
+#include <ctype.h>
+#include <stdio.h>
+
+static const char BEFORE[] =
     "usage: latchctl [options] run NAME [--] COMMAND [ARGUMENT ...]\n"
     "       latchctl [options] run NAME -c TEXT\n"
     "       latchctl [options] lock NAME --lease TIME | unlock NAME --token TOKEN\n"
@@ -36,18 +39,9 @@ const char CTL_HELP[] =
     "\n"
     "run, and lock:\n"
     "  -w, --wait TIME     give up after so long; without it, never\n"
-    "  -n, --no-wait       give up at once\n"
-    "      --fair | --read | --write\n"
-    "                      first come, first served; share it; write it alone\n"
-    "      --permits N [--of LIMIT]\n"
-    "                      N permits of a semaphore; LIMIT makes it, if there is none\n"
-    "      --owner OWNER   who holds it: the same owner gets in again\n"
-    "      --priority N    0 to 9: stand before those of less who came lately\n"
-    "      --queue N       give up at once if N wait already\n"
-    "      --data TEXT     what `leader` tells others of the holder\n"
-    "      --at-least TIME once in this time: the name stays taken for so long, "
-    "though\n"
-    "                      COMMAND ends sooner; who comes meanwhile gives up at once\n"
+    "  -n, --no-wait       give up at once\n";
+
+static const char AFTER[] =
     "      --and NAME      take this lock, too: all or none\n"
     "  -c, --command TEXT  run by the shell, in place of COMMAND\n"
     "      --lease TIME    how long the lock outlives a machine that died (30s);\n"
@@ -70,3 +64,29 @@ const char CTL_HELP[] =
     "\n"
     "TIME is in seconds, or with a unit: 500ms, 30s, 5m, 1h, 1d. latchctl(1) tells "
     "more.\n";
+
+/* A line for an option of terms.def. */
+static void print_term(const struct term *t)
+{
+    char words[64];
+    size_t len = (size_t)snprintf(words, sizeof(words), "--%s ", t->name);
+
+    for (const char *at = t->type == TERM_MS ? "time" : t->argument; *at != '\0';
+         at++) {
+        words[len++] = (char)toupper((unsigned char)*at);
+    }
+    words[len] = '\0';
+    printf("      %-15s %s\n", words, t->help);
+}
+
+bool print_help(void)
+{
+    (void)fputs(BEFORE, stdout);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (*TERMS[i].name != '\0') {
+            print_term(&TERMS[i]);
+        }
+    }
+    (void)fputs(AFTER, stdout);
+    return fflush(stdout) == 0 && ferror(stdout) == 0;
+}

@@ -54,7 +54,7 @@ _latchctl() {
     local common='--host --port --socket --uri --user --pass --tls --sni --cacert
         --cacertdir --cert --key --insecure --help --version'
     local valued=' -h --host -p --port -s --socket -u --uri --url --user -a --pass -w
-        --wait --timeout --lease --permits --of --owner --data --at-least --queue --priority --and -c --command -k --kill-after -E --conflict-exit-code
+        --wait --timeout --lease @valued@ --and -c --command -k --kill-after -E --conflict-exit-code
         --lost-exit-code --interval --sort --token --match --count
         --sni --cacert --cacertdir --cert --key '
     local target=' -h --host -p --port -s --socket -u --uri --url --user -a --pass --tls
@@ -100,17 +100,15 @@ _latchctl() {
 
     if [[ $cur == -* ]]; then
         case $command in
-            run) common+=' --wait --no-wait --lease --fair --read --write --permits --of
-                --owner --data --at-least --queue --priority --and --command --kill-after
+            run) common+=' --wait --no-wait --lease @options run@ --and --command --kill-after
                 --conflict-exit-code --lost-exit-code --verbose' ;;
-            lock) common+=' --wait --no-wait --lease --fair --read --write --permits --of
-                --data --at-least --queue --priority --conflict-exit-code --verbose' ;;
+            lock) common+=' --wait --no-wait --lease @options lock@ --conflict-exit-code --verbose' ;;
             unlock) common+=' --token' ;;
             top) common+=' --interval --once --sort --count' ;;
             ls) common+=' --match --count --all' ;;
             leader) common+=' --follow' ;;
             latch) common+=' --id --wait --no-wait --conflict-exit-code' ;;
-            force) common+=' --any --token --owner --match --yes' ;;
+            force) common+=' --any --token @options force@ --match --yes' ;;
         esac
         _latchctl_offer "$cur" -W "$common"
     elif [[ -z $command ]]; then

@@ -13,43 +13,39 @@
 
 /* Long options without a short form. */
 enum {
-    OPT_USER = 256,
-    OPT_TLS,
-    OPT_SNI,
-    OPT_CACERT,
-    OPT_CACERTDIR,
-    OPT_CERT,
-    OPT_KEY,
-    OPT_INSECURE,
-    OPT_HELP,
-    OPT_VERSION,
-    OPT_NO_WAIT,
-    OPT_LEASE,
-    OPT_FAIR,
-    OPT_READ,
-    OPT_WRITE,
-    OPT_PERMITS,
-    OPT_OF,
-    OPT_OWNER,
-    OPT_KILL_AFTER,
-    OPT_LOST_CODE,
-    OPT_VERBOSE,
-    OPT_INTERVAL,
-    OPT_ONCE,
-    OPT_SORT,
-    OPT_TOKEN,
-    OPT_ANY,
-    OPT_MATCH,
-    OPT_COUNT,
-    OPT_DATA,
-    OPT_AT_LEAST,
-    OPT_FOLLOW,
-    OPT_QUEUE,
-    OPT_PRIORITY,
-    OPT_ID,
-    OPT_ALL,
-    OPT_YES,
-    OPT_AND,
+    LONG_USER = 256,
+    LONG_TLS,
+    LONG_SNI,
+    LONG_CACERT,
+    LONG_CACERTDIR,
+    LONG_CERT,
+    LONG_KEY,
+    LONG_INSECURE,
+    LONG_HELP,
+    LONG_VERSION,
+    LONG_NO_WAIT,
+    LONG_LEASE,
+    LONG_KILL_AFTER,
+    LONG_LOST_CODE,
+    LONG_VERBOSE,
+    LONG_INTERVAL,
+    LONG_ONCE,
+    LONG_SORT,
+    LONG_TOKEN,
+    LONG_ANY,
+    LONG_MATCH,
+    LONG_COUNT,
+    LONG_FOLLOW,
+    LONG_ID,
+    LONG_ALL,
+    LONG_YES,
+    LONG_AND,
+    LONG_TERM, /* and from there on the options of terms.def */
+};
+
+enum {
+    LONG_NAME_MAX = 32,
+    LONG_MAX_COUNT = 64, /* a bit of words.seen for each */
 };
 
 /* Times and numbers of the command line. */
@@ -126,22 +122,22 @@ static bool read_url(struct options *o, const char *option, const char *url)
 static void read_tls(struct target_tls *tls, int option)
 {
     switch (option) {
-    case OPT_TLS:
+    case LONG_TLS:
         tls->by_option = true;
         break;
-    case OPT_INSECURE:
+    case LONG_INSECURE:
         tls->insecure = true;
         break;
-    case OPT_SNI:
+    case LONG_SNI:
         target_set(&tls->sni, optarg);
         break;
-    case OPT_CACERT:
+    case LONG_CACERT:
         target_set(&tls->ca_cert_file, optarg);
         break;
-    case OPT_CACERTDIR:
+    case LONG_CACERTDIR:
         target_set(&tls->ca_cert_dir, optarg);
         break;
-    case OPT_CERT:
+    case LONG_CERT:
         target_set(&tls->cert_file, optarg);
         break;
     default:
@@ -170,7 +166,7 @@ static bool options_read_target(struct options *o, int option)
     case 'a':
         target_set(&o->target.password, optarg);
         return true;
-    case OPT_USER:
+    case LONG_USER:
         target_set(&o->target.user, optarg);
         return true;
     default:
@@ -199,123 +195,104 @@ static bool options_check_target(const struct options *o)
     return target_check_tls(&o->target, err, sizeof(err)) || options_wrong("TLS", err);
 }
 
-static bool read_kind(struct options *o, const char *kind)
+static bool check_length(const char *option, const char *text, uint64_t min,
+                         uint64_t max)
 {
-    if (o->kind != NULL && o->kind != kind) {
-        return options_wrong(kind, "only one of --fair, --read, --write and --permits");
+    char why[64];
+
+    (void)snprintf(why, sizeof(why), "it has %" PRIu64 " to %" PRIu64 " bytes", min,
+                   max);
+    return (strlen(text) >= min && strlen(text) <= max) || options_wrong(option, why);
+}
+
+/* Reads an option of terms.def; its value is in `optarg`. */
+static bool read_term(struct options *o, size_t at)
+{
+    const struct term *t = &TERMS[at];
+    char option[LONG_NAME_MAX];
+    uint64_t ms;
+
+    (void)snprintf(option, sizeof(option), "--%s", t->name);
+    o->has |= 1U << at;
+    o->terms[at] = t->type == TERM_FLAG ? "" : optarg;
+    switch (t->type) {
+    case TERM_FLAG:
+        break;
+    case TERM_MS:
+        if (!options_read_time(option, optarg, t->min, &ms)) {
+            return false;
+        }
+        (void)snprintf(o->times[at], sizeof(o->times[at]), "%" PRIu64, ms);
+        o->terms[at] = o->times[at];
+        break;
+    case TERM_NUMBER:
+    case TERM_SMALL:
+        return options_check_number(option, optarg, t->min, t->max);
+    case TERM_WORD:
+    case TERM_TEXT:
+        return check_length(option, optarg, t->min, t->max);
     }
-    o->kind = kind;
     return true;
 }
 
-static bool read_permits(struct options *o, const char *text)
+/* The first option in a set. */
+static const char *first_term(unsigned bits)
 {
-    o->permits = text;
-    return options_check_number("--permits", text, 1, LATCHD_PERMITS_MAX) &&
-           read_kind(o, "PERMITS");
-}
+    size_t i = 0;
 
-static bool read_limit(struct options *o, const char *text)
-{
-    o->limit = text;
-    return options_check_number("--of", text, 1, LATCHD_LIMIT_MAX);
-}
-
-static bool read_data(struct options *o, const char *text)
-{
-    o->data = text;
-    return strlen(text) <= LATCHD_DATA_MAX ||
-           options_wrong("--data", "that is more than 4096 bytes");
-}
-
-static bool read_queue(struct options *o, const char *text)
-{
-    o->queue = text;
-    return options_check_number("--queue", text, 0, LATCHD_QUEUE_MAX);
-}
-
-static bool read_priority(struct options *o, const char *text)
-{
-    o->priority = text;
-    return options_check_number("--priority", text, 0, LATCHD_PRIORITY_MAX);
-}
-
-/* Reads an option that says how a lock is taken, or else one that selects the latchd;
- * its value is in `optarg`. */
-static bool options_read_lock(struct options *o, int option)
-{
-    switch (option) {
-    case OPT_FAIR:
-        return read_kind(o, "FAIR");
-    case OPT_READ:
-        return read_kind(o, "READ");
-    case OPT_WRITE:
-        return read_kind(o, "WRITE");
-    case OPT_PERMITS:
-        return read_permits(o, optarg);
-    case OPT_OF:
-        return read_limit(o, optarg);
-    case OPT_OWNER:
-        o->owner = optarg;
-        return true;
-    case OPT_DATA:
-        return read_data(o, optarg);
-    case OPT_QUEUE:
-        return read_queue(o, optarg);
-    case OPT_PRIORITY:
-        return read_priority(o, optarg);
-    case OPT_AT_LEAST:
-        return options_read_time("--at-least", optarg, LATCHD_LEASE_MIN_MS,
-                                 &o->atleast_ms);
-    default:
-        return options_read_target(o, option);
+    while ((bits & 1U << i) == 0) {
+        i++;
     }
+    return TERMS[i].name;
 }
 
-/* With this the lock is tried once: who waits would run the job right after the time.
- */
-static bool check_at_least(struct options *o)
+/* Whether all other options go with that one, as its row says. */
+static bool check_term(const struct options *o, const struct term *t)
 {
-    if (o->atleast_ms == 0) {
-        return true;
+    char option[LONG_NAME_MAX];
+    char why[160];
+
+    (void)snprintf(option, sizeof(option), "--%s", t->name);
+    if ((t->needs & ~o->has) != 0) {
+        (void)snprintf(why, sizeof(why), "it needs --%s",
+                       first_term(t->needs & ~o->has));
+        return options_wrong(option, why);
     }
-    if (o->wait_ms != CTL_FOREVER && o->wait_ms != 0) {
-        return options_wrong("--at-least", "it does not go with --wait: it tries once");
+    if ((t->without & o->has) != 0) {
+        (void)snprintf(why, sizeof(why), "it does not go with --%s%s%s",
+                       first_term(t->without & o->has), *t->why == '\0' ? "" : ": ",
+                       t->why);
+        return options_wrong(option, why);
     }
-    if (o->queue != NULL || o->priority != NULL) {
-        return options_wrong("--at-least", "it does not wait, and so has no place");
+    if (o->more_count != 0 && (t->takers & FOR_MLOCK) == 0) {
+        return options_wrong(option, "it does not go with --and");
     }
-    if (o->kind != NULL || o->owner != NULL) {
-        return options_wrong("--at-least",
-                             o->owner != NULL ? "it does not go with --owner"
-                                              : "it needs a lock that one alone holds, "
-                                                "and not --fair");
-    }
-    o->wait_ms = 0;
     return true;
 }
 
 /* Whether the options that say how a lock is taken fit together. */
 static bool options_check_lock(struct options *o)
 {
-    if (o->limit != NULL && o->permits == NULL) {
-        return options_wrong("--of", "how many of them? --permits is missing");
+    unsigned kinds = o->has & OPT_KINDS;
+
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (o->terms[i] != NULL && !check_term(o, &TERMS[i])) {
+            return false;
+        }
     }
-    if (o->permits != NULL && o->owner != NULL) {
-        return options_wrong("--permits", "it does not go with --owner");
+    if ((kinds & (kinds - 1)) != 0) {
+        return options_wrong(first_term(kinds),
+                             "only one of --fair, --read, --write and --permits");
     }
-    if (o->data != NULL && o->kind != NULL && (*o->kind == 'R' || *o->kind == 'P')) {
-        return options_wrong("--data", "it needs a lock that one alone holds");
+    if ((o->has & OPT_ATLEAST) == 0) {
+        return true;
     }
-    if (o->more_count != 0 && (o->kind != NULL || o->data != NULL || o->queue != NULL ||
-                               o->atleast_ms != 0)) {
-        return options_wrong("--and", "several names are taken as plain locks, without "
-                                      "--queue, --data and --at-least");
+    /* The lock is tried once: who waits would run the job right after the time. */
+    if (o->wait_ms != CTL_FOREVER && o->wait_ms != 0) {
+        return options_wrong("--at-least", "it does not go with --wait: it tries once");
     }
-    if (o->priority != NULL && o->kind != NULL && *o->kind == 'F') {
-        return options_wrong("--priority", "a fair queue is in order of arrival");
-    }
-    return check_at_least(o);
+    o->wait_ms = 0;
+    return true;
 }
 
 enum {
@@ -339,56 +316,55 @@ enum {
     WORDS_MAX = 4,
 };
 
-static const struct option LONG[] = {
+const struct term TERMS[] = {
+#define TERM(text, kind, field, least, most, limit, commands, needed, excluded,        \
+             reason, ctl, ctl_commands, value, sentence)                               \
+    { #text,    TERM_##kind, least, most,         commands, needed,                    \
+      excluded, reason,      ctl,   ctl_commands, value,    sentence },
+#define OPTION(text, ...) { .word = #text, .name = "" },
+#include "latchd/terms.def"
+};
+
+/* The options of terms.def follow: see add_terms(). */
+static struct option LONG[LONG_MAX_COUNT] = {
     { "host", required_argument, NULL, 'h' },
     { "port", required_argument, NULL, 'p' },
     { "socket", required_argument, NULL, 's' },
     { "uri", required_argument, NULL, 'u' },
     { "url", required_argument, NULL, 'u' },
-    { "user", required_argument, NULL, OPT_USER },
+    { "user", required_argument, NULL, LONG_USER },
     { "pass", required_argument, NULL, 'a' },
-    { "tls", no_argument, NULL, OPT_TLS },
-    { "sni", required_argument, NULL, OPT_SNI },
-    { "cacert", required_argument, NULL, OPT_CACERT },
-    { "cacertdir", required_argument, NULL, OPT_CACERTDIR },
-    { "cert", required_argument, NULL, OPT_CERT },
-    { "key", required_argument, NULL, OPT_KEY },
-    { "insecure", no_argument, NULL, OPT_INSECURE },
-    { "help", no_argument, NULL, OPT_HELP },
-    { "version", no_argument, NULL, OPT_VERSION },
+    { "tls", no_argument, NULL, LONG_TLS },
+    { "sni", required_argument, NULL, LONG_SNI },
+    { "cacert", required_argument, NULL, LONG_CACERT },
+    { "cacertdir", required_argument, NULL, LONG_CACERTDIR },
+    { "cert", required_argument, NULL, LONG_CERT },
+    { "key", required_argument, NULL, LONG_KEY },
+    { "insecure", no_argument, NULL, LONG_INSECURE },
+    { "help", no_argument, NULL, LONG_HELP },
+    { "version", no_argument, NULL, LONG_VERSION },
     { "wait", required_argument, NULL, 'w' },
     { "timeout", required_argument, NULL, 'w' },
-    { "no-wait", no_argument, NULL, OPT_NO_WAIT },
-    { "nonblock", no_argument, NULL, OPT_NO_WAIT },
-    { "lease", required_argument, NULL, OPT_LEASE },
-    { "fair", no_argument, NULL, OPT_FAIR },
-    { "read", no_argument, NULL, OPT_READ },
-    { "write", no_argument, NULL, OPT_WRITE },
-    { "permits", required_argument, NULL, OPT_PERMITS },
-    { "of", required_argument, NULL, OPT_OF },
-    { "owner", required_argument, NULL, OPT_OWNER },
-    { "data", required_argument, NULL, OPT_DATA },
-    { "queue", required_argument, NULL, OPT_QUEUE },
-    { "priority", required_argument, NULL, OPT_PRIORITY },
-    { "at-least", required_argument, NULL, OPT_AT_LEAST },
-    { "follow", no_argument, NULL, OPT_FOLLOW },
-    { "id", required_argument, NULL, OPT_ID },
+    { "no-wait", no_argument, NULL, LONG_NO_WAIT },
+    { "nonblock", no_argument, NULL, LONG_NO_WAIT },
+    { "lease", required_argument, NULL, LONG_LEASE },
+    { "follow", no_argument, NULL, LONG_FOLLOW },
+    { "id", required_argument, NULL, LONG_ID },
     { "command", required_argument, NULL, 'c' },
-    { "and", required_argument, NULL, OPT_AND },
+    { "and", required_argument, NULL, LONG_AND },
     { "kill-after", required_argument, NULL, 'k' },
     { "conflict-exit-code", required_argument, NULL, 'E' },
-    { "lost-exit-code", required_argument, NULL, OPT_LOST_CODE },
-    { "verbose", no_argument, NULL, OPT_VERBOSE },
-    { "interval", required_argument, NULL, OPT_INTERVAL },
-    { "once", no_argument, NULL, OPT_ONCE },
-    { "sort", required_argument, NULL, OPT_SORT },
-    { "token", required_argument, NULL, OPT_TOKEN },
-    { "any", no_argument, NULL, OPT_ANY },
-    { "match", required_argument, NULL, OPT_MATCH },
-    { "count", required_argument, NULL, OPT_COUNT },
-    { "all", no_argument, NULL, OPT_ALL },
-    { "yes", no_argument, NULL, OPT_YES },
-    { NULL, 0, NULL, 0 },
+    { "lost-exit-code", required_argument, NULL, LONG_LOST_CODE },
+    { "verbose", no_argument, NULL, LONG_VERBOSE },
+    { "interval", required_argument, NULL, LONG_INTERVAL },
+    { "once", no_argument, NULL, LONG_ONCE },
+    { "sort", required_argument, NULL, LONG_SORT },
+    { "token", required_argument, NULL, LONG_TOKEN },
+    { "any", no_argument, NULL, LONG_ANY },
+    { "match", required_argument, NULL, LONG_MATCH },
+    { "count", required_argument, NULL, LONG_COUNT },
+    { "all", no_argument, NULL, LONG_ALL },
+    { "yes", no_argument, NULL, LONG_YES },
 };
 
 /* The subcommands that an option is for; other options are for all. */
@@ -397,35 +373,25 @@ static const struct {
     int commands;
 } FOR[] = {
     { 'w', TAKES | LATCH },
-    { OPT_NO_WAIT, TAKES | LATCH },
-    { OPT_LEASE, TAKES },
-    { OPT_FAIR, TAKES },
-    { OPT_READ, TAKES },
-    { OPT_WRITE, TAKES },
+    { LONG_NO_WAIT, TAKES | LATCH },
+    { LONG_LEASE, TAKES },
     { 'k', RUN },
     { 'E', TAKES | LATCH },
-    { OPT_LOST_CODE, RUN },
-    { OPT_INTERVAL, TOP },
-    { OPT_ONCE, TOP },
-    { OPT_SORT, TOP },
-    { OPT_TOKEN, FORCE | UNLOCK },
-    { OPT_ANY, FORCE },
-    { OPT_MATCH, LS | FORCE },
-    { OPT_COUNT, LS | TOP },
-    { OPT_ALL, LS },
-    { OPT_YES, FORCE },
-    { OPT_VERBOSE, TAKES },
-    { OPT_OWNER, RUN | FORCE },
-    { OPT_PERMITS, TAKES },
-    { OPT_OF, TAKES },
-    { OPT_DATA, TAKES },
-    { OPT_FOLLOW, LEADER },
-    { OPT_QUEUE, TAKES },
-    { OPT_PRIORITY, TAKES },
-    { OPT_ID, LATCH },
-    { OPT_AT_LEAST, TAKES },
+    { LONG_LOST_CODE, RUN },
+    { LONG_INTERVAL, TOP },
+    { LONG_ONCE, TOP },
+    { LONG_SORT, TOP },
+    { LONG_TOKEN, FORCE | UNLOCK },
+    { LONG_ANY, FORCE },
+    { LONG_MATCH, LS | FORCE },
+    { LONG_COUNT, LS | TOP },
+    { LONG_ALL, LS },
+    { LONG_YES, FORCE },
+    { LONG_VERBOSE, TAKES },
+    { LONG_FOLLOW, LEADER },
+    { LONG_ID, LATCH },
     { 'c', RUN },
-    { OPT_AND, RUN },
+    { LONG_AND, RUN },
 };
 
 static const char *const NAMES[] = {
@@ -477,14 +443,14 @@ static bool read_one(struct options *o, int option)
     switch (option) {
     case 'w':
         return options_read_time("--wait", optarg, 0, &o->wait_ms);
-    case OPT_NO_WAIT:
+    case LONG_NO_WAIT:
         o->wait_ms = 0;
         return true;
-    case OPT_LEASE:
+    case LONG_LEASE:
         return options_read_time("--lease", optarg, LEASE_MIN_MS, &o->lease_ms);
-    case OPT_ID:
+    case LONG_ID:
         return keep_text(&o->id, optarg);
-    case OPT_FOLLOW:
+    case LONG_FOLLOW:
         o->follow = true;
         return true;
     case 'c':
@@ -492,7 +458,7 @@ static bool read_one(struct options *o, int option)
         o->shell[1] = (char *)"-c";
         o->shell[2] = optarg;
         return true;
-    case OPT_AND:
+    case LONG_AND:
         if (o->more_count == OPTIONS_MORE_MAX) {
             return options_wrong("--and", "more than 15 further names");
         }
@@ -502,36 +468,55 @@ static bool read_one(struct options *o, int option)
         return options_read_time("--kill-after", optarg, 0, &o->kill_after_ms);
     case 'E':
         return options_read_code("--conflict-exit-code", optarg, &o->conflict_code);
-    case OPT_LOST_CODE:
+    case LONG_LOST_CODE:
         return options_read_code("--lost-exit-code", optarg, &o->lost_code);
-    case OPT_VERBOSE:
+    case LONG_VERBOSE:
         say_set_verbose();
         return true;
-    case OPT_INTERVAL:
+    case LONG_INTERVAL:
         return options_read_time("--interval", optarg, INTERVAL_MIN_MS,
                                  &o->interval_ms);
-    case OPT_ONCE:
+    case LONG_ONCE:
         o->once = true;
         return true;
-    case OPT_SORT:
+    case LONG_SORT:
         return read_sort(o, optarg);
-    case OPT_TOKEN:
+    case LONG_TOKEN:
         return keep_text(&o->token, optarg);
-    case OPT_ANY:
+    case LONG_ANY:
         o->any = true;
         return true;
-    case OPT_MATCH:
+    case LONG_MATCH:
         return keep_text(&o->match, optarg);
-    case OPT_COUNT:
+    case LONG_COUNT:
         return read_count(o, optarg);
-    case OPT_ALL:
+    case LONG_ALL:
         o->all = true;
         return true;
-    case OPT_YES:
+    case LONG_YES:
         o->yes = true;
         return true;
     default:
-        return options_read_lock(o, option);
+        return option >= LONG_TERM ? read_term(o, (size_t)(option - LONG_TERM))
+                                   : options_read_target(o, option);
+    }
+}
+
+static void add_terms(void)
+{
+    struct option *l = LONG;
+
+    while (l->name != NULL) {
+        l++;
+    }
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (*TERMS[i].name != '\0') {
+            *l++ = (struct option){
+                .name = TERMS[i].name,
+                .has_arg = TERMS[i].type == TERM_FLAG ? no_argument : required_argument,
+                .val = LONG_TERM + i,
+            };
+        }
     }
 }
 
@@ -548,12 +533,15 @@ static const char *name_of(int option)
 /* Whether an option fits the subcommand, which may come after it. */
 static bool option_fits(const struct options *o, int option)
 {
+    int commands = option >= LONG_TERM ? (int)TERMS[option - LONG_TERM].commands : ALL;
+
     for (size_t i = 0; i < sizeof(FOR) / sizeof(FOR[0]); i++) {
-        if (FOR[i].option == option && (FOR[i].commands & (1 << o->command)) == 0) {
-            print_message("--%s is not an option of `latchctl %s`", name_of(option),
-                          NAMES[o->command]);
-            return false;
-        }
+        commands = FOR[i].option == option ? FOR[i].commands : commands;
+    }
+    if ((commands & (1 << o->command)) == 0) {
+        print_message("--%s is not an option of `latchctl %s`", name_of(option),
+                      NAMES[o->command]);
+        return false;
     }
     return true;
 }
@@ -588,13 +576,13 @@ static enum options_outcome read_options(struct options *o, struct words *w, int
         if (option == '?') {
             return OPTIONS_WRONG;
         }
-        if (option == OPT_HELP) {
-            return fputs(CTL_HELP, stdout) < 0 ? OPTIONS_WRONG : OPTIONS_SAID;
+        if (option == LONG_HELP) {
+            return print_help() ? OPTIONS_SAID : OPTIONS_WRONG;
         }
-        if (option == OPT_VERSION) {
+        if (option == LONG_VERSION) {
             return puts("latchctl " LATCHD_VERSION) < 0 ? OPTIONS_WRONG : OPTIONS_SAID;
         }
-        option = option == 'n' ? OPT_NO_WAIT : option;
+        option = option == 'n' ? LONG_NO_WAIT : option;
         for (int i = 0; LONG[i].name != NULL; i++) {
             w->seen |= LONG[i].val == option ? UINT64_C(1) << i : 0;
         }
@@ -608,7 +596,7 @@ static enum options_outcome read_options(struct options *o, struct words *w, int
 /* One name, and whose hold it is; or all that match. */
 static bool check_force(const struct options *o)
 {
-    int whose = (o->any ? 1 : 0) + (o->token != NULL) + (o->owner != NULL);
+    int whose = (o->any ? 1 : 0) + (o->token != NULL) + ((o->has & OPT_OWNER) != 0);
 
     if (o->match != NULL && (o->name != NULL || whose != 0)) {
         return options_wrong("--match",
@@ -687,6 +675,7 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         .interval_ms = INTERVAL_DEFAULT_MS,
         .sort = "waiters",
     };
+    add_terms();
     target_init(&ret->target);
     if (!options_read_environment(ret)) {
         return OPTIONS_WRONG;

@@ -6,6 +6,7 @@
 #define LATCHD_LATCHCTL_OPTIONS_H
 
 #include "latchctl/target.h"
+#include "latchd/terms.h"
 #include "util/buf.h"
 
 #include <stdint.h>
@@ -32,10 +33,26 @@ enum {
     CTL_EXIT_SIGNAL = 128,
 };
 
-extern const char CTL_HELP[];
+/* A row of terms.def. Without a `name` latchctl has no such option. */
+struct term {
+    const char *word;
+    enum { TERM_FLAG, TERM_MS, TERM_NUMBER, TERM_SMALL, TERM_WORD, TERM_TEXT } type;
+    uint64_t min, max;
+    unsigned takers; /* FOR_* */
+    unsigned needs, without;
+    const char *why, *name;
+    unsigned commands; /* of latchctl: bits of enum ctl_command */
+    const char *argument, *help;
+};
+
+extern const struct term TERMS[OPTION_COUNT];
+
+/* latchctl --help. False: stdout cannot be written. */
+bool print_help(void);
 
 #define CTL_FOREVER UINT64_MAX
 
+enum { OPTIONS_TIME_ROOM = 24 };
 enum { OPTIONS_MORE_MAX = 15 }; /* --and; a command for all names fits a link's words */
 
 enum options_outcome { OPTIONS_GO, OPTIONS_SAID, OPTIONS_WRONG };
@@ -54,16 +71,13 @@ struct options {
 
     uint64_t wait_ms; /* CTL_FOREVER: no limit */
     uint64_t lease_ms;
-    uint64_t atleast_ms; /* run: the name stays taken for so long; 0: not given */
     uint64_t kill_after_ms;
-    const char *kind;    /* FAIR, READ, WRITE, PERMITS; NULL: plain */
-    const char *permits; /* how many, with PERMITS */
-    const char *limit;   /* --of; NULL: not given */
-    const char *owner;
-    const char *data;     /* run: what others are to know of the holder */
-    const char *queue;    /* --queue; NULL: not given */
-    const char *priority; /* --priority; NULL: not given */
-    const char *id;       /* latch: of a set or count; NULL: a new one */
+    /* The options of terms.def, by their places there: what latchd is sent, "" of a
+     * FLAG; NULL: not given. */
+    const char *terms[OPTION_COUNT];
+    char times[OPTION_COUNT][OPTIONS_TIME_ROOM];
+    unsigned has;   /* OPT_*: those that are given */
+    const char *id; /* latch: of a set or count; NULL: a new one */
     int conflict_code;
     int lost_code;
 

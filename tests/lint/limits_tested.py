@@ -48,6 +48,7 @@ LIMITS = {
     "LATCHD_OWNER_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_ID_MIN": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_ID_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
+    "LATCHD_WAIT_MAX_MS": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_LEASE_MIN_MS": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_DATA_MAX": [("tests/integration/engine/it_data.c",
                          "data_has_a_limit_and_needs_a_lock_that_one_alone_holds")] * 2,

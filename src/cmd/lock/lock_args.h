@@ -21,33 +21,6 @@ enum {
     ARGS_PATTERN_MAX = 528, /* bytes of a glob: the time of a match grows with it */
 };
 
-/* A longer WAIT than this (285,000 years) is refused as a mistake. */
-#define ARGS_WAIT_MAX_MS 9007199254740992U
-
-/* The commands that share the options of terms.def. */
-enum lock_command {
-    FOR_LOCK = 1 << 0,
-    FOR_MLOCK = 1 << 1,
-    FOR_UNLOCK = 1 << 2,
-    FOR_RENEW = 1 << 3,
-    FOR_CANCEL = 1 << 4,
-    FOR_FORCEUNLOCK = 1 << 5,
-    FOR_LEADER = 1 << 6,
-    FOR_LOCKS = 1 << 7,
-    FOR_WAITERS = 1 << 8,
-    FOR_LATCH_SET = 1 << 9,
-    FOR_LATCH_COUNT = 1 << 10,
-    FOR_LATCH_AWAIT = 1 << 11,
-};
-
-/* NOT_WITH_<word>: the options that do not go with that one. */
-enum {
-#define TERM(word, type, field, min, max, limit, commands, needs, without, ...)        \
-    NOT_WITH_##word = (without),
-#define OPTION(...) TERM(__VA_ARGS__)
-#include "latchd/terms.def"
-};
-
 /* What a command allows besides its options: bits of lock_syntax.rules. */
 enum lock_rule {
     RULE_NAME = 1 << 0,   /* the first argument is a lock's name */

@@ -72,7 +72,6 @@ static void ask_lock(struct take *t, uint64_t now)
     const char *words[LINK_WORDS_MAX];
     char wait[WAIT_TEXT];
     char lease[WAIT_TEXT];
-    char atleast[WAIT_TEXT];
     uint64_t left = t->deadline > now ? t->deadline - now : 0;
     uint64_t wait_ms = left < POLL_MS ? left : POLL_MS;
 
@@ -81,11 +80,6 @@ static void ask_lock(struct take *t, uint64_t now)
     hold_words(t->run, "LOCK", 0, words);
     hold_words_add(words, "WAIT", wait);
     hold_words_add(words, "LEASE", lease);
-    if (t->run->options->atleast_ms != 0) {
-        (void)snprintf(atleast, sizeof(atleast), "%" PRIu64,
-                       t->run->options->atleast_ms);
-        hold_words_add(words, "ATLEAST", atleast);
-    }
     link_send(&t->run->link, words);
     t->asked = ASKED_LOCK;
     t->queued = true;
@@ -142,7 +136,7 @@ static bool may_pass(const redisReply *reply)
 static bool is_conflict(const struct run *r, const redisReply *reply)
 {
     return reply_is_error(reply, "NOTHELD") ||
-           (r->options->queue != NULL && reply_is_error(reply, "LIMIT"));
+           ((r->options->has & OPT_QUEUE) != 0 && reply_is_error(reply, "LIMIT"));
 }
 
 /* Whether the answer to one RENEW leaves it possible that the lock is held. */

@@ -17,8 +17,9 @@ static bool set_environment(const struct run *r)
     return setenv("LATCHD_TOKEN", r->token, 1) == 0 &&
            setenv("LATCHD_NAME", o->name, 1) == 0 &&
            setenv("LATCHD_ID", r->id, 1) == 0 &&
-           (o->owner == NULL ? unsetenv("LATCHD_OWNER")
-                             : setenv("LATCHD_OWNER", o->owner, 1)) == 0;
+           (o->terms[OPTION_AT_OWNER] == NULL
+                ? unsetenv("LATCHD_OWNER")
+                : setenv("LATCHD_OWNER", o->terms[OPTION_AT_OWNER], 1)) == 0;
 }
 
 /* Runs in the child. Returns only on failure, with errno. */

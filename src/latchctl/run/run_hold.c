@@ -71,39 +71,25 @@ void hold_words(const struct run *r, const char *verb, size_t index, const char 
 {
     const struct options *o = r->options;
     bool takes = strcmp(verb, "LOCK") == 0;
-    /* the kinds that UNLOCK and RENEW can name, too */
-    bool read_write = o->kind != NULL && (*o->kind == 'R' || *o->kind == 'W');
+    unsigned taker = !takes ? FOR_UNLOCK : o->more_count != 0 ? FOR_MLOCK : FOR_LOCK;
     size_t count = 0;
 
-    if (takes && o->more_count != 0) {
+    if (taker == FOR_MLOCK) {
         count = add_many(r, words);
     } else {
         words[count++] = verb;
         words[count++] = run_name(r, index);
     }
-    if (read_write || (takes && o->kind != NULL)) {
-        words[count++] = o->kind;
-    }
-    if (takes && o->permits != NULL) {
-        words[count++] = o->permits;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (o->terms[i] != NULL && (TERMS[i].takers & taker) != 0) {
+            words[count++] = TERMS[i].word;
+            if (TERMS[i].type != TERM_FLAG) {
+                words[count++] = o->terms[i];
+            }
+        }
     }
     words[count] = NULL;
-    if (takes && o->limit != NULL) {
-        hold_words_add(words, "OF", o->limit);
-    }
-    if (takes && o->data != NULL) {
-        hold_words_add(words, "DATA", o->data);
-    }
-    if (takes && o->queue != NULL) {
-        hold_words_add(words, "QUEUE", o->queue);
-    }
-    if (takes && o->priority != NULL) {
-        hold_words_add(words, "PRIORITY", o->priority);
-    }
     hold_words_add(words, "ID", r->id);
-    if (o->owner != NULL) {
-        hold_words_add(words, "OWNER", o->owner);
-    }
 }
 
 void hold_init(struct hold *h, struct run *run)

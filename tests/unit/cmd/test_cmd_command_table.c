@@ -113,31 +113,31 @@ static const struct {
     { "mlock", &SYNTAX_MLOCK },
 };
 
+static bool usage_has(const char *usage, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = usage; (at = strstr(at, word)) != NULL; at += len) {
+        if ((at == usage || !isupper((unsigned char)at[-1])) &&
+            !isupper((unsigned char)at[len])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
 {
-    static const struct {
-        const char *word;
-        unsigned bit;
-    } WORDS[] = {
-        { "FAIR", OPT_FAIR },       { "READ", OPT_READ },
-        { "WRITE", OPT_WRITE },     { "WAIT", OPT_WAIT },
-        { "LEASE", OPT_LEASE },     { "OWNER", OPT_OWNER },
-        { "ID", OPT_ID },           { "KEEP", OPT_KEEP },
-        { "GRACE", OPT_GRACE },     { "TOKEN", OPT_TOKEN },
-        { "ANY", OPT_ANY },         { "CURSOR", OPT_CURSOR },
-        { "MATCH", OPT_MATCH },     { "COUNT", OPT_COUNT },
-        { "TOP", OPT_TOP },         { "VALUE", OPT_VALUE },
-        { "LOCAL", OPT_LOCAL },     { "PERMITS", OPT_PERMITS },
-        { "OF", OPT_OF },           { "HEARTBEAT", OPT_HEARTBEAT },
-        { "TO ", OPT_TO },          { "DATA", OPT_DATA },
-        { "QUEUE", OPT_QUEUE },     { "PRIORITY", OPT_PRIORITY },
-        { "ATLEAST", OPT_ATLEAST }, { "REDIS", OPT_REDIS },
+    static const char *const WORDS[] = {
+#define TERM(word, ...) #word,
+#define OPTION(word, ...) #word,
+#include "latchd/terms.def"
     };
     const struct command *c = command_find(span_str(SYNTAXES[_i].command));
     unsigned bits = 0;
 
-    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
-        bits |= strstr(c->usage, WORDS[i].word) != NULL ? WORDS[i].bit : 0U;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        bits |= usage_has(c->usage, WORDS[i]) ? 1U << i : 0U;
     }
     ck_assert_msg(bits == lock_syntax_options(SYNTAXES[_i].syntax), "%s", c->usage);
 }
