@@ -31,7 +31,7 @@ enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock
 void on_inspect_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
 
-/* Its spans live until the next call that changes the engine. */
+/* Spans of it live until the next call that changes the engine. */
 struct hold_view hold_view_of(const struct engine *eng, const struct hold *h);
 struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w);
 /* The same of a LATCH AWAIT. */

@@ -32,7 +32,7 @@ MUTATIONS = [
     Mutation(
         "void_priority", "PRIORITY changes nothing", [
             ("engine/wait_queue.c",
-             "w->rank -= (int64_t)(w->priority * eng->cfg.priority_aging_ms);",
+             "w->rank -= (int64_t)(w->spec->terms.priority * eng->cfg.priority_aging_ms);",
              "w->rank -= 0;"),
         ]),
     Mutation(

@@ -436,5 +436,5 @@ START_TEST(a_later_hold_of_the_same_owner_is_not_taken_for_the_one_that_is_known
     look_finds("ann", 7);
     info = fixture_hears(&e, 2, REPLY_INFO);
     ck_assert_uint_eq(info.hold.token, 7);
-    ck_assert_uint_eq(info.hold.client, 0);
+    ck_assert_uint_eq(info.hold.conn, 0);
 }

@@ -142,7 +142,7 @@ static void has_their_data(void *ctx, const struct hold_view *view)
 {
     (void)ctx;
     ck_assert_uint_eq(view->token, 300);
-    ck_assert(span_eq(view->data, SPAN("theirs")));
+    ck_assert(span_eq(view->terms.data, SPAN("theirs")));
 }
 
 /* What Redis said is gone by the time that the check is answered. */
