@@ -22,11 +22,6 @@ bool ctx_lock_request(struct command_ctx *ctx, struct lock_req *ret);
 
 /* Sets the connection's name. False: an error reply was written. */
 bool ctx_set_name(struct command_ctx *ctx, struct span name);
-/* Reads a client type. *ret_any: latchd can have clients of this type. False: there is
- * no such type, and an error reply was written. */
-bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
-                     bool *ret_pubsub);
-
 #define COMMAND(name, run, ...) command_fn run;
 #include "cmd/commands.def"
 

@@ -51,9 +51,6 @@ void users_meet(struct cmd *c, struct conn *conn, struct client *client);
  * be NULL) is answered first. */
 void users_changed(struct cmd *c, struct command_ctx *ctx);
 
-/* Logs the client in, or replies with the error (cmd_auth.c). */
-bool ctx_log_in(struct command_ctx *ctx, struct span user, struct span password);
-
 /* --- users.c ------------------------------------------------------ */
 
 enum acl_verdict { ACL_ALLOWED, ACL_NO_COMMAND, ACL_NO_NAME, ACL_NO_CHANNEL };
