@@ -2,194 +2,212 @@
 
 #include "util/alloc.h"
 
-/* Every span of an op. */
-typedef void span_fn(void *ctx, struct span *s);
+/* --- what an op or a result points to; the lint op_copies finds what is missing - */
 
-static void each_of_claim(struct claim *c, span_fn *fn, void *ctx)
+/* The offsets of spans in a struct. */
+struct texts {
+    const uint16_t *at;
+    size_t count;
+};
+
+/* A list in a struct: where the pointer to its items is, and the number of them. */
+struct list_shape {
+    uint16_t at, count_at, item_size;
+    struct texts texts; /* of an item */
+};
+
+enum { LISTS_MAX = 2, LIST_ALIGN = 16 };
+
+struct shape {
+    struct texts texts;
+    struct list_shape lists[LISTS_MAX];
+};
+
+/* clang-format off */
+#define TEXTS(...) { (const uint16_t[]){ __VA_ARGS__ }, \
+                     sizeof((const uint16_t[]){ __VA_ARGS__ }) / sizeof(uint16_t) }
+#define NO_TEXTS   { NULL, 0 }
+#define LIST(of, items, count, item, texts) \
+    { offsetof(of, items), offsetof(of, count), sizeof(item), texts }
+
+#define OP(m)         offsetof(struct op, m)
+#define CLAIM(of, c)  offsetof(of, c.field), offsetof(of, c.entry), \
+                      offsetof(of, c.member), offsetof(of, c.data)
+#define TARGET(t)     OP(t.field), OP(t.entry)
+#define RENEW(m)      offsetof(struct renew_item, m)
+#define RESULT(m)     offsetof(struct op_result, m)
+
+/* Beside the name, which each op has. */
+static const struct shape OPS[OP_SCAN + 1] = {
+    [OP_ACQUIRE] = { .texts = TEXTS(CLAIM(struct op, acquire.claim)) },
+    [OP_ACQUIRE_BATCH] = { .lists = {
+        LIST(struct op, batch.items, batch.count, struct batch_item,
+             TEXTS(offsetof(struct batch_item, name), CLAIM(struct batch_item, claim))),
+    } },
+    [OP_RELEASE] = { .texts = TEXTS(TARGET(release.target),
+                                    CLAIM(struct op, release.next)) },
+    [OP_RENEW] = { .lists = {
+        LIST(struct op, renew.items, renew.count, struct renew_item,
+             TEXTS(RENEW(name), RENEW(field), RENEW(entry))),
+    } },
+    [OP_ATTACH] = { .texts = TEXTS(TARGET(attach.target)) },
+    [OP_RESTORE] = { .texts = TEXTS(CLAIM(struct op, restore.claim)), .lists = {
+        LIST(struct op, restore.entries, restore.entry_count, struct restore_entry,
+             TEXTS(offsetof(struct restore_entry, entry))),
+    } },
+    [OP_QUEUE ... OP_LEAVE] = { .lists = {
+        LIST(struct op, queue.members, queue.count, struct span, TEXTS(0)),
+        LIST(struct op, queue.waited_ms, queue.count, uint64_t, NO_TEXTS),
+    } },
+    [OP_LATCH] = { .texts = TEXTS(OP(latch.request)) },
+};
+
+/* Beside the text, which each result may have. */
+static const struct shape RESULTS[OP_SCAN + 1] = {
+    [OP_ACQUIRE_BATCH] = { .lists = {
+        LIST(struct op_result, batch.results, batch.count, struct op_result,
+             TEXTS(RESULT(text))),
+    } },
+    [OP_RENEW] = { .lists = {
+        LIST(struct op_result, renew.items, renew.count, enum renew_result, NO_TEXTS),
+    } },
+    [OP_ATTACH] = { .texts = TEXTS(RESULT(attach.field), RESULT(attach.entry),
+                                   RESULT(attach.data)) },
+    [OP_INSPECT] = { .texts = TEXTS(RESULT(inspect.who), RESULT(inspect.data)), .lists = {
+        LIST(struct op_result, inspect.fields, inspect.field_count, struct op_field,
+             TEXTS(offsetof(struct op_field, owner))),
+        LIST(struct op_result, inspect.queue, inspect.queue_count, struct span, TEXTS(0)),
+    } },
+    [OP_SCAN] = { .lists = {
+        LIST(struct op_result, scan.names, scan.count, struct span, TEXTS(0)),
+    } },
+};
+/* clang-format on */
+
+/* --- copies --------------------------------------------------------------------- */
+
+static size_t round_up(size_t n)
 {
-    fn(ctx, &c->field);
-    fn(ctx, &c->entry);
-    fn(ctx, &c->member);
-    fn(ctx, &c->data);
+    return (n + LIST_ALIGN - 1) / LIST_ALIGN * LIST_ALIGN;
 }
 
-static void each_of_target(struct target *t, span_fn *fn, void *ctx)
+static struct span *text_at(const void *of, const struct texts *texts, size_t i)
 {
-    fn(ctx, &t->field);
-    fn(ctx, &t->entry);
+    return (struct span *)(void *)((char *)of + texts->at[i]);
 }
 
-/* The lists of an op, which may be changed if the op is a clone that owns them. */
-static void each_of_renew(const struct op_renew *renew, span_fn *fn, void *ctx)
+static size_t texts_bytes(const void *of, const struct texts *texts)
 {
-    struct renew_item *items = (struct renew_item *)renew->items;
+    size_t bytes = 0;
 
-    for (size_t i = 0; i < renew->count; i++) {
-        fn(ctx, &items[i].name);
-        fn(ctx, &items[i].field);
-        fn(ctx, &items[i].entry);
+    for (size_t i = 0; i < texts->count; i++) {
+        bytes += text_at(of, texts, i)->len;
+    }
+    return bytes;
+}
+
+static void move_texts(void *of, const struct texts *texts, char **at)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        struct span *s = text_at(of, texts, i);
+
+        *s = span_put(at, *s);
     }
 }
 
-static void each_of_batch(const struct op_acquire_batch *batch, span_fn *fn, void *ctx)
+/* The items of a list; a list that is not there has none. */
+static char *list_items(const void *of, const struct list_shape *list,
+                        size_t *ret_count)
 {
-    struct batch_item *items = (struct batch_item *)batch->items;
+    char *items = NULL;
 
-    for (size_t i = 0; i < batch->count; i++) {
-        fn(ctx, &items[i].name);
-        each_of_claim(&items[i].claim, fn, ctx);
+    *ret_count = 0;
+    if (list->item_size != 0) {
+        memcpy(&items, (const char *)of + list->at, sizeof(items));
     }
-}
-
-static void each_of_restore(struct op_restore *restore, span_fn *fn, void *ctx)
-{
-    struct restore_entry *entries = (struct restore_entry *)restore->entries;
-
-    each_of_claim(&restore->claim, fn, ctx);
-    for (size_t i = 0; i < restore->entry_count; i++) {
-        fn(ctx, &entries[i].entry);
+    if (items != NULL) {
+        memcpy(ret_count, (const char *)of + list->count_at, sizeof(*ret_count));
     }
+    return items;
 }
 
-static void each_of_queue(const struct op_queue *queue, span_fn *fn, void *ctx)
+/* How much all that it points to needs. */
+static size_t pointed_bytes(const void *of, const struct shape *shape)
 {
-    struct span *members = (struct span *)queue->members;
+    size_t bytes = texts_bytes(of, &shape->texts);
 
-    for (size_t i = 0; i < queue->count; i++) {
-        fn(ctx, &members[i]);
-    }
-}
+    for (size_t l = 0; l < LISTS_MAX; l++) {
+        const struct list_shape *list = &shape->lists[l];
+        size_t count;
+        const char *items = list_items(of, list, &count);
 
-static void each_span(struct op *op, span_fn *fn, void *ctx)
-{
-    fn(ctx, &op->name);
-    switch (op->kind) {
-    case OP_ACQUIRE:
-        each_of_claim(&op->acquire.claim, fn, ctx);
-        break;
-    case OP_ACQUIRE_BATCH:
-        each_of_batch(&op->batch, fn, ctx);
-        break;
-    case OP_RELEASE:
-        each_of_target(&op->release.target, fn, ctx);
-        if (op->release.has_next) {
-            each_of_claim(&op->release.next, fn, ctx);
-        }
-        break;
-    case OP_RENEW:
-        each_of_renew(&op->renew, fn, ctx);
-        break;
-    case OP_ATTACH:
-        each_of_target(&op->attach.target, fn, ctx);
-        break;
-    case OP_RESTORE:
-        each_of_restore(&op->restore, fn, ctx);
-        break;
-    case OP_QUEUE:
-    case OP_LEAVE:
-        each_of_queue(&op->queue, fn, ctx);
-        break;
-    case OP_LATCH:
-        fn(ctx, &op->latch.request);
-        break;
-    case OP_INSPECT:
-    case OP_LIMIT:
-    case OP_SCAN:
-        break;
-    }
-}
-
-static void add_size(void *ctx, struct span *s)
-{
-    *(size_t *)ctx += s->len;
-}
-
-static void move_span(void *ctx, struct span *s)
-{
-    char **room = ctx;
-    char *at = *room;
-
-    if (s->len > 0) {
-        memcpy(at, s->ptr, s->len);
-    }
-    *room += s->len;
-    *s = span_of(at, s->len);
-}
-
-static void *copy_list(char **at, const void *from, size_t size)
-{
-    void *copy = *at;
-
-    if (size > 0) {
-        memcpy(copy, from, size);
-    }
-    *at += size;
-    return copy;
-}
-
-static size_t size_of_lists(const struct op *op)
-{
-    switch (op->kind) {
-    case OP_ACQUIRE_BATCH:
-        return op->batch.count * sizeof(*op->batch.items);
-    case OP_RENEW:
-        return op->renew.count * sizeof(*op->renew.items);
-    case OP_RESTORE:
-        return op->restore.entry_count * sizeof(*op->restore.entries);
-    case OP_QUEUE:
-    case OP_LEAVE:
-        return op->queue.count *
-               (sizeof(*op->queue.members) +
-                (op->queue.waited_ms == NULL ? 0 : sizeof(*op->queue.waited_ms)));
-    case OP_ACQUIRE:
-    case OP_RELEASE:
-    case OP_ATTACH:
-    case OP_INSPECT:
-    case OP_LIMIT:
-    case OP_SCAN:
-    case OP_LATCH:
-        break;
-    }
-    return 0;
-}
-
-/* Makes the clone the owner of its lists. */
-static void copy_lists(struct op *clone, char **at)
-{
-    struct op_queue *queue = &clone->queue;
-
-    if (clone->kind == OP_ACQUIRE_BATCH) {
-        clone->batch.items = copy_list(at, clone->batch.items, size_of_lists(clone));
-    } else if (clone->kind == OP_RENEW) {
-        clone->renew.items = copy_list(at, clone->renew.items, size_of_lists(clone));
-    } else if (clone->kind == OP_RESTORE) {
-        clone->restore.entries =
-            copy_list(at, clone->restore.entries, size_of_lists(clone));
-    } else if (clone->kind == OP_QUEUE || clone->kind == OP_LEAVE) {
-        queue->members =
-            copy_list(at, queue->members, queue->count * sizeof(*queue->members));
-        if (queue->waited_ms != NULL) {
-            queue->waited_ms = copy_list(at, queue->waited_ms,
-                                         queue->count * sizeof(*queue->waited_ms));
+        bytes += round_up(count * list->item_size);
+        for (size_t i = 0; i < count; i++) {
+            bytes += texts_bytes(items + i * list->item_size, &list->texts);
         }
     }
+    return bytes;
+}
+
+/* Copies all that it points to into `room`, lists first, and makes it point there.
+ * Returns where the copies end. */
+static char *move_pointed(void *of, const struct shape *shape, char *room)
+{
+    char *copies[LISTS_MAX];
+    size_t counts[LISTS_MAX];
+
+    for (size_t l = 0; l < LISTS_MAX; l++) {
+        const struct list_shape *list = &shape->lists[l];
+        const char *items = list_items(of, list, &counts[l]);
+
+        copies[l] = room;
+        if (counts[l] > 0) {
+            memcpy(room, items, counts[l] * list->item_size);
+            memcpy((char *)of + list->at, &copies[l], sizeof(copies[l]));
+        }
+        room += round_up(counts[l] * list->item_size);
+    }
+    move_texts(of, &shape->texts, &room);
+    for (size_t l = 0; l < LISTS_MAX; l++) {
+        const struct list_shape *list = &shape->lists[l];
+
+        for (size_t i = 0; i < counts[l]; i++) {
+            move_texts(copies[l] + i * list->item_size, &list->texts, &room);
+        }
+    }
+    return room;
 }
 
 struct op *op_clone(const struct op *op)
 {
-    struct op measured = *op; /* measuring changes nothing */
-    size_t texts = 0;
-    struct op *clone;
-    char *at;
+    const struct shape *shape = &OPS[op->kind];
+    size_t head = round_up(sizeof(*op));
+    struct op *clone = xmalloc(head + pointed_bytes(op, shape) + op->name.len);
+    char *end;
 
-    each_span(&measured, add_size, &texts);
-    clone = xmalloc(sizeof(*clone) + size_of_lists(op) + texts);
-    at = (char *)(clone + 1);
     *clone = *op;
-    copy_lists(clone, &at);
-    each_span(clone, move_span, &at);
+    end = move_pointed(clone, shape, (char *)clone + head);
+    clone->name = span_put(&end, op->name);
     return clone;
 }
+
+struct op_result op_result_copy(const struct op_result *r, enum op_kind kind,
+                                void **ret_memory)
+{
+    const struct shape *shape = &RESULTS[kind];
+    size_t bytes = pointed_bytes(r, shape) + r->text.len;
+    struct op_result copy = *r;
+    char *end;
+
+    *ret_memory = bytes == 0 ? NULL : xmalloc(bytes);
+    if (bytes > 0) {
+        end = move_pointed(&copy, shape, *ret_memory);
+        copy.text = span_put(&end, r->text);
+    }
+    return copy;
+}
+
+/* --- leases --------------------------------------------------------------------- */
 
 bool op_extends_lease(const struct op *op)
 {

@@ -1,10 +1,12 @@
-/* op: what the lock engine asks of the store; op.h has what the store answers.
- * Data only.
+/* op: what the lock engine asks of the store, and what the store answers. Data only.
  *
  * An op becomes one Lua script (backend/script/lua/), which the simulator runs as it
  * is. Every op may be sent again after OP_UNKNOWN or OP_LATE: the same claim finds
  * its earlier grant, the same entry is counted once, and the same release removes
  * nothing twice.
+ *
+ * Each kind of op says at its struct what the op does, and with which status and fields
+ * it is answered (`-> OK ...`).
  *
  * docs/redis-schema.md has every key that an op reads or writes, and the rules by which
  * the scores of the fair queue move. A "hash field" is the field of the holder in the
@@ -13,8 +15,8 @@
  * On a quorum of masters the token of a plain lock is proposed, not made (`propose`),
  * see backend/quorum/quorum_coordinator.h.
  *
- * Spans belong to the maker of the op or the result, and are valid during the call that
- * passes it. Times are milliseconds, tokens are positive and at most 2^53. */
+ * Spans and lists belong to the maker of the op or the result, and are valid during the
+ * call that passes it. Times are milliseconds, tokens are positive and at most 2^53. */
 #ifndef LATCHD_ENGINE_OP_H
 #define LATCHD_ENGINE_OP_H
 
@@ -24,36 +26,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Op latch: what the engine asks of Redis about a latch; part of op.h. */
-
-/* What a LATCH op does. The counter of a latch is Redisson's: without one, the latch is
- * open, or there is none. Beside it is a mark of latchd's, which has the generation of
- * the latch, a number that grows each time that one is set.
- *   SET     sets a latch to `count`, if none is set. -> value 1; 0: one is there
- *   COUNT   counts down by one, once for each `request`, in whatever generation the
- *           request came first. The last one opens the latch, and `0` is published.
- *           -> value: what is left of that generation; -1: there is no latch, and the
- *           request has not counted
- *   DELETE  -> value 1; 0: there is none. `0` is published, so that Redisson's clients
- *           wait no more
- *   LOOK    changes no latch. -> value: what is left
- *
- * SET, COUNT and DELETE of a `request` that has run before give the answer of then, as
- * far as that is still true.
- * -> OK latch, FULL (SET, COUNT: the latch remembers too many requests), WRONGTYPE */
-enum latch_verb { LATCH_TO_SET, LATCH_TO_COUNT, LATCH_TO_DELETE, LATCH_TO_LOOK };
-
-struct op_latch {
-    enum latch_verb verb;
-    struct span request;   /* `id:<r>`, or `<instance>:<n>`; not LOOK */
-    int64_t count;         /* SET: from 1 */
-    uint32_t most_counted; /* SET, COUNT: requests that the latch may remember */
-    /* COUNT: counts in this generation only; LOOK: this one was heard to be opened, and
-     * is noted as open if its counter is gone. 0: not said. */
-    uint64_t generation;
-    bool only_tells; /* LOOK: nobody awaits it: nothing is changed, not even a mark */
-};
 
 enum {
     OP_INSTANCE_LEN = 16,      /* hex digits that name one run of one daemon */
@@ -127,7 +99,6 @@ struct target {
     uint64_t token;
 };
 
-/* What each op does is said at the struct of its kind, below. */
 enum op_kind {
     OP_ACQUIRE,       /* op.acquire */
     OP_ACQUIRE_BATCH, /* op.batch */
@@ -319,7 +290,7 @@ struct renew_item {
  * Loans get their lease only if nobody queues for the name, and nobody but this daemon
  * listens to its channel: else WANTED. What others have by now is GONE.
  *
- * -> OK items[], one renew_result each (op.h) */
+ * -> OK items[], one renew_result each */
 struct op_renew {
     const struct renew_item *items; /* at most OP_RENEW_MAX */
     size_t count;
@@ -422,6 +393,34 @@ struct op_limit {
     uint32_t limit;
 };
 
+/* LATCH changes a latch, or looks at it. The counter of a latch is Redisson's: without
+ * one, the latch is open, or there is none. Beside it is a mark of latchd's, which has
+ * the generation of the latch, a number that grows each time that one is set.
+ *   SET     sets a latch to `count`, if none is set. -> value 1; 0: one is there
+ *   COUNT   counts down by one, once for each `request`, in whatever generation the
+ *           request came first. The last one opens the latch, and `0` is published.
+ *           -> value: what is left of that generation; -1: there is no latch, and the
+ *           request has not counted
+ *   DELETE  -> value 1; 0: there is none. `0` is published, so that Redisson's clients
+ *           wait no more
+ *   LOOK    changes no latch. -> value: what is left
+ *
+ * SET, COUNT and DELETE of a `request` that has run before give the answer of then, as
+ * far as that is still true.
+ * -> OK latch, FULL (SET, COUNT: the latch remembers too many requests), WRONGTYPE */
+enum latch_verb { LATCH_TO_SET, LATCH_TO_COUNT, LATCH_TO_DELETE, LATCH_TO_LOOK };
+
+struct op_latch {
+    enum latch_verb verb;
+    struct span request;   /* `id:<r>`, or `<instance>:<n>`; not LOOK */
+    int64_t count;         /* SET: from 1 */
+    uint32_t most_counted; /* SET, COUNT: requests that the latch may remember */
+    /* COUNT: counts in this generation only; LOOK: this one was heard to be opened, and
+     * is noted as open if its counter is gone. 0: not said. */
+    uint64_t generation;
+    bool only_tells; /* LOOK: nobody awaits it: nothing is changed, not even a mark */
+};
+
 /* SCAN lists names that somebody holds: one step over the keys of one server, as
  * Redis's SCAN makes it. It has no name, and goes to the server that has `group` now.
  * -> OK scan */
@@ -495,11 +494,7 @@ static inline uint64_t op_tombstone_ms(const struct op *op)
                                                   : OP_ENDED_MS;
 }
 
-/* Op result: what the store answers to an op. Data only; op.h says which kind of op
- * gets which status and fields.
- *
- * Spans and lists belong to the maker of the result, and are valid during the call that
- * passes it. Times are milliseconds, tokens are positive and at most 2^53. */
+/* --- results -------------------------------------------------------------------- */
 
 enum op_status {
     OP_OK,
@@ -655,19 +650,19 @@ static inline bool op_result_tells_class(const struct op_result *r,
     return *ret != tried && (r->is_lock || tried == CLASS_PLAIN);
 }
 
-/* Op clone: an op that outlives what its spans point to. */
+/* --- copies and leases ---------------------------------------------------------- */
 
-/* Copies an op with all that it points to into one block of memory, for free(). */
+/* An op with all that it points to, in one block of memory for free(). */
 struct op *op_clone(const struct op *op);
+/* A result that outlives the call that passes it. What it points to is in *ret_memory,
+ * for free(); NULL: nothing. */
+struct op_result op_result_copy(const struct op_result *r, enum op_kind kind,
+                                void **ret_memory);
 
-/* Op lease: which ops, and which of their results, grant or extend a lease, or change
- * a latch. With
- * `min-replicas` only those must be acknowledged by replicas, and only those can be
- * OP_NOREPLICAS. Pure functions. */
-
-/* Whether the op may grant or extend a lease. */
+/* Whether the op may grant or extend a lease, or change a latch: with `min-replicas`
+ * replicas must acknowledge it, and it can be OP_NOREPLICAS. */
 bool op_extends_lease(const struct op *op);
-/* Whether the op ran and its OK granted or extended a lease. */
+/* Whether the op ran, and its OK did so. */
 bool op_result_extends_lease(enum op_kind kind, const struct op_result *r);
 
 #endif

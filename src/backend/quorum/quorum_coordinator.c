@@ -90,7 +90,7 @@ static void vote_count(struct quorum_vote *v, const struct op_result *r,
 {
     vote_drop(v);
     v->state = VOTE_IN;
-    v->r = quorum_copy_result(r, kind, &v->memory);
+    v->r = op_result_copy(r, kind, &v->memory);
     if (kind != OP_ACQUIRE) {
         return;
     }

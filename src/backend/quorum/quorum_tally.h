@@ -40,8 +40,4 @@ bool quorum_tallies(enum op_kind kind);
 enum quorum_verdict quorum_tally(const struct quorum_votes *p, struct op_result *ret,
                                  enum renew_result *items);
 
-/* A deep copy in one block of memory, for free(); that may be NULL. */
-struct op_result quorum_copy_result(const struct op_result *r, enum op_kind kind,
-                                    void **ret_memory);
-
 #endif
