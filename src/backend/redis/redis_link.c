@@ -2,7 +2,6 @@
 
 #include "backend/redis/channel_name.h"
 #include "backend/redis/redis_command.h"
-#include "backend/script/script_batch.h"
 #include "backend/script/scripts.h"
 #include "util/alloc.h"
 #include "util/clock.h"

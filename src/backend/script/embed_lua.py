@@ -2,9 +2,9 @@
 """Turns Lua scripts into C: readable string literals, lengths and SHA1; and what calls them.
 
 embed_lua.py OUT WORDS SCRIPT.lua...   OUT has the scripts, WORDS what lua_order.py makes of their
-tags. A line `--@include include/part.lua` takes in that file, from lua/ beside this program.
-Comments stay out of what Redis is sent. The other tags (`--@needs` and so on) are explained and
-checked in lua_scope.py.
+tags; OUT.d tells the build what they depend on. A line `--@include include/part.lua` takes in that
+file, from lua/ beside this program. Comments stay out of what Redis is sent. The other tags
+(`--@needs` and so on) are explained and checked in lua_scope.py.
 
 Each script comes three times: as written; for clusters with sharded channels, where every
 message goes to the sharded channel as well; and for such clusters without messages to plain
@@ -19,7 +19,8 @@ import sys
 import lua_order
 import lua_scope
 
-LUA = pathlib.Path(__file__).parent / 'lua'
+HERE = pathlib.Path(__file__).parent
+LUA = HERE / 'lua'
 
 PUBLISH = re.compile(r"(.*\b(?:p?call|try)\()'PUBLISH', (.*\))")
 COUNTS = {'PUBLISH': 'NUMSUB', 'SPUBLISH': 'SHARDNUMSUB'}
@@ -93,6 +94,8 @@ def main():
         out += table(name, variant)
     pathlib.Path(sys.argv[1]).write_text('\n'.join([*out, '};', '']))
     pathlib.Path(sys.argv[2]).write_text(calls)
+    read = [*HERE.glob('*.py'), LUA / 'words.lua', *LUA.glob('include/*.lua')]
+    pathlib.Path(sys.argv[1] + '.d').write_text(f'{sys.argv[1]}: {" ".join(map(str, read))}\n')
 
 
 main()

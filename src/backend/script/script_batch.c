@@ -1,7 +1,5 @@
 #include "backend/script/script_batch.h"
 
-#include "backend/script/script_codec.h"
-
 #include <string.h>
 
 static bool is_simple_acquire(const struct op_acquire *a)

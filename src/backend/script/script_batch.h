@@ -9,16 +9,12 @@
 #ifndef LATCHD_BACKEND_SCRIPT_SCRIPT_BATCH_H
 #define LATCHD_BACKEND_SCRIPT_SCRIPT_BATCH_H
 
-#include "engine/op.h"
+#include "backend/script/script_codec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum {
-    SCRIPT_BATCH_MAX =
-        32, /* ops of one call: less than 1 ms of Redis, however slow it is */
-    SCRIPT_BATCH_TEXT_MAX = 8192,
-};
+enum { SCRIPT_BATCH_TEXT_MAX = 8192 };
 
 struct script_batch_list {
     struct op ops[SCRIPT_BATCH_MAX]; /* of one kind */

@@ -2,7 +2,6 @@
 
 #include "backend/redis/channel_name.h"
 #include "backend/redis/redis_command.h"
-#include "backend/script/script_batch.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
 #include "util/digits.h"
@@ -302,8 +301,7 @@ static void end_keys(struct script_source *from)
 
 #include "backend/script_words.h"
 
-/* --- which script does an op -------------------------------------------------------
- */
+/* --- which script does an op ---------------------------------------------------- */
 
 uint64_t script_field_token(struct span field)
 {
@@ -534,23 +532,34 @@ void script_call(struct buf *out, const struct op *ops, size_t count,
     SCRIPT_WRITERS[script](&from);
 }
 
-/* --- a reply becomes a result ------------------------------------------------------
- */
+/* --- a reply becomes a result --------------------------------------------------- */
 
 #define SCRIPT_TOKEN_MAX (UINT64_C(1) << 53)
 
-/* Reads a reply's elements in order; after the first that does not fit, `bad` stays. */
+/* Reads a reply's elements in order, into *result; after the first that does not fit,
+ * `bad` stays. */
 struct reply_reader {
     const redisReply *array;
     size_t at;
     bool bad;
+    enum op_kind kind;
+    size_t item_count;
+    struct op_result *result;
+    struct script_result *lists; /* owns the result's lists */
 };
+
+typedef void reply_fn(struct reply_reader *r);
+
+static bool reply_goes_on(const struct reply_reader *r)
+{
+    return r->at < (size_t)r->array->elements;
+}
 
 static const redisReply *reply_next(struct reply_reader *r, int type)
 {
     const redisReply *e;
 
-    if (r->bad || r->at >= (size_t)r->array->elements) {
+    if (r->bad || !reply_goes_on(r)) {
         r->bad = true;
         return NULL;
     }
@@ -577,7 +586,7 @@ static bool reply_flag(struct reply_reader *r)
 /* What only some scripts tell stands at the end. */
 static bool reply_last_flag(struct reply_reader *r)
 {
-    return r->at < (size_t)r->array->elements && reply_flag(r);
+    return reply_goes_on(r) && reply_flag(r);
 }
 
 static struct span reply_text(struct reply_reader *r)
@@ -672,10 +681,10 @@ static enum lock_kind read_kind(struct reply_reader *r)
     return KIND_PLAIN;
 }
 
-/* Reads a list of texts, which *ret owns. */
-static void reply_names(struct reply_reader *r, struct script_result *ret,
-                        const struct span **ret_names, size_t *ret_count)
+static void reply_names(struct reply_reader *r, const struct span **ret_names,
+                        size_t *ret_count)
 {
+    struct script_result *ret = r->lists;
     const redisReply *queue = reply_next(r, REDIS_REPLY_ARRAY);
     struct reply_reader in = { .array = queue, .bad = queue == NULL };
     size_t count = queue == NULL ? 0 : (size_t)queue->elements;
@@ -714,21 +723,22 @@ static void read_owner(struct reply_reader *r, enum lock_kind kind, struct op_fi
     }
 }
 
-static void reply_inspected(struct reply_reader *r, struct script_result *ret)
+static void read_inspected(struct reply_reader *r)
 {
-    struct op_result *result = &ret->result;
+    struct op_result *result = r->result;
+    struct script_result *ret = r->lists;
     size_t room = (size_t)r->array->elements / 2;
 
     result->ttl_ms = reply_int(r);
     split_fence(reply_text(r), result);
     result->lock_kind = read_kind(r);
-    reply_names(r, ret, &result->inspect.queue, &result->inspect.queue_count);
+    reply_names(r, &result->inspect.queue, &result->inspect.queue_count);
     if (result->lock_kind == KIND_PERMITS) {
         result->permits.free = reply_int(r);
         result->permits.limit = reply_limit(r);
     }
     ret->fields = xcalloc(room + 1, sizeof(*ret->fields));
-    while (!r->bad && r->at < (size_t)r->array->elements) {
+    while (!r->bad && reply_goes_on(r)) {
         read_owner(r, result->lock_kind, &ret->fields[result->inspect.field_count]);
         result->inspect.field_count += r->bad ? 0 : 1;
     }
@@ -760,9 +770,10 @@ static uint64_t read_generation(struct reply_reader *r)
     return generation;
 }
 
-/* What the scripts of latches tell after their OK. */
-static void reply_latch(struct reply_reader *r, struct latch_told *ret)
+static void read_latch(struct reply_reader *r)
 {
+    struct latch_told *ret = &r->result->latch;
+
     r->bad = !parse_i64(reply_text(r), &ret->value) || r->bad;
     ret->state = read_latch_state(r);
     ret->generation = read_generation(r);
@@ -770,103 +781,61 @@ static void reply_latch(struct reply_reader *r, struct latch_told *ret)
     ret->last_lost = read_generation(r);
 }
 
-static const struct {
-    struct span word;
-    enum op_status status;
-} STATUS_WORDS[] = {
-    { SPAN("OK"), OP_OK },
-    { SPAN("BUSY"), OP_BUSY },
-    { SPAN("NOTHELD"), OP_NOTHELD },
-    { SPAN("ENDED"), OP_ENDED },
-    { SPAN("OVER"), OP_OVER },
-    { SPAN("ELSEWHERE"), OP_ELSEWHERE },
-    { SPAN("LATE"), OP_LATE },
-    { SPAN("WRONGTYPE"), OP_WRONGTYPE },
-    { SPAN("UPGRADE"), OP_UPGRADE },
-    { SPAN("AMBIGUOUS"), OP_AMBIGUOUS },
-    { SPAN("BEHIND"), OP_BEHIND },
-    { SPAN("UNTRIED"), OP_UNTRIED },
-    { SPAN("NOSEMAPHORE"), OP_NOSEMAPHORE },
-    { SPAN("BEYOND"), OP_BEYOND },
-    { SPAN("FULL"), OP_FULL },
-    { SPAN("OTHERDATA"), OP_OTHER_DATA },
-};
-
-/* The class of lock that holds the name already; WRONGTYPE alone is other data. */
-static const struct {
-    struct span word;
-    enum lock_class lock_class;
-} CLASS_WORDS[] = {
-    { SPAN("WRONGTYPE-PLAIN"), CLASS_PLAIN },
-    { SPAN("WRONGTYPE-RW"), CLASS_RW },
-    { SPAN("WRONGTYPE-SEMAPHORE"), CLASS_SEMAPHORE },
-};
-
-static bool is_wrong_class(struct span word, struct op_result *result)
-{
-    for (size_t i = 0; i < sizeof(CLASS_WORDS) / sizeof(CLASS_WORDS[0]); i++) {
-        if (span_eq(word, CLASS_WORDS[i].word)) {
-            result->is_lock = true;
-            result->lock_class = CLASS_WORDS[i].lock_class;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool status_of(struct span word, struct op_result *result)
-{
-    if (is_wrong_class(word, result)) {
-        result->status = OP_WRONGTYPE;
-        return true;
-    }
-    for (size_t i = 0; i < sizeof(STATUS_WORDS) / sizeof(STATUS_WORDS[0]); i++) {
-        if (span_eq(word, STATUS_WORDS[i].word)) {
-            result->status = STATUS_WORDS[i].status;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Of a semaphore: what is free, how many there are, and after which time permits come
  * back. */
-static void read_permits(struct reply_reader *r, struct op_result *result)
+static void read_permits(struct reply_reader *r)
 {
-    if (r->at < (size_t)r->array->elements) {
+    struct op_result *result = r->result;
+
+    if (reply_goes_on(r)) {
         result->permits.free = reply_int(r);
         result->permits.limit = reply_limit(r);
         result->ttl_ms = reply_int(r);
     }
 }
 
-static void read_acquired(struct reply_reader *r, struct op_result *result)
+static void read_acquired(struct reply_reader *r)
 {
+    struct op_result *result = r->result;
+
     result->token = reply_token(r);
     result->count = reply_int(r);
     result->attached = reply_flag(r);
     result->fair = reply_last_flag(r);
     result->elsewhere = reply_last_flag(r);
-    read_permits(r, result);
+    read_permits(r);
     r->bad = r->bad || (result->token == 0 && !result->elsewhere);
+}
+
+static bool may_grant(enum op_kind kind)
+{
+    return kind == OP_ACQUIRE || kind == OP_RELEASE;
+}
+
+/* A new hold: of the claim, or of the one that is next. */
+static void set_granted(struct op_result *result, enum op_kind kind, uint64_t token)
+{
+    result->token = token;
+    result->count = kind == OP_ACQUIRE ? 1 : 0;
+    result->moved = kind == OP_RELEASE;
 }
 
 /* A grant that lends the name: the first token of the block, and the one that ends it.
  */
-static void read_lent(struct reply_reader *r, enum op_kind kind,
-                      struct op_result *result)
+static void read_lent(struct reply_reader *r)
 {
-    result->token = reply_known_token(r);
+    struct op_result *result = r->result;
+
+    set_granted(result, r->kind, reply_known_token(r));
     result->loan_token = reply_known_token(r);
-    result->count = kind == OP_ACQUIRE ? 1 : 0;
-    result->moved = kind == OP_RELEASE;
-    r->bad = r->bad || (kind != OP_ACQUIRE && kind != OP_RELEASE) ||
-             result->loan_token <= result->token ||
+    r->bad = r->bad || !may_grant(r->kind) || result->loan_token <= result->token ||
              result->loan_token - result->token >= OP_BLOCK_MAX;
 }
 
-static void read_released(struct reply_reader *r, struct op_result *result)
+static void read_released(struct reply_reader *r)
 {
+    struct op_result *result = r->result;
+
     result->count = reply_int(r);
     result->token = reply_token(r);
     result->moved = reply_flag(r);
@@ -874,38 +843,37 @@ static void read_released(struct reply_reader *r, struct op_result *result)
     result->attached = reply_flag(r);
     result->release.shared = reply_last_flag(r);
     result->fair = reply_last_flag(r);
-    read_permits(r, result);
+    read_permits(r);
     r->bad = r->bad || (result->moved && result->token == 0);
 }
 
 /* The lock was freed, as so many others listen. */
-static void read_yielded(struct reply_reader *r, enum op_kind kind,
-                         struct op_result *result)
+static void read_freed(struct reply_reader *r)
 {
     int64_t listeners = reply_int(r);
 
-    result->release.freed = true;
-    result->release.listeners =
+    r->result->release.freed = true;
+    r->result->release.listeners =
         listeners < 0 || listeners > UINT32_MAX ? 0 : (uint32_t)listeners;
-    r->bad = r->bad || kind != OP_RELEASE;
+    r->bad = r->bad || r->kind != OP_RELEASE;
 }
 
 /* The name rests now: until when, and after the hold with which token. */
-static void read_rest(struct reply_reader *r, enum op_kind kind,
-                      struct op_result *result)
+static void read_rest(struct reply_reader *r)
 {
     int64_t left = reply_int(r);
 
-    result->token = reply_known_token(r);
-    result->release.rest_ms = left > 0 ? (uint64_t)left : 0;
-    r->bad = r->bad || kind != OP_RELEASE;
+    r->result->token = reply_known_token(r);
+    r->result->release.rest_ms = left > 0 ? (uint64_t)left : 0;
+    r->bad = r->bad || r->kind != OP_RELEASE;
 }
 
 /* Reads what only a hold has that is not plain, or was granted from a loan. */
-static void read_attached_kind(struct reply_reader *r, struct op_result *result)
+static void read_attached_kind(struct reply_reader *r)
 {
     static const enum lock_kind KINDS[] = { KIND_READ, KIND_WRITE, KIND_PERMITS,
                                             KIND_PLAIN };
+    struct op_result *result = r->result;
     uint64_t kind = (uint64_t)reply_int(r);
 
     if (kind >= sizeof(KINDS) / sizeof(KINDS[0])) {
@@ -921,72 +889,106 @@ static void read_attached_kind(struct reply_reader *r, struct op_result *result)
 
         result->loan_token = loan - result->token < OP_BLOCK_MAX ? loan : 0;
     }
-    if (r->at < (size_t)r->array->elements) {
+    if (reply_goes_on(r)) {
         result->attach.data = reply_text(r);
         r->bad = r->bad || result->attach.data.len > LATCHD_DATA_MAX;
     }
-    if (r->at < (size_t)r->array->elements) {
+    if (reply_goes_on(r)) {
         int64_t left = reply_int(r);
 
         result->attach.atleast_ms = left > 0 ? (uint64_t)left : 0;
     }
 }
 
-static void read_attached(struct reply_reader *r, struct op_result *result)
+static void read_attached(struct reply_reader *r)
 {
+    struct op_result *result = r->result;
+
     result->token = reply_token(r);
     result->ttl_ms = reply_int(r);
     result->attach.field = reply_text(r);
     result->attach.entry = reply_text(r);
     r->bad = r->bad || result->attach.field.len > OP_TEXT_MAX ||
              result->attach.entry.len > OP_TEXT_MAX;
-    if (r->at < (size_t)r->array->elements) {
-        read_attached_kind(r, result);
+    if (reply_goes_on(r)) {
+        read_attached_kind(r);
     }
 }
 
-static void read_restored(struct reply_reader *r, struct op_result *result)
+static void read_restored(struct reply_reader *r)
 {
+    struct op_result *result = r->result;
+
     result->token = reply_known_token(r);
     result->count = reply_int(r);
     result->restore.restored = reply_flag(r);
 }
 
-static void read_renewed(struct reply_reader *r, size_t item_count,
-                         struct script_result *ret)
+static void read_renewed(struct reply_reader *r)
 {
-    for (size_t i = 0; i < item_count; i++) {
+    r->bad = r->bad || r->item_count > OP_RENEW_MAX;
+    for (size_t i = 0; i < r->item_count; i++) {
         int64_t state = reply_int(r);
 
-        if (state < RENEW_OK || state > RENEW_WANTED) {
+        if (r->bad || state < RENEW_OK || state > RENEW_WANTED) {
             r->bad = true;
             return;
         }
-        ret->items[i] = (enum renew_result)state;
+        r->lists->items[i] = (enum renew_result)state;
     }
-    ret->result.renew.items = ret->items;
-    ret->result.renew.count = item_count;
+    r->result->renew.items = r->lists->items;
+    r->result->renew.count = r->item_count;
 }
 
-static void read_refused(struct reply_reader *r, struct op_result *result)
+static void read_queued(struct reply_reader *r)
 {
-    if (result->status == OP_BUSY) {
-        result->ttl_ms = reply_int(r);
-        result->fair = reply_last_flag(r);
-        result->foreign = reply_last_flag(r);
-        result->by_latchd = reply_last_flag(r);
-    } else if (result->status == OP_WRONGTYPE) {
-        result->ttl_ms = reply_int(r);
-        if (r->at < (size_t)r->array->elements) {
-            result->text = reply_text(r);
-            result->inspect.is_string = true;
-        }
-    } else if (result->status == OP_ENDED) {
-        result->count = reply_int(r);
-        result->token = reply_token(r);
-    } else if (result->status == OP_BEHIND) {
-        result->token = reply_known_token(r);
+    r->result->ttl_ms = reply_int(r);
+    r->result->fair = reply_flag(r);
+}
+
+static void read_left(struct reply_reader *r)
+{
+    r->result->fair = reply_flag(r);
+}
+
+static void read_limited(struct reply_reader *r)
+{
+    r->result->permits.free = reply_int(r);
+    r->result->permits.limit = reply_limit(r);
+}
+
+static void read_scanned(struct reply_reader *r)
+{
+    r->bad = !parse_u64(reply_text(r), UINT64_MAX, &r->result->scan.cursor);
+    reply_names(r, &r->result->scan.names, &r->result->scan.count);
+}
+
+static void read_busy(struct reply_reader *r)
+{
+    r->result->ttl_ms = reply_int(r);
+    r->result->fair = reply_last_flag(r);
+    r->result->foreign = reply_last_flag(r);
+    r->result->by_latchd = reply_last_flag(r);
+}
+
+static void read_other_data(struct reply_reader *r)
+{
+    r->result->ttl_ms = reply_int(r);
+    if (reply_goes_on(r)) {
+        r->result->text = reply_text(r);
+        r->result->inspect.is_string = true;
     }
+}
+
+static void read_ended(struct reply_reader *r)
+{
+    r->result->count = reply_int(r);
+    r->result->token = reply_token(r);
+}
+
+static void read_behind(struct reply_reader *r)
+{
+    r->result->token = reply_known_token(r);
 }
 
 bool script_reply_is_redirected(struct span text)
@@ -1008,142 +1010,158 @@ static void read_error(const redisReply *reply, struct op_result *result)
     }
 }
 
-/* The short forms of what happens most: a word alone, or the token of a new hold. */
-static bool read_short(const redisReply *reply, enum op_kind kind,
-                       struct op_result *result)
-{
-    if (reply->type == REDIS_REPLY_STRING) {
-        struct span word = span_of(reply->str, (size_t)reply->len);
+static void read_batch(struct reply_reader *r);
 
-        if (kind == OP_RELEASE && span_eq(word, SPAN("FREED"))) {
-            result->release.freed = true;
-            return true;
-        }
-        return status_of(word, result) && result->status != OP_OK;
-    }
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer <= 0 ||
-        (uint64_t)reply->integer > SCRIPT_TOKEN_MAX) {
-        return false;
-    }
-    result->token = (uint64_t)reply->integer;
-    result->count = kind == OP_ACQUIRE ? 1 : 0;
-    result->moved = kind == OP_RELEASE;
-    return kind == OP_ACQUIRE || kind == OP_RELEASE;
+static void read_ok(struct reply_reader *r)
+{
+    static reply_fn *const READERS[] = {
+        [OP_ACQUIRE] = read_acquired,  [OP_ACQUIRE_BATCH] = read_batch,
+        [OP_RELEASE] = read_released,  [OP_RENEW] = read_renewed,
+        [OP_ATTACH] = read_attached,   [OP_RESTORE] = read_restored,
+        [OP_INSPECT] = read_inspected, [OP_QUEUE] = read_queued,
+        [OP_LEAVE] = read_left,        [OP_LIMIT] = read_limited,
+        [OP_LATCH] = read_latch,       [OP_SCAN] = read_scanned,
+    };
+
+    READERS[r->kind](r);
 }
 
-/* Reads the reply to one acquire. */
-static bool read_grant(const redisReply *reply, struct op_result *result)
-{
-    struct reply_reader r = { .array = reply };
+/* What a reply begins with, or is alone, and what reads the rest. */
+static const struct reply_word {
     struct span word;
+    enum op_status status;
+    reply_fn *read; /* NULL: there is no rest */
+    /* The class of lock that has the name; WRONGTYPE alone is other data. */
+    bool is_lock;
+    enum lock_class lock_class;
+} REPLY_WORDS[] = {
+    { SPAN("OK"), OP_OK, read_ok, false, 0 },
+    { SPAN("LENT"), OP_OK, read_lent, false, 0 },
+    { SPAN("RESTS"), OP_OK, read_rest, false, 0 },
+    { SPAN("FREED"), OP_OK, read_freed, false, 0 },
+    { SPAN("BUSY"), OP_BUSY, read_busy, false, 0 },
+    { SPAN("NOTHELD"), OP_NOTHELD, NULL, false, 0 },
+    { SPAN("ENDED"), OP_ENDED, read_ended, false, 0 },
+    { SPAN("OVER"), OP_OVER, NULL, false, 0 },
+    { SPAN("ELSEWHERE"), OP_ELSEWHERE, NULL, false, 0 },
+    { SPAN("LATE"), OP_LATE, NULL, false, 0 },
+    { SPAN("UPGRADE"), OP_UPGRADE, NULL, false, 0 },
+    { SPAN("AMBIGUOUS"), OP_AMBIGUOUS, NULL, false, 0 },
+    { SPAN("BEHIND"), OP_BEHIND, read_behind, false, 0 },
+    { SPAN("UNTRIED"), OP_UNTRIED, NULL, false, 0 },
+    { SPAN("NOSEMAPHORE"), OP_NOSEMAPHORE, NULL, false, 0 },
+    { SPAN("BEYOND"), OP_BEYOND, NULL, false, 0 },
+    { SPAN("FULL"), OP_FULL, NULL, false, 0 },
+    { SPAN("OTHERDATA"), OP_OTHER_DATA, NULL, false, 0 },
+    { SPAN("WRONGTYPE"), OP_WRONGTYPE, read_other_data, false, 0 },
+    { SPAN("WRONGTYPE-PLAIN"), OP_WRONGTYPE, read_other_data, true, CLASS_PLAIN },
+    { SPAN("WRONGTYPE-RW"), OP_WRONGTYPE, read_other_data, true, CLASS_RW },
+    { SPAN("WRONGTYPE-SEMAPHORE"), OP_WRONGTYPE, read_other_data, true,
+      CLASS_SEMAPHORE },
+};
 
-    if (reply->type == REDIS_REPLY_ERROR) {
-        read_error(reply, result);
+/* NULL: no script answers so. */
+static const struct reply_word *read_word(struct span word, struct op_result *result)
+{
+    for (size_t i = 0; i < sizeof(REPLY_WORDS) / sizeof(REPLY_WORDS[0]); i++) {
+        const struct reply_word *w = &REPLY_WORDS[i];
+
+        if (span_eq(word, w->word)) {
+            result->status = w->status;
+            result->is_lock = w->is_lock;
+            result->lock_class = w->lock_class;
+            return w;
+        }
+    }
+    return NULL;
+}
+
+/* A word alone. */
+static bool read_alone(struct span word, enum op_kind kind, struct op_result *result)
+{
+    const struct reply_word *w = read_word(word, result);
+
+    if (kind == OP_RELEASE && w != NULL && w->read == read_freed) {
+        result->release.freed = true;
         return true;
     }
-    if (reply->type != REDIS_REPLY_ARRAY) {
-        return read_short(reply, OP_ACQUIRE, result);
-    }
-    word = reply_text(&r);
-    if (span_eq(word, SPAN("LENT"))) {
-        read_lent(&r, OP_ACQUIRE, result);
-        return !r.bad;
-    }
-    if (!status_of(word, result)) {
-        return false;
-    }
-    if (result->status == OP_OK) {
-        read_acquired(&r, result);
-    } else {
-        read_refused(&r, result);
-    }
-    return !r.bad;
+    return w != NULL && w->status != OP_OK;
 }
 
-static void read_many(struct reply_reader *r, struct script_result *ret)
+/* The token of a new hold, which is what happens most. */
+static bool read_token(int64_t token, enum op_kind kind, struct op_result *result)
+{
+    set_granted(result, kind, (uint64_t)token);
+    return token > 0 && (uint64_t)token <= SCRIPT_TOKEN_MAX && may_grant(kind);
+}
+
+static bool read_array(struct reply_reader *r)
+{
+    const struct reply_word *w = read_word(reply_text(r), r->result);
+
+    if (w != NULL && w->read != NULL) {
+        w->read(r);
+    }
+    return w != NULL && !r->bad;
+}
+
+/* The reply to one op. False: no script answers so. */
+static bool read_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
+                       struct op_result *result, struct script_result *lists)
+{
+    struct reply_reader r = { .array = reply,
+                              .kind = kind,
+                              .item_count = item_count,
+                              .result = result,
+                              .lists = lists };
+
+    switch (reply->type) {
+    case REDIS_REPLY_ERROR:
+        read_error(reply, result);
+        return true;
+    case REDIS_REPLY_ARRAY:
+        return read_array(&r);
+    case REDIS_REPLY_INTEGER:
+        return read_token(reply->integer, kind, result);
+    case REDIS_REPLY_STRING:
+        return read_alone(span_of(reply->str, (size_t)reply->len), kind, result);
+    default:
+        return false;
+    }
+}
+
+/* What each of several acquires is answered. */
+static void read_batch(struct reply_reader *r)
 {
     size_t count = (size_t)r->array->elements - r->at;
+    struct op_result *results = xcalloc(count + 1, sizeof(*results));
 
-    ret->batch = xcalloc(count + 1, sizeof(*ret->batch));
+    r->lists->batch = results;
     for (size_t i = 0; i < count; i++) {
         const redisReply *e = r->array->element[r->at++];
 
-        if (e == NULL || !read_grant(e, &ret->batch[i])) {
+        if (e == NULL || !read_reply(e, OP_ACQUIRE, 0, &results[i], NULL)) {
             r->bad = true;
             return;
         }
     }
-    ret->result.batch.results = ret->batch;
-    ret->result.batch.count = count;
+    r->result->batch.results = results;
+    r->result->batch.count = count;
 }
 
 /* All of them were granted, under the same token. */
-static bool read_all(const redisReply *reply, size_t item_count,
-                     struct script_result *ret)
+static bool read_granted_all(int64_t token, size_t item_count,
+                             struct script_result *ret)
 {
-    struct op_result one = { 0 };
-
-    if (item_count == 0 || !read_short(reply, OP_ACQUIRE, &one)) {
-        return false;
-    }
-    ret->batch = xcalloc(item_count, sizeof(*ret->batch));
+    ret->batch = xcalloc(item_count + 1, sizeof(*ret->batch));
     for (size_t i = 0; i < item_count; i++) {
-        ret->batch[i] = one;
+        if (!read_token(token, OP_ACQUIRE, &ret->batch[i])) {
+            return false;
+        }
     }
     ret->result.batch.results = ret->batch;
     ret->result.batch.count = item_count;
-    return true;
-}
-
-static void read_scanned(struct reply_reader *r, struct script_result *ret)
-{
-    r->bad = !parse_u64(reply_text(r), UINT64_MAX, &ret->result.scan.cursor);
-    reply_names(r, ret, &ret->result.scan.names, &ret->result.scan.count);
-}
-
-static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count,
-                    struct script_result *ret)
-{
-    switch (kind) {
-    case OP_ACQUIRE:
-        read_acquired(r, &ret->result);
-        break;
-    case OP_RELEASE:
-        read_released(r, &ret->result);
-        break;
-    case OP_RENEW:
-        read_renewed(r, item_count, ret);
-        break;
-    case OP_ATTACH:
-        read_attached(r, &ret->result);
-        break;
-    case OP_INSPECT:
-        reply_inspected(r, ret);
-        break;
-    case OP_ACQUIRE_BATCH:
-        read_many(r, ret);
-        break;
-    case OP_RESTORE:
-        read_restored(r, &ret->result);
-        break;
-    case OP_QUEUE:
-        ret->result.ttl_ms = reply_int(r);
-        ret->result.fair = reply_flag(r);
-        break;
-    case OP_LIMIT:
-        ret->result.permits.free = reply_int(r);
-        ret->result.permits.limit = reply_limit(r);
-        break;
-    case OP_LEAVE:
-        ret->result.fair = reply_flag(r);
-        break;
-    case OP_SCAN:
-        read_scanned(r, ret);
-        break;
-    case OP_LATCH:
-        reply_latch(r, &ret->result.latch);
-        break;
-    }
+    return item_count > 0;
 }
 
 static void set_garbled(struct script_result *ret)
@@ -1155,35 +1173,6 @@ static void set_garbled(struct script_result *ret)
     };
 }
 
-static bool read_array(const redisReply *reply, enum op_kind kind, size_t item_count,
-                       struct script_result *ret)
-{
-    struct reply_reader r = { .array = reply };
-    struct span word = reply_text(&r);
-
-    if (span_eq(word, SPAN("LENT"))) {
-        read_lent(&r, kind, &ret->result);
-        return !r.bad;
-    }
-    if (span_eq(word, SPAN("RESTS"))) {
-        read_rest(&r, kind, &ret->result);
-        return !r.bad;
-    }
-    if (span_eq(word, SPAN("FREED"))) {
-        read_yielded(&r, kind, &ret->result);
-        return !r.bad;
-    }
-    if (!status_of(word, &ret->result)) {
-        return false;
-    }
-    if (ret->result.status == OP_OK) {
-        read_ok(&r, kind, item_count, ret);
-    } else {
-        read_refused(&r, &ret->result);
-    }
-    return !r.bad;
-}
-
 void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
                   struct script_result *ret)
 {
@@ -1193,16 +1182,10 @@ void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
     ret->queue = NULL;
     ret->batch = NULL;
     ret->result = (struct op_result){ 0 };
-    if (reply->type == REDIS_REPLY_ERROR) {
-        read_error(reply, &ret->result);
-        return;
-    }
-    if (reply->type == REDIS_REPLY_ARRAY) {
-        good = item_count <= OP_RENEW_MAX && read_array(reply, kind, item_count, ret);
-    } else if (kind == OP_ACQUIRE_BATCH && reply->type == REDIS_REPLY_INTEGER) {
-        good = read_all(reply, item_count, ret);
+    if (kind == OP_ACQUIRE_BATCH && reply->type == REDIS_REPLY_INTEGER) {
+        good = read_granted_all(reply->integer, item_count, ret);
     } else {
-        good = read_short(reply, kind, &ret->result);
+        good = read_reply(reply, kind, item_count, &ret->result, ret);
     }
     if (!good) {
         set_garbled(ret);

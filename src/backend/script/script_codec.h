@@ -13,7 +13,11 @@
 #include <hiredis/hiredis.h>
 #include <stdint.h>
 
-enum { SCRIPT_FIELDS_MAX = 1000 /* owners in an OP_INSPECT at most */ };
+enum {
+    SCRIPT_FIELDS_MAX = 1000, /* owners in an OP_INSPECT at most */
+    /* ops of one call: less than 1 ms of Redis, however slow it is */
+    SCRIPT_BATCH_MAX = 32,
+};
 
 /* What is known of the server, in its time, as far as we know that. */
 struct op_times {
