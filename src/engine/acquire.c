@@ -129,7 +129,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     eng->stats.unacked_grants++;
     last_answer_unacked(lock);
     last_answer_ungiven(eng, lock);
-    lock->ask_after = eng->now + ERROR_PAUSE_MS;
+    lock_pause(eng, lock, PAUSE_ASKS, ERROR_PAUSE_MS);
     if (waiter == NULL) {
         undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
         return;
@@ -294,7 +294,7 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
         return true;
     }
     if (is_of_doubtful_hold(eng, w, r)) {
-        w->lock->ask_after = eng->now + ERROR_PAUSE_MS;
+        lock_pause(eng, w->lock, PAUSE_ASKS, ERROR_PAUSE_MS);
         return_grant(eng, w, r, false, SPAN("Redis has lost its last writes"));
         return true;
     }
@@ -329,7 +329,7 @@ static struct granted_waiter take_off_queue(struct engine *eng, struct waiter *w
                                   .member = w->member,
                                   .answer_by = answer_by(eng, w) };
     struct lock *lock = w->lock;
-    bool ask = lock->ask;
+    enum lock_state state = lock->state;
 
     if (was.session != NULL) {
         was.call = waiter_call(w);
@@ -344,7 +344,9 @@ static struct granted_waiter take_off_queue(struct engine *eng, struct waiter *w
     }
     fair_granted(eng, w, r);
     waiter_remove(eng, w);
-    lock->ask = ask; /* the new head knows as much as the op that granted */
+    if (lock->state != state) {
+        lock_set_state(lock, state); /* the new head knows as much as the granting op */
+    }
     return was;
 }
 
@@ -520,7 +522,7 @@ static bool loan_is_certain(const struct engine *eng, const struct lock *lock,
     return eng->up && !asked_before(eng, lock, loan->asked.op) &&
            list_empty(&lock->releases) && list_empty(&lock->waiting_for_restore) &&
            lock->fair == NULL && list_empty(&lock->holds) &&
-           eng->now >= lock->stand_back_until && eng->now >= lock->ask_after &&
+           !lock_is_paused(eng, lock, PAUSE_ASKS) &&
            quarantine_until(eng, lock, KIND_PLAIN) == 0;
 }
 
@@ -560,7 +562,7 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
         op->acquire.claim.block_us = local_grant_block(eng, w);
     }
     if (kind == INFLIGHT_ASK) {
-        lock->asking = in_flight;
+        lock_begin_asking(lock, in_flight, true);
     }
 }
 
@@ -571,7 +573,6 @@ static bool may_only_reenter(const struct engine *eng, const struct waiter *w)
 
 void acquire_ask(struct engine *eng, struct lock *lock, struct waiter *w)
 {
-    lock->ask = false;
     send_acquire(eng, INFLIGHT_ASK, lock, w, may_only_reenter(eng, w));
 }
 
@@ -585,17 +586,6 @@ void acquire_join(struct engine *eng, struct waiter *w)
 {
     waiter_set_probe(w, PROBE_NONE);
     send_acquire(eng, INFLIGHT_PROBE, w->lock, w, may_only_reenter(eng, w));
-}
-
-bool acquire_may_ask(struct engine *eng, struct lock *lock)
-{
-    uint64_t at = lock->stand_back_until;
-
-    at = at < lock->ask_after ? lock->ask_after : at;
-    if (eng->now < at) {
-        timer_set(eng, &lock->wake, TIMER_LOCK, at);
-    }
-    return eng->now >= at;
 }
 
 /* Acquires several names by one op: in order, until one of them is not granted.
@@ -619,8 +609,7 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
         part->claim.spec = spec_ref(w->spec);
         part->lease_ms = waiter_lease(eng, w);
         w->in_flight = part;
-        w->lock->asking = part;
-        w->lock->ask = false;
+        lock_begin_asking(w->lock, part, true);
         all->batch.parts[i] = part;
     }
     list_append(&eng->unsent, &all->in_sent);
@@ -731,7 +720,7 @@ static bool may_be_a_waiters(const struct lock *lock, const struct waiter *w,
 {
     return op <= lock->last_answer.ungiven_op ||
            ((w == NULL || !waiter_is_head(w)) &&
-            (lock->asking != NULL || !list_empty(&lock->releases)));
+            (lock_is_asking(lock) || !list_empty(&lock->releases)));
 }
 
 /* Redis, or this daemon, may have stood still since the op was sent. Its answer counts
@@ -813,8 +802,8 @@ static void on_acquire_failed(struct engine *eng, struct lock *lock, struct wait
                               const struct acquire_spec *spec,
                               const struct op_result *r)
 {
-    lock_pause(eng, lock, ERROR_PAUSE_MS);
-    lock->ask = true;
+    lock_pause(eng, lock, PAUSE_ALL, ERROR_PAUSE_MS);
+    lock_ask(eng, lock);
     if (w == NULL) {
         (void)pending_release_undo(eng, lock, spec);
         return;
@@ -853,7 +842,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
                               const struct op_result *r, struct asked asked)
 {
     if (r->status == OP_LATE || r->status == OP_ELSEWHERE) {
-        lock_pause(eng, lock, RETRY_PAUSE_MS);
+        lock_pause(eng, lock, PAUSE_ALL, RETRY_PAUSE_MS);
     }
     fair_on_result(eng, lock, w, r);
     yield_on_answer(eng, lock, r);
@@ -960,7 +949,7 @@ static bool needs_probe(const struct engine *eng, const struct lock *lock,
 static bool known_held(const struct engine *eng, const struct lock *lock,
                        const struct waiter *w)
 {
-    return !w->once && lock->asking == NULL && lock_blocks(eng, lock, w->spec) &&
+    return !w->once && !lock_is_asking(lock) && lock_blocks(eng, lock, w->spec) &&
            !needs_probe(eng, lock, w->spec);
 }
 
@@ -1154,9 +1143,9 @@ bool lock_untouched(const struct engine *eng, struct span name, struct span id)
     return quarantine_of_name(eng, name) == 0 && request_find(eng, name, id) == NULL &&
            (lock == NULL ||
             (list_empty(&lock->holds) && list_empty(&lock->queue) &&
-             list_empty(&lock->releases) && lock->asking == NULL && lock->refs == 0 &&
+             list_empty(&lock->releases) && !lock_is_asking(lock) && lock->refs == 0 &&
              lock->fair == NULL && lock->loan == NULL &&
-             lock->stand_back_until <= eng->now && lock->ask_after <= eng->now));
+             !lock_is_paused(eng, lock, PAUSE_ASKS)));
 }
 
 struct waiter *request_lock_enqueue(struct engine *eng, const struct lock_req *req)

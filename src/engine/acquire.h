@@ -42,8 +42,6 @@ void acquire_probe(struct engine *eng, struct waiter *w);
 /* Asks for a waiter that is not the head, but may be granted beside the present
  * holders. */
 void acquire_join(struct engine *eng, struct waiter *w);
-/* Whether the lock's head may ask now; if not, lock_step() runs again when it may. */
-bool acquire_may_ask(struct engine *eng, struct lock *lock);
 /* Redis granted the lock, but too few replicas acknowledged that: undoes the grant. A
  * waiter goes on trying, after a pause. `waiter` may be NULL. */
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,

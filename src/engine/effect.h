@@ -58,15 +58,15 @@ enum reply_kind {
 };
 
 /* WITHHELD: the name is free, but for now nobody is granted it. */
-enum lock_state {
-    LOCK_STATE_FREE,
-    LOCK_STATE_HELD,
-    LOCK_STATE_UNCERTAIN,
-    LOCK_STATE_WITHHELD,
-    LOCK_STATE_LENT,           /* held by nobody: Redis has lent it to this daemon */
-    LOCK_STATE_LENT_ELSEWHERE, /* another daemon has it, and knows whether a client
+enum info_state {
+    INFO_STATE_FREE,
+    INFO_STATE_HELD,
+    INFO_STATE_UNCERTAIN,
+    INFO_STATE_WITHHELD,
+    INFO_STATE_LENT,           /* held by nobody: Redis has lent it to this daemon */
+    INFO_STATE_LENT_ELSEWHERE, /* another daemon has it, and knows whether a client
                                   holds */
-    LOCK_STATE_RESTING,        /* held by nobody, and granted to nobody: see hold.h */
+    INFO_STATE_RESTING,        /* held by nobody, and granted to nobody: see hold.h */
 };
 
 /* Who keeps a hold from running out. */
@@ -103,7 +103,7 @@ enum info_scope { INFO_OF_NAME, INFO_OF_SEMAPHORE };
 struct lock_info {
     struct span name;
     enum lock_kind kind;
-    enum lock_state state;
+    enum info_state state;
     int64_t ttl_ms; /* as PTTL */
     int64_t free;   /* PERMITS: how many are free.. */
     uint32_t limit; /* ..of how many */

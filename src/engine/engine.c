@@ -1159,7 +1159,7 @@ static void resume_lock(struct engine *eng, struct lock *lock)
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         if (waiter_is_head(w)) {
-            lock->ask = true;
+            lock_ask(eng, lock);
         } else if (w->once && w->probe == PROBE_NONE && w->in_flight == NULL) {
             waiter_decide(eng, w);
         }
@@ -1312,7 +1312,7 @@ void engine_on_subscribed(struct engine *eng, struct span name,
         return; /* a confirmation of a subscription that is over */
     }
     lock_set_sub(lock, SUB_ON);
-    lock->sub_op = eng->next_op;
+    lock_doubt_seen(eng, lock);
     leader_watch_note(eng, lock);
     latch_watch_note(eng, lock);
     if (lock_head(lock) != NULL) {
@@ -1330,7 +1330,7 @@ void engine_on_subscriptions_lost(struct engine *eng)
     {
         struct lock *lock = lock_of(n);
 
-        if (lock->sub == SUB_ON) {
+        if (lock->sub == SUB_ON || lock->sub == SUB_SURE) {
             lock_set_sub(lock, SUB_ASKED); /* the store asks again by itself */
         }
     }
@@ -1346,8 +1346,7 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
     if (lock == NULL || lock->lock_class != lock_class) {
         return;
     }
-    /* Results of ops that were sent before this count no more. */
-    lock->sub_op = eng->next_op;
+    lock_doubt_seen(eng, lock);
     /* Of a semaphore, that some permits came back says nothing of the others. */
     LIST_FOREACH(it, &lock->holds)
     {

@@ -1,15 +1,13 @@
 /* engine_state: what the lock engine remembers. Private to engine/.
  *
  *   engine ── names ──> lock ── queue ──> waiter ── spec (acquire_spec)
- *     │                  │        ├── releases: pending releases, in order
- *     │                  │        └── asking: the one op in flight that may change
- *     │                  │            who holds
+ *     │                  │        └── releases: pending releases, in order
  *     │                  └── holds ──> hold ── entries ──> entry ── attaches ──> attach
  *     ├── sessions: the waiters, attachments and pending requests of a connection
  *     ├── requests: what became of each request ID
  *     └── inflight_ops: ops in flight, by op ID
  *
- * A lock's life:      free -> asked -> held here <-> handed over -> free
+ * A lock's state:     enum lock_state in lock.h has the picture
  * A waiter's life:    queued [-> asked]* -> granted | timed out | retained -> ...
  * A hold's life:      HELD <-> UNCERTAIN -> ended (released, lost, or kept elsewhere)
  *

@@ -525,8 +525,8 @@ void fair_step(struct engine *eng, struct lock *lock, bool head_asked)
         f->refresh_at =
             eng->now + fair_interval(eng); /* the configuration has changed */
     }
-    ready_at =
-        f->not_before > lock->stand_back_until ? f->not_before : lock->stand_back_until;
+    ready_at = lock_paused_until(lock, PAUSE_ALL);
+    ready_at = ready_at < f->not_before ? f->not_before : ready_at;
     if (eng->now >= ready_at) {
         send_due(eng, f, head_asked || f->joined > 0);
     }

@@ -112,8 +112,8 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
     leave_subject(eng, w);
     if (w->lock != NULL) {
         w->lock->refs--;
-        if (w->lock->asking == w) {
-            w->lock->asking = NULL;
+        if (w->is_asking) {
+            lock_end_asking(w->lock);
         }
         lock_touch(eng, w->lock);
     }

@@ -62,6 +62,7 @@ struct inflight_op {
     struct list in_sent;
     struct inflight_op *check; /* the loss check that this op's result waits for */
     bool checked;
+    bool is_asking; /* ASK, RELEASE: the lock is ASKING until the answer */
     /* by its kind; a pointer to what may be gone before the answer is NULL then */
     union {
         struct {                       /* ASK, PROBE, RELEASE */

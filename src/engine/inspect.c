@@ -102,7 +102,8 @@ static size_t holds_size(const struct lock *lock, size_t samples)
 
 static size_t inflight_size(const struct lock *lock)
 {
-    size_t size = size_of(lock->asking) + size_of(lock->loan);
+    size_t size =
+        size_of(lock->loan) + (lock_is_asking(lock) ? sizeof(struct inflight_op) : 0);
     struct list *it;
 
     LIST_FOREACH(it, &lock->releases)
@@ -343,7 +344,7 @@ static void add_terms(struct engine *eng, const struct op_result *r,
 }
 
 /* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
-static enum lock_state state_of_free(const struct engine *eng, const struct lock *lock,
+static enum info_state state_of_free(const struct engine *eng, const struct lock *lock,
                                      const struct op_result *r)
 {
     enum last_answer_kind told = last_answer_now(eng, lock);
@@ -356,8 +357,8 @@ static enum lock_state state_of_free(const struct engine *eng, const struct lock
     enum lock_kind kind = KINDS[lock->lock_class];
 
     return r->withheld || refused || quarantine_until(eng, lock, kind) != 0
-               ? LOCK_STATE_WITHHELD
-               : LOCK_STATE_FREE;
+               ? INFO_STATE_WITHHELD
+               : INFO_STATE_FREE;
 }
 
 /* What Redis says of the holders. */
@@ -410,18 +411,18 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
     return told;
 }
 
-static enum lock_state state_of(const struct engine *eng, const struct lock *lock,
+static enum info_state state_of(const struct engine *eng, const struct lock *lock,
                                 const struct op_result *r,
                                 const struct told_holds *told)
 {
     if (told->rests) {
-        return LOCK_STATE_RESTING;
+        return INFO_STATE_RESTING;
     }
     if (told->count > 0) {
-        return told->uncertain ? LOCK_STATE_UNCERTAIN : LOCK_STATE_HELD;
+        return told->uncertain ? INFO_STATE_UNCERTAIN : INFO_STATE_HELD;
     }
-    return told->lent_elsewhere ? LOCK_STATE_LENT_ELSEWHERE
-           : told->lent         ? LOCK_STATE_LENT
+    return told->lent_elsewhere ? INFO_STATE_LENT_ELSEWHERE
+           : told->lent         ? INFO_STATE_LENT
                                 : state_of_free(eng, lock, r);
 }
 
@@ -515,7 +516,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
     *info = (struct lock_info){
         .name = effects_copy(&eng->fx, lock_name(lock)),
         .kind = lock_hold(lock)->lock_kind,
-        .state = LOCK_STATE_UNCERTAIN,
+        .state = INFO_STATE_UNCERTAIN,
         .ttl_ms = (int64_t)(until - eng->now),
         .limit = lock->limit,
         .scope = c->scope,

@@ -6,6 +6,7 @@
 #include "engine/engine_limits.h"
 #include "engine/entry.h"
 #include "engine/hold.h"
+#include "engine/inflight_op.h"
 #include "engine/op.h"
 #include "engine/pending_release.h"
 #include "engine/trouble.h"
@@ -547,12 +548,16 @@ static const char *const SUB_NAMES[] = {
     [SUB_NONE] = "NONE",
     [SUB_ASKED] = "ASKED",
     [SUB_ON] = "ON",
+    [SUB_SURE] = "SURE",
 };
 
 static const uint32_t NEXT_SUBS[] = {
     [SUB_NONE] = TRANSITION_TO(SUB_ASKED),
     [SUB_ASKED] = TRANSITION_TO(SUB_ON) | TRANSITION_TO(SUB_NONE),
-    [SUB_ON] = TRANSITION_TO(SUB_ASKED) | TRANSITION_TO(SUB_NONE),
+    [SUB_ON] =
+        TRANSITION_TO(SUB_SURE) | TRANSITION_TO(SUB_ASKED) | TRANSITION_TO(SUB_NONE),
+    [SUB_SURE] =
+        TRANSITION_TO(SUB_ON) | TRANSITION_TO(SUB_ASKED) | TRANSITION_TO(SUB_NONE),
 };
 
 const struct transitions SUB_TRANSITIONS = { "subscription", SUB_NAMES, NEXT_SUBS };
@@ -563,6 +568,49 @@ void lock_set_sub(struct lock *lock, enum sub_state sub)
         transition_check(&SUB_TRANSITIONS, lock->sub, sub);
         lock->sub = sub;
     }
+}
+
+void lock_doubt_seen(const struct engine *eng, struct lock *lock)
+{
+    lock->doubt_op = eng->next_op;
+    if (lock->sub == SUB_SURE) {
+        lock_set_sub(lock, SUB_ON);
+    }
+}
+
+static const char *const STATE_NAMES[] = {
+    [LOCK_IDLE] = "IDLE",
+    [LOCK_MUST_ASK] = "MUST_ASK",
+    [LOCK_ASKING] = "ASKING",
+    [LOCK_ASKING_AGAIN] = "ASKING_AGAIN",
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [LOCK_IDLE] = TRANSITION_TO(LOCK_MUST_ASK) | TRANSITION_TO(LOCK_ASKING),
+    [LOCK_MUST_ASK] = TRANSITION_TO(LOCK_IDLE) | TRANSITION_TO(LOCK_ASKING) |
+                      TRANSITION_TO(LOCK_ASKING_AGAIN),
+    [LOCK_ASKING] = TRANSITION_TO(LOCK_IDLE) | TRANSITION_TO(LOCK_ASKING_AGAIN),
+    [LOCK_ASKING_AGAIN] = TRANSITION_TO(LOCK_MUST_ASK) | TRANSITION_TO(LOCK_ASKING),
+};
+
+const struct transitions LOCK_TRANSITIONS = { "lock", STATE_NAMES, NEXT_STATES };
+
+void lock_set_state(struct lock *lock, enum lock_state state)
+{
+    transition_check(&LOCK_TRANSITIONS, lock->state, state);
+    lock->state = state;
+}
+
+void lock_begin_asking(struct lock *lock, struct inflight_op *w, bool for_head)
+{
+    w->is_asking = true;
+    lock_set_state(lock, lock->state == LOCK_MUST_ASK && !for_head ? LOCK_ASKING_AGAIN
+                                                                   : LOCK_ASKING);
+}
+
+void lock_end_asking(struct lock *lock)
+{
+    lock_set_state(lock, lock->state == LOCK_ASKING_AGAIN ? LOCK_MUST_ASK : LOCK_IDLE);
 }
 
 struct span lock_name(const struct lock *lock)
@@ -643,17 +691,48 @@ void lock_touch(struct engine *eng, struct lock *lock)
     dirty_locks_add(&eng->dirty, lock);
 }
 
-void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms)
+void lock_pause(struct engine *eng, struct lock *lock, enum lock_pause pause,
+                uint64_t ms)
 {
-    if (lock->stand_back_until < eng->now + ms) {
-        lock->stand_back_until = eng->now + ms;
-    }
+    uint64_t *until = &lock->paused_until[pause];
+
+    *until = *until < eng->now + ms ? eng->now + ms : *until;
     lock_touch(eng, lock);
+}
+
+uint64_t lock_paused_until(const struct lock *lock, enum lock_pause pause)
+{
+    uint64_t until = 0;
+
+    for (enum lock_pause p = PAUSE_ALL; p <= pause; p++) {
+        uint64_t at = lock->paused_until[p];
+
+        until = until < at ? at : until;
+    }
+    return until;
+}
+
+bool lock_is_paused(const struct engine *eng, const struct lock *lock,
+                    enum lock_pause pause)
+{
+    return eng->now < lock_paused_until(lock, pause);
+}
+
+bool lock_awaits_pause(struct engine *eng, struct lock *lock, enum lock_pause pause)
+{
+    uint64_t until = lock_paused_until(lock, pause);
+
+    if (eng->now < until) {
+        timer_set(eng, &lock->wake, TIMER_LOCK, until);
+    }
+    return eng->now < until;
 }
 
 void lock_ask(struct engine *eng, struct lock *lock)
 {
-    lock->ask = true;
+    if (!lock_must_ask(lock)) {
+        lock_set_state(lock, lock_is_asking(lock) ? LOCK_ASKING_AGAIN : LOCK_MUST_ASK);
+    }
     lock_touch(eng, lock);
 }
 
@@ -675,8 +754,8 @@ void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t tt
         lock_touch(eng, lock);
         return; /* that is not in its way */
     }
-    if (op_id > lock->seen_op) {
-        lock->seen_op = op_id;
+    if (lock->sub == SUB_ON && op_id > lock->doubt_op) {
+        lock_set_sub(lock, SUB_SURE);
     }
     timer_set(eng, &lock->wake, TIMER_LOCK, eng->now + lock_recheck_in(eng, ttl_ms));
 }

@@ -104,14 +104,54 @@ static inline void last_answer_fini(struct last_answer *a)
     a->refusal = NULL;
 }
 
-/* Whether this daemon hears of the name by its channel:
+/* Subscription: whether this daemon hears of the name by its channel:
  *
- *   NONE ──> ASKED <──> ON
+ *   NONE ──> ASKED <──> ON <──> SURE
  *
- * ON goes back to ASKED when the link breaks, and both to NONE when nobody waits. */
-enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
+ * ON and SURE go back to ASKED when the link breaks, and all to NONE when nobody waits.
+ */
+enum sub_state {
+    SUB_NONE,
+    SUB_ASKED, /* not confirmed yet, or not again */
+    SUB_ON,    /* confirmed; a message may have come before that */
+    SUB_SURE,  /* an op sent since then, and since the last message, found it held: a
+                * message will tell when that is over */
+};
 
 extern const struct transitions SUB_TRANSITIONS;
+
+/* Lock state: whether the head of the queue has to ask Redis. At most one op that may
+ * change who holds is in flight for a name, an ACQUIRE for the head or a RELEASE: a
+ * second one is a transition that the table lacks.
+ *
+ *   IDLE ───────────── sent ─────────────> ASKING ──────── answered ──> IDLE
+ *    │  ^                                   ^  │  ^
+ *    │  │ nobody waits                 sent │  │  │ the waiters behind know enough
+ *    v  │                                   │  v  │
+ *   MUST_ASK ───────────────────────────────┘ ASKING_AGAIN ─ answered ─> MUST_ASK
+ *       └───── a release is sent before that ────^
+ *
+ * lock_step() sends what the state asks for, unless something else of the lock comes
+ * first. These have states of their own, as a name may be ASKING in any of them: holds
+ * that have to be put back (`needs_restore`), a loan (enum loan_state), a pause (enum
+ * lock_pause), releases (enum release_state). The head of an IDLE lock sleeps; the
+ * subscription says how it is woken. */
+enum lock_state {
+    LOCK_IDLE,     /* nobody waits, or the head knows enough */
+    LOCK_MUST_ASK, /* what the head knows counts no more */
+    LOCK_ASKING,
+    LOCK_ASKING_AGAIN, /* the same; the answer will not be enough: MUST_ASK follows */
+};
+
+extern const struct transitions LOCK_TRANSITIONS;
+
+/* Pauses of a name; each includes those before it. */
+enum lock_pause {
+    PAUSE_ALL,  /* nothing is sent: others get their chance, or Redis failed */
+    PAUSE_ASKS, /* nobody asks, nor is handed the lock: a grant was not acknowledged */
+    PAUSE_HEAD, /* the head does not ask, unless its wait ends: see yield.h */
+    LOCK_PAUSES
+};
 
 /* Where the last waiters of each PRIORITY above 0 went: see wait_queue.c. */
 struct priority_marks {
@@ -139,7 +179,6 @@ struct lock {
     struct list renews;
     /* pending requests, sent when all holds are put back */
     struct list waiting_for_restore;
-    struct inflight_op *asking;
     struct loan *loan;                 /* see loan.h; NULL: the name is not lent */
     struct leader_watch *leader_watch; /* NULL: nobody here follows the leader */
     struct latch_watch *latch_watch;   /* NULL: nobody here awaits the latch */
@@ -157,19 +196,14 @@ struct lock {
     uint32_t handovers;
     /* from `handovers_since` to when another daemon's waiters were last looked for */
     uint32_t checked_after_ms;
-    uint64_t sub_op;  /* the last op sent when the subscription was confirmed */
-    uint64_t seen_op; /* the last op that found the name held */
-    uint64_t stand_back_until;
-    /* how long the head stands back after a yield, and up to when it does; 0: for
-     * handoff-pause, as `stand_back_until` says. See yield.c */
+    uint64_t doubt_op; /* the last op sent at the last lock_doubt_seen() */
+    uint64_t paused_until[LOCK_PAUSES];
+    /* how long the head stands back after a yield; 0: for handoff-pause. See yield.c */
     uint32_t yield_pause_ms;
     /* listeners at the last yield that are no latchd; 0: none is for certain, or who
      * got the lock then is known */
     uint32_t foreign_listeners;
-    uint64_t yield_until;
     uint64_t messages; /* since the last release with a successor was sent */
-    /* no waiter asks before this, as too few replicas acknowledged a grant */
-    uint64_t ask_after;
     /* since when the name was found to be a foreign library's each time that its
      * waiters asked; NEVER: it is none. Those with waiters are in eng->foreign_names.
      */
@@ -183,12 +217,12 @@ struct lock {
     uint32_t needs_restore;
     uint32_t group;
     enum sub_state sub;
+    enum lock_state state;
     enum lock_class lock_class;
     /* the readers at the front of the queue are to ask, all at once */
     bool readers_in;
     bool dirty;        /* in eng->dirty */
     bool exempt_reads; /* `exempt` is for reads only */
-    bool ask;          /* the head is to ask Redis */
     /* the lock was released for others' sake: the next message does not make the head
      * ask at once, either */
     bool yielded;
@@ -211,18 +245,44 @@ bool waiter_is_head(const struct waiter *w);
 struct hold *lock_hold(const struct lock *lock);
 /* Marks the lock dirty: engine_settle() runs lock_step() for it. */
 void lock_touch(struct engine *eng, struct lock *lock);
-/* Sends nothing for the lock for that long. */
-void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms);
+void lock_pause(struct engine *eng, struct lock *lock, enum lock_pause pause,
+                uint64_t ms);
+/* Until when the pause lasts that stops this. */
+uint64_t lock_paused_until(const struct lock *lock, enum lock_pause pause);
+bool lock_is_paused(const struct engine *eng, const struct lock *lock,
+                    enum lock_pause pause);
+/* The same; if so, lock_step() runs again when the pause is over. */
+bool lock_awaits_pause(struct engine *eng, struct lock *lock, enum lock_pause pause);
 /* Makes the head ask, whatever its last answer was. */
 void lock_ask(struct engine *eng, struct lock *lock);
+/* An op that may change who holds is sent. `for_head`: its answer tells the head what
+ * it has to know. */
+void lock_begin_asking(struct lock *lock, struct inflight_op *w, bool for_head);
+/* The op that made the lock ASKING is answered. */
+void lock_end_asking(struct lock *lock);
+void lock_set_state(struct lock *lock, enum lock_state state);
+
+static inline bool lock_is_asking(const struct lock *lock)
+{
+    return lock->state == LOCK_ASKING || lock->state == LOCK_ASKING_AGAIN;
+}
+
+/* Whether the head asks as soon as it may. */
+static inline bool lock_must_ask(const struct lock *lock)
+{
+    return lock->state == LOCK_MUST_ASK || lock->state == LOCK_ASKING_AGAIN;
+}
+
 /* Op `op_id` found the name held in mode `by`. `ttl_ms` < 0: the rest of the lease is
  * not known. */
 void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
                enum lock_kind by);
 /* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
 uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms);
-/* The only way to change the state: ends the process if that may not follow. */
 void lock_set_sub(struct lock *lock, enum sub_state sub);
+/* The channel is subscribed, or a message came: answers to ops sent before say no more
+ * that the name is held. */
+void lock_doubt_seen(const struct engine *eng, struct lock *lock);
 void lock_unsubscribe(struct engine *eng, struct lock *lock);
 
 /* The name is a foreign library's, or not, or nobody waits for it any more. */

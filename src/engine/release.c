@@ -110,7 +110,8 @@ static struct waiter *successor_find(const struct engine *eng, const struct lock
     if (next == NULL || next->in_flight != NULL || eng->stopping ||
         d->lock_class != lock->lock_class ||
         quarantine_until(eng, lock, next->spec->terms.kind) != 0 ||
-        eng->now < lock->ask_after || eng->quorum || lock->needs_restore > 0) {
+        lock_is_paused(eng, lock, PAUSE_ASKS) || eng->quorum ||
+        lock->needs_restore > 0) {
         return NULL;
     }
     if (d->next == NULL ? ends_request(d, next->spec) || may_hold(lock, next, d)
@@ -211,9 +212,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     if (!parallel) {
         pending_release_set_state(d, d->state == RELEASE_MAYBE_RUN ? RELEASE_SENT_AGAIN
                                                                    : RELEASE_SENT);
-        lock->asking = w;
-        /* it looks for the head as well */
-        lock->ask = lock->ask && (next == NULL || next != lock_head(lock));
+        lock_begin_asking(lock, w, next != NULL && next == lock_head(lock));
     }
     if (d->tries++ == 0) {
         d->was_held = is_held(eng, lock, d);
@@ -604,9 +603,9 @@ static void retry_release(struct engine *eng, struct lock *lock,
 
     if (r->status == OP_ERROR) {
         answer_error(eng, d, LOCK_BACKEND, r->text);
-        lock_pause(eng, lock, ERROR_PAUSE_MS);
+        lock_pause(eng, lock, PAUSE_ALL, ERROR_PAUSE_MS);
     } else if (r->status == OP_LATE) {
-        lock_pause(eng, lock, RETRY_PAUSE_MS);
+        lock_pause(eng, lock, PAUSE_ALL, RETRY_PAUSE_MS);
     }
     /* Of a quorum a minority may have run it when most were late. */
     pending_release_requeue(lock, d, r->status != OP_LATE || eng->quorum);

@@ -274,7 +274,9 @@ static bool watch_lasts(const struct lock *lock)
  * comes, then the lock is forgotten. */
 static void step_idle(struct engine *eng, struct lock *lock)
 {
-    lock->ask = false;
+    if (lock->state == LOCK_MUST_ASK) {
+        lock_set_state(lock, LOCK_IDLE);
+    }
     lock_note_foreign(eng, lock, false);
     if (is_watched(lock)) {
         if (lock->sub == SUB_NONE && watch_lasts(lock)) {
@@ -295,37 +297,42 @@ static void step_idle(struct engine *eng, struct lock *lock)
         return;
     }
     timer_stop(eng, &lock->wake);
-    if (list_empty(&lock->holds) && lock->asking == NULL && lock->refs == 0 &&
-        list_empty(&lock->releases) && lock->loan == NULL && fair_idle(lock) &&
+    if (list_empty(&lock->holds) && lock->refs == 0 && list_empty(&lock->releases) &&
+        lock->loan == NULL && fair_idle(lock) &&
         !lock->dirty) { /* else it is stepped again */
         lock_free(eng, lock);
     }
 }
 
-/* The head sleeps only if it is sure to be woken: the channel is subscribed, and an op
- * sent after the subscription was confirmed has found the lock held. */
-static void step_head(struct engine *eng, struct lock *lock, struct waiter *head)
+/* The head sleeps until a message, or for `recheck`. */
+static void let_head_sleep(struct engine *eng, struct lock *lock)
 {
-    bool sure = lock->sub == SUB_ON && lock->seen_op > lock->sub_op;
-
-    if (head->in_flight != NULL || !eng->up) {
-        return; /* its answer, or Redis coming up, leads back here */
-    }
-    if (waiter_is_expiring(head) && !lock->ask && last_answer_decides(eng, head)) {
-        waiter_end_unserved(eng, head); /* what it waited for has left it locked */
-        return;
-    }
-    if (lock->ask || waiter_ends_next(head) || (lock->sub == SUB_ON && !sure)) {
-        if (acquire_may_ask(eng, lock) && !yield_holds_back(eng, lock, head)) {
-            acquire_ask(eng, lock, head);
-        }
-        return;
-    }
     if (lock->sub == SUB_NONE) {
         subscribe_lock(eng, lock);
     }
     if (!heap_armed(&lock->wake.node)) {
         timer_set(eng, &lock->wake, TIMER_LOCK, eng->now + eng->cfg.recheck_ms);
+    }
+}
+
+/* The head of an IDLE lock does not sleep if its wait ends with its next answer, or if
+ * the channel has just been subscribed: a message may have come before that. */
+static void step_head(struct engine *eng, struct lock *lock, struct waiter *head)
+{
+    bool is_exact = waiter_ends_next(head) || lock->last_answer.undecided > 0;
+
+    if (head->in_flight != NULL || !eng->up) {
+        return; /* its answer, or Redis coming up, leads back here */
+    }
+    if (lock->state == LOCK_IDLE && waiter_is_expiring(head) &&
+        last_answer_decides(eng, head)) {
+        waiter_end_unserved(eng, head); /* what it waited for has left it locked */
+    } else if (lock->state == LOCK_IDLE && !waiter_ends_next(head) &&
+               lock->sub != SUB_ON) {
+        let_head_sleep(eng, lock);
+    } else if (!lock_awaits_pause(eng, lock, PAUSE_ASKS) &&
+               (is_exact || !lock_awaits_pause(eng, lock, PAUSE_HEAD))) {
+        acquire_ask(eng, lock, head);
     }
 }
 
@@ -340,7 +347,9 @@ static void step_undecided(struct engine *eng, struct lock *lock)
         return;
     }
     if (last_answer_now(eng, lock) == ANSWER_NONE) {
-        lock->ask = lock->ask || lock->asking == NULL;
+        if (lock->state == LOCK_IDLE) {
+            lock_set_state(lock, LOCK_MUST_ASK);
+        }
         return;
     }
     while (lock->last_answer.undecided > 0 && it != &lock->queue) {
@@ -419,7 +428,7 @@ static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
     if (loan->state == LOAN_RETURNING) {
         return true;
     }
-    if (lock->asking != NULL && list_empty(&lock->releases)) {
+    if (lock_is_asking(lock) && list_empty(&lock->releases)) {
         return false; /* its answer leads back here */
     }
     if (lock_head(lock) != NULL && local_grant_try(eng, lock)) {
@@ -444,10 +453,8 @@ static void step_release(struct engine *eng, struct lock *lock,
                pending_release_awaits_renewal(lock, d) ||
                successor_is_busy(eng, lock, d)) {
         ; /* so does that */
-    } else if (eng->up && eng->now >= lock->stand_back_until) {
+    } else if (eng->up && !lock_awaits_pause(eng, lock, PAUSE_ALL)) {
         release_send(eng, lock, d);
-    } else if (eng->up) {
-        timer_set(eng, &lock->wake, TIMER_LOCK, lock->stand_back_until);
     }
 }
 
@@ -458,16 +465,53 @@ static void step_restoring(struct engine *eng, struct lock *lock)
     struct list *release = list_first(&lock->releases);
 
     if (lock->lock_class == CLASS_SEMAPHORE && release != NULL &&
-        lock->asking == NULL) {
+        !lock_is_asking(lock)) {
         step_release(eng, lock, container_of(release, struct pending_release, in_lock));
+    }
+}
+
+/* Sends what may be in flight beside the one op that may change who holds. */
+static void step_beside(struct engine *eng, struct lock *lock)
+{
+    if (lock->lock_class != CLASS_PLAIN && eng->up &&
+        !lock_is_paused(eng, lock, PAUSE_ALL)) {
+        step_parallel_releases(eng, lock);
+    }
+    if (!eng->up || !list_empty(&lock->releases) ||
+        (lock->probes == 0 && !lock->readers_in) ||
+        lock_awaits_pause(eng, lock, PAUSE_ASKS)) {
+        return;
+    }
+    if (lock->probes > 0) {
+        step_probes(eng, lock);
+    }
+    if (lock->readers_in) {
+        let_readers_in(eng, lock);
+    }
+}
+
+/* Sends the op that may change who holds, or lets the name sleep. */
+static void step_turn(struct engine *eng, struct lock *lock)
+{
+    struct list *release = list_first(&lock->releases);
+    struct waiter *head = lock_head(lock);
+
+    fair_step(eng, lock, false);
+    if (release != NULL) {
+        step_release(eng, lock, container_of(release, struct pending_release, in_lock));
+    } else if (head == NULL) {
+        step_idle(eng, lock);
+    } else {
+        step_head(eng, lock, head);
+        if (!lock_is_asking(lock)) {
+            fair_step(eng, lock, true);
+        }
     }
 }
 
 void lock_step(struct engine *eng, struct lock *lock)
 {
     struct waiter *passed = wait_queue_step_back(eng, lock);
-    struct list *release;
-    struct waiter *head;
 
     if (passed != NULL) {
         waiter_on_passed(eng, passed);
@@ -484,33 +528,15 @@ void lock_step(struct engine *eng, struct lock *lock)
         return;
     }
     pending_requests_resume(eng, lock);
-    if (lock->lock_class != CLASS_PLAIN && eng->up &&
-        eng->now >= lock->stand_back_until) {
-        step_parallel_releases(eng, lock);
-    }
-    release = list_first(&lock->releases);
-    if (lock->probes > 0 && eng->up && release == NULL && acquire_may_ask(eng, lock)) {
-        step_probes(eng, lock);
-    }
-    if (lock->readers_in && eng->up && release == NULL && acquire_may_ask(eng, lock)) {
-        let_readers_in(eng, lock);
-    }
-    if (lock->asking != NULL) {
-        return;
-    }
-    fair_step(eng, lock, false);
-    if (release != NULL) {
-        step_release(eng, lock, container_of(release, struct pending_release, in_lock));
-        return;
-    }
-    head = lock_head(lock);
-    if (head == NULL) {
-        step_idle(eng, lock);
-    } else {
-        step_head(eng, lock, head);
-        if (lock->asking == NULL) {
-            fair_step(eng, lock, true);
-        }
+    step_beside(eng, lock);
+    switch (lock->state) {
+    case LOCK_IDLE:
+    case LOCK_MUST_ASK:
+        step_turn(eng, lock);
+        break;
+    case LOCK_ASKING:
+    case LOCK_ASKING_AGAIN:
+        break; /* the answer leads back here */
     }
 }
 

@@ -44,7 +44,7 @@ static bool is_being_served(const struct engine *eng, const struct waiter *head)
     const struct lock *lock = head->lock;
 
     return head->in_flight != NULL || head->maybe_granted || is_successor(head) ||
-           (lock->ask && head->spec->terms.kind == KIND_READ &&
+           (lock_must_ask(lock) && head->spec->terms.kind == KIND_READ &&
             lock_is_read_here(eng, lock));
 }
 

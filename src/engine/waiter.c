@@ -149,7 +149,8 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
 
 void waiter_on_passed(struct engine *eng, struct waiter *w)
 {
-    if (w->lock->ask && (w->request != NULL || w->spec->kind == OWNER_NAMED)) {
+    if (lock_must_ask(w->lock) &&
+        (w->request != NULL || w->spec->kind == OWNER_NAMED)) {
         waiter_probe_later(eng, w, PROBE_REENTER); /* it may hold already */
     } else if (waiter_ends_next(w) && eng->up) {
         waiter_decide(eng, w);
@@ -359,7 +360,7 @@ static bool may_still_be_answered(const struct engine *eng, const struct waiter 
         return eng->up && w->in_flight != NULL;
     }
     return !last_answer_decides(eng, w) ||
-           (waiter_is_head(w) && (lock->ask || lock->asking != NULL));
+           (waiter_is_head(w) && lock->state != LOCK_IDLE);
 }
 
 void waiter_expire(struct engine *eng, struct waiter *w)

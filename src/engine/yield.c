@@ -39,8 +39,8 @@ enum yield yield_choose(struct engine *eng, struct lock *lock)
 
 static void extend_pause(struct engine *eng, struct lock *lock)
 {
-    lock_pause(eng, lock, eng->cfg.handover_pause_ms);
-    lock->yield_until = eng->now + lock->yield_pause_ms;
+    lock_pause(eng, lock, PAUSE_ALL, eng->cfg.handover_pause_ms);
+    lock->paused_until[PAUSE_HEAD] = eng->now + lock->yield_pause_ms;
 }
 
 /* How many listeners are no latchd for certain. A daemon that died is known until the
@@ -79,7 +79,7 @@ void yield_on_message(struct engine *eng, struct lock *lock)
     }
     /* Two daemons that yield in turn would only ever yield to each other, as they are
      * faster than any library: so each leaves one chance of the other's to the rest. */
-    if (lock->yielded && eng->now >= lock->stand_back_until) {
+    if (lock->yielded && !lock_is_paused(eng, lock, PAUSE_ALL)) {
         lock->yielded = false;
         extend_pause(eng, lock);
     }
@@ -97,14 +97,4 @@ void yield_on_answer(const struct engine *eng, struct lock *lock,
     lock->foreign_listeners = 0;
     pause_ms = pause_ms < lock->yield_pause_ms ? lock->yield_pause_ms : pause_ms;
     set_pause(eng, lock, r->status == OP_OK || r->by_latchd ? 2 * pause_ms : 0);
-}
-
-bool yield_holds_back(struct engine *eng, struct lock *lock, const struct waiter *head)
-{
-    if (eng->now >= lock->yield_until || waiter_ends_next(head) ||
-        lock->last_answer.undecided > 0) {
-        return false;
-    }
-    timer_set(eng, &lock->wake, TIMER_LOCK, lock->yield_until);
-    return true;
 }

@@ -25,8 +25,5 @@ void yield_on_message(struct engine *eng, struct lock *lock);
 /* Redis answered an acquire: who got the lock after the last yield? */
 void yield_on_answer(const struct engine *eng, struct lock *lock,
                      const struct op_result *r);
-/* Whether the head stands back for longer than handoff-pause now. Waits that end do
- * not: they are to be exact. */
-bool yield_holds_back(struct engine *eng, struct lock *lock, const struct waiter *head);
 
 #endif

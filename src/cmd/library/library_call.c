@@ -160,7 +160,7 @@ static enum lock_call_state read_info(struct library_call *lib,
                                      : SPAN(LATCHD_VALUE_OF_OTHERS));
         return state_of_held(lib, false, lib->ttl_ms == -1);
     }
-    if (reply->info->state == LOCK_STATE_LENT_ELSEWHERE) {
+    if (reply->info->state == INFO_STATE_LENT_ELSEWHERE) {
         buf_add_str(&lib->held, LATCHD_VALUE_OF_OTHERS);
         return state_of_held(lib, false, false);
     }

@@ -121,7 +121,7 @@ static enum watch_state read_holder(const struct effect_reply *reply,
                    ? WATCH_OTHERS
                    : WATCH_UNKNOWN;
     }
-    if (reply->info->state == LOCK_STATE_LENT_ELSEWHERE) {
+    if (reply->info->state == INFO_STATE_LENT_ELSEWHERE) {
         return WATCH_OTHERS;
     }
     if (reply->info->hold_count == 0) {

@@ -147,10 +147,10 @@ static void write_semaphore(struct lockinfo_reply *r, const struct lock_info *in
 static void write_lock(struct lockinfo_reply *r, const struct lock_info *info)
 {
     static const char *const STATES[] = {
-        [LOCK_STATE_FREE] = "free",           [LOCK_STATE_HELD] = "held",
-        [LOCK_STATE_UNCERTAIN] = "uncertain", [LOCK_STATE_WITHHELD] = "withheld",
-        [LOCK_STATE_LENT] = "lent",           [LOCK_STATE_LENT_ELSEWHERE] = "lent",
-        [LOCK_STATE_RESTING] = "resting",
+        [INFO_STATE_FREE] = "free",           [INFO_STATE_HELD] = "held",
+        [INFO_STATE_UNCERTAIN] = "uncertain", [INFO_STATE_WITHHELD] = "withheld",
+        [INFO_STATE_LENT] = "lent",           [INFO_STATE_LENT_ELSEWHERE] = "lent",
+        [INFO_STATE_RESTING] = "resting",
     };
 
     resp_key_bulk(&r->map, "name", info->name);

@@ -180,7 +180,7 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
     const struct span queue[] = { SPAN("bob"), SPAN("uuid:1") };
     const struct lock_info info = { .name = SPAN("a"),
                                     .kind = KIND_FAIR,
-                                    .state = LOCK_STATE_UNCERTAIN,
+                                    .state = INFO_STATE_UNCERTAIN,
                                     .ttl_ms = 5,
                                     .holds = &hold,
                                     .hold_count = 1,
@@ -337,7 +337,7 @@ START_TEST(lockinfo_is_a_map_in_order)
         .kind = KIND_PLAIN, .owner = SPAN("ann"), .count = 2, .token = 7
     };
     const struct lock_info info = { .name = SPAN("a"),
-                                    .state = LOCK_STATE_HELD,
+                                    .state = INFO_STATE_HELD,
                                     .ttl_ms = 500,
                                     .waiting = 3,
                                     .holds = &hold,

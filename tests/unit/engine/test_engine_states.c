@@ -113,6 +113,28 @@ START_TEST(a_channel_is_on_only_after_it_was_asked_for)
     ck_assert(!transition_is_allowed(t, SUB_NONE, SUB_ON));
 }
 
+START_TEST(a_name_is_sure_to_be_held_only_while_its_channel_is_heard)
+{
+    const struct transitions *t = &SUB_TRANSITIONS;
+
+    ck_assert(transition_is_allowed(t, SUB_ON, SUB_SURE));
+    ck_assert(transition_is_allowed(t, SUB_SURE, SUB_ON));
+    ck_assert(!transition_is_allowed(t, SUB_NONE, SUB_SURE));
+    ck_assert(!transition_is_allowed(t, SUB_ASKED, SUB_SURE));
+}
+
+START_TEST(a_name_has_one_op_in_flight_that_may_change_who_holds)
+{
+    const struct transitions *t = &LOCK_TRANSITIONS;
+
+    for (enum lock_state from = LOCK_ASKING; from <= LOCK_ASKING_AGAIN; from++) {
+        ck_assert(!transition_is_allowed(t, from, from));
+    }
+    ck_assert(transition_is_allowed(t, LOCK_ASKING, LOCK_ASKING_AGAIN));
+    ck_assert(!transition_is_allowed(t, LOCK_ASKING, LOCK_MUST_ASK));
+    ck_assert(!transition_is_allowed(t, LOCK_ASKING_AGAIN, LOCK_IDLE));
+}
+
 START_TEST(an_mlock_that_was_answered_or_kept_goes_on_only_with_its_id)
 {
     const struct transitions *t = &MLOCK_TRANSITIONS;

@@ -277,7 +277,7 @@ START_TEST(what_was_found_before_redis_went_away_is_no_null_to_others)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
 }
 
-static enum lock_state state_of(const char *name)
+static enum info_state state_of(const char *name)
 {
     struct call_ref from = { .conn = 9, .call = 1 };
 
@@ -289,16 +289,16 @@ static enum lock_state state_of(const char *name)
 
 START_TEST(lockinfo_does_not_call_free_what_nobody_gets)
 {
-    ck_assert_int_eq(state_of("job"), LOCK_STATE_FREE);
+    ck_assert_int_eq(state_of("job"), INFO_STATE_FREE);
     head_is_refused("job");
-    ck_assert_int_eq(state_of("job"), LOCK_STATE_WITHHELD);
+    ck_assert_int_eq(state_of("job"), INFO_STATE_WITHHELD);
     fixture_pass(&e, 200);
     fixture_gives(&e, OP_ACQUIRE, GRANTED);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     (void)fixture_hears(&e, 1, REPLY_INT);
-    ck_assert_int_eq(state_of("job"), LOCK_STATE_FREE);
+    ck_assert_int_eq(state_of("job"), INFO_STATE_FREE);
 }
 
 /* An old refusal is none of a new queue's. */

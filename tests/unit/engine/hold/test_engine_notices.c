@@ -234,7 +234,7 @@ START_TEST(lockinfo_tells_of_doubt_though_redis_does_not_answer)
     fixture_pass(&e, 3000);
     ck_assert_str_eq(e.told, "uncertain:job>1");
     said = asks();
-    ck_assert_int_eq(said.info.state, LOCK_STATE_UNCERTAIN);
+    ck_assert_int_eq(said.info.state, INFO_STATE_UNCERTAIN);
     ck_assert_uint_eq(said.info.hold_count, 1);
     ck_assert_int_eq(said.info.ttl_ms, 30000 - 300 - 50 - 13050);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK }); /* too late */
@@ -253,7 +253,7 @@ START_TEST(lockinfo_that_was_asked_before_the_doubt_is_told_of_it)
     fixture_pass(&e, 1049); /* the renewal is overdue since 49 ms */
     fixture_hears_nothing(&e);
     fixture_pass(&e, 1);
-    ck_assert_int_eq(fixture_hears(&e, 9, REPLY_INFO).info.state, LOCK_STATE_UNCERTAIN);
+    ck_assert_int_eq(fixture_hears(&e, 9, REPLY_INFO).info.state, INFO_STATE_UNCERTAIN);
 }
 
 START_TEST(lockinfo_of_what_is_certain_waits_for_redis)

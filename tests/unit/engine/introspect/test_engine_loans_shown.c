@@ -63,7 +63,7 @@ static void is_held_by(const struct said *said, uint64_t token, bool local)
     char owner[32];
 
     (void)snprintf(owner, sizeof(owner), "latchd:%d", (int)token);
-    ck_assert_int_eq(said->info.state, LOCK_STATE_HELD);
+    ck_assert_int_eq(said->info.state, INFO_STATE_HELD);
     ck_assert_uint_eq(said->info.hold_count, 1);
     ck_assert_str_eq(said->owner, owner);
     ck_assert_uint_eq(said->hold.token, token);
@@ -124,7 +124,7 @@ START_TEST(an_idle_loan_is_lent_and_nobody_holds)
     ask_info();
     unlock(1, FIRST);
     said = hear_info(LOAN_FIELD);
-    ck_assert_int_eq(said.info.state, LOCK_STATE_LENT);
+    ck_assert_int_eq(said.info.state, INFO_STATE_LENT);
     ck_assert_uint_eq(said.info.hold_count, 0);
     ck_assert_int_eq(said.info.ttl_ms, 29000);
 }
@@ -139,12 +139,12 @@ START_TEST(a_loan_that_goes_back_is_lent_until_redis_has_it)
     fixture_take_op(&e, OP_RELEASE, &release);
     ask_info();
     said = hear_info(LOAN_FIELD);
-    ck_assert_int_eq(said.info.state, LOCK_STATE_LENT);
+    ck_assert_int_eq(said.info.state, INFO_STATE_LENT);
     ck_assert_uint_eq(said.info.hold_count, 0);
     fixture_answer(&e, &release, FREED);
     ask_info();
     said = hear_info("");
-    ck_assert_int_eq(said.info.state, LOCK_STATE_FREE);
+    ck_assert_int_eq(said.info.state, INFO_STATE_FREE);
 }
 
 START_TEST(a_hold_that_is_settled_is_like_any_other)
@@ -181,7 +181,7 @@ START_TEST(somebody_else_in_place_of_the_loan_is_shown)
 
     ask_info();
     said = hear_info("latchd:31000");
-    ck_assert_int_eq(said.info.state, LOCK_STATE_HELD);
+    ck_assert_int_eq(said.info.state, INFO_STATE_HELD);
     ck_assert_str_eq(said.owner, "latchd:31000");
     ck_assert(!said.hold.here);
     ck_assert(!said.hold.local);
@@ -197,7 +197,7 @@ START_TEST(what_is_known_here_of_an_uncertain_hold_is_local_too)
     engine_lock_info(e.engine, (struct call_ref){ ADMIN, 1 }, SPAN("job"));
     fixture_pass(&e, 50);
     said = fixture_hears(&e, ADMIN, REPLY_INFO);
-    ck_assert_int_eq(said.info.state, LOCK_STATE_UNCERTAIN);
+    ck_assert_int_eq(said.info.state, INFO_STATE_UNCERTAIN);
     ck_assert_uint_eq(said.hold.token, FIRST);
     ck_assert(said.hold.local);
 }
