@@ -65,19 +65,17 @@ void on_limit_reply(struct engine *eng, struct inflight_op *w,
     struct pending_request *c = w->request.call;
     struct lock *lock = w->lock;
 
+    if (pending_request_was_retried(eng, w, r)) {
+        return;
+    }
     if (r->status == OP_OK && lock->lock_class == CLASS_SEMAPHORE) {
         take_limit(eng, lock, r->permits.limit);
     }
     inflight_free(eng, w);
-    if (c == NULL) {
-        return;
+    if (c != NULL) {
+        answer_limit(eng, c, r);
+        pending_request_free(eng, c);
     }
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
-        pending_request_retry(eng, c, r->status);
-        return;
-    }
-    answer_limit(eng, c, r);
-    pending_request_free(eng, c);
 }
 
 /* A grant from Redis: recorded and delivered, or undone. */
@@ -798,21 +796,29 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     }
 }
 
+/* Redis was out of reach or too late, or refused. */
 static void on_acquire_failed(struct engine *eng, struct lock *lock, struct waiter *w,
                               const struct acquire_spec *spec,
-                              const struct op_result *r)
+                              const struct op_result *r, bool claimed_before)
 {
-    lock_pause(eng, lock, PAUSE_ALL, ERROR_PAUSE_MS);
-    lock_ask(eng, lock);
+    bool may_have_run = r->status != OP_LATE;
+    bool is_refused = may_have_run && r->status != OP_UNKNOWN;
+
+    lock_pause(eng, lock, PAUSE_ALL, inflight_retry_in(INFLIGHT_ASK, r->status));
+    if (is_refused) {
+        lock_ask(eng, lock);
+    }
     if (w == NULL) {
-        (void)pending_release_undo(eng, lock, spec);
+        if (may_have_run || claimed_before) {
+            (void)pending_release_undo(eng, lock, spec);
+        }
         return;
     }
-    w->maybe_granted = true;
-    if (waiter_is_head(w)) {
+    w->maybe_granted = w->maybe_granted || may_have_run;
+    if (is_refused && waiter_is_head(w)) {
         last_answer_refused(lock, r->text);
     }
-    if (waiter_ends_next(w)) {
+    if (is_refused && waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, r->text, true);
     } else {
         waiter_ask_again(eng, w);
@@ -841,9 +847,6 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
                               struct acquire_spec *spec, struct waiter *w,
                               const struct op_result *r, struct asked asked)
 {
-    if (r->status == OP_LATE || r->status == OP_ELSEWHERE) {
-        lock_pause(eng, lock, PAUSE_ALL, RETRY_PAUSE_MS);
-    }
     fair_on_result(eng, lock, w, r);
     yield_on_answer(eng, lock, r);
     if (r->status == OP_OK || (r->status == OP_BUSY && !r->foreign)) {
@@ -875,6 +878,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         refuse_waiter(eng, w, LOCK_NOTHELD, TEXT_OVER);
         break;
     case OP_ELSEWHERE:
+        lock_pause(eng, lock, PAUSE_ALL, inflight_retry_in(INFLIGHT_ASK, r->status));
         if (w != NULL && w->session == NULL) {
             w->maybe_granted =
                 false; /* its client has gone on through another daemon */
@@ -886,21 +890,14 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
             waiter_ask_again(eng, w); /* a newer op will do */
         }
         break;
-    case OP_LATE:
-    case OP_UNKNOWN:
-        if (w == NULL && (r->status == OP_UNKNOWN || asked.claimed_before)) {
-            (void)pending_release_undo(eng, lock, spec);
-        } else if (w != NULL) {
-            w->maybe_granted = w->maybe_granted || r->status == OP_UNKNOWN;
-            waiter_ask_again(eng, w);
-        }
-        break;
     case OP_NOREPLICAS:
         acquire_unacked(eng, lock, spec, w, r, asked);
         break;
+    case OP_LATE:
+    case OP_UNKNOWN:
     case OP_ERROR:
-    default:
-        on_acquire_failed(eng, lock, w, spec, r);
+    default: /* no other status is one of an acquire */
+        on_acquire_failed(eng, lock, w, spec, r, asked.claimed_before);
         break;
     }
 }

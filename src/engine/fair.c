@@ -558,16 +558,6 @@ static void mark_told(struct fair *f, uint64_t op)
     }
 }
 
-/* The op failed: waits before the next one if that would fail at once as well. */
-static void retry_queue_op(struct engine *eng, struct fair *f, enum op_status status)
-{
-    if (status == OP_LATE) {
-        f->not_before = eng->now + RETRY_PAUSE_MS;
-    } else if (status == OP_ERROR) {
-        f->not_before = eng->now + ERROR_PAUSE_MS;
-    }
-}
-
 static void on_queued(struct engine *eng, struct fair *f, uint64_t op,
                       const struct op_result *r)
 {
@@ -585,7 +575,6 @@ static void on_queued(struct engine *eng, struct fair *f, uint64_t op,
         }
         break;
     default:
-        retry_queue_op(eng, f, r->status);
         f->refresh_at = eng->now;
         /* If Redis refuses, their scores end them. */
         f->sweep = f->sweep || (f->swept && r->status != OP_ERROR);
@@ -603,7 +592,6 @@ static void on_left(struct engine *eng, struct fair *f, const struct op_result *
         fair_leaves_free(eng, f, &f->leaving);
         return;
     }
-    retry_queue_op(eng, f, r->status);
     list_splice(&f->leaving, &f->leaves);
     list_splice(&f->leaves, &f->leaving);
 }
@@ -612,8 +600,12 @@ void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_re
 {
     struct fair *f = w->lock->fair;
     bool leave = w->kind == INFLIGHT_LEAVE;
+    uint64_t retry_in = inflight_retry_in(w->kind, r->status);
 
     inflight_free(eng, w);
+    if (retry_in != RETRY_NEVER && retry_in > 0) {
+        f->not_before = eng->now + retry_in;
+    }
     if (leave) {
         f->leave = NULL;
         on_left(eng, f, r);

@@ -3,6 +3,7 @@
 #include "engine/inflight_op.h"
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
+#include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/hold.h"
 #include "engine/loan.h"
@@ -40,6 +41,49 @@ struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id)
     struct table_node *slot = table_find(&eng->inflight_ops, op_id);
 
     return slot == NULL ? NULL : container_of(slot, struct inflight_op, op);
+}
+
+/* The pauses before an op is sent again, for each result that is no answer to it. */
+struct retry_pauses {
+    uint16_t unknown_ms, late_ms, error_ms, elsewhere_ms;
+};
+
+#define NO_RETRY UINT16_MAX /* its client is told, or other ops ask */
+#define NO_RETRIES                                                                     \
+    {                                                                                  \
+        NO_RETRY, NO_RETRY, NO_RETRY, NO_RETRY                                         \
+    }
+
+static const struct retry_pauses RETRIES[] = {
+    [INFLIGHT_ASK] = { 0, RETRY_PAUSE_MS, ERROR_PAUSE_MS, RETRY_PAUSE_MS },
+    [INFLIGHT_PROBE] = { 0, RETRY_PAUSE_MS, ERROR_PAUSE_MS, RETRY_PAUSE_MS },
+    [INFLIGHT_BATCH] = NO_RETRIES, /* each of its parts is an ASK */
+    [INFLIGHT_RELEASE] = { 0, RETRY_PAUSE_MS, ERROR_PAUSE_MS, NO_RETRY },
+    [INFLIGHT_RENEW] = { 0, 0, ERROR_PAUSE_MS, NO_RETRY },
+    [INFLIGHT_RENEW_LOANS] = NO_RETRIES, /* a loan ends with its window then */
+    [INFLIGHT_ATTACH] = { 0, RETRY_PAUSE_MS, NO_RETRY, RETRY_PAUSE_MS },
+    [INFLIGHT_INSPECT] = { 0, RETRY_PAUSE_MS, NO_RETRY, NO_RETRY },
+    [INFLIGHT_LIMIT] = { 0, RETRY_PAUSE_MS, NO_RETRY, NO_RETRY },
+    [INFLIGHT_WATCH] = { RETRY_PAUSE_MS, RETRY_PAUSE_MS, NO_RETRY, NO_RETRY },
+    [INFLIGHT_LATCH] = { 0, RETRY_PAUSE_MS, NO_RETRY, NO_RETRY },
+    [INFLIGHT_COUNT_AGAIN] = { RETRY_PAUSE_MS, RETRY_PAUSE_MS, ERROR_PAUSE_MS,
+                               NO_RETRY },
+    [INFLIGHT_QUEUE] = { 0, RETRY_PAUSE_MS, ERROR_PAUSE_MS, NO_RETRY },
+    [INFLIGHT_LEAVE] = { 0, RETRY_PAUSE_MS, ERROR_PAUSE_MS, NO_RETRY },
+    [INFLIGHT_RESTORE] = { 0, RETRY_PAUSE_MS, ERROR_PAUSE_MS, NO_RETRY },
+    [INFLIGHT_CHECK] = NO_RETRIES, /* renewals find out */
+};
+
+uint64_t inflight_retry_in(enum inflight_kind kind, enum op_status status)
+{
+    const struct retry_pauses *p = &RETRIES[kind];
+    uint16_t ms = status == OP_UNKNOWN     ? p->unknown_ms
+                  : status == OP_LATE      ? p->late_ms
+                  : status == OP_ERROR     ? p->error_ms
+                  : status == OP_ELSEWHERE ? p->elsewhere_ms
+                                           : NO_RETRY;
+
+    return ms == NO_RETRY ? RETRY_NEVER : ms;
 }
 
 /* Makes what the op is for forget the op. */

@@ -533,13 +533,11 @@ void on_inspect_reply(struct engine *eng, struct inflight_op *w,
     struct pending_request *c = w->request.call;
     struct lock *lock = w->lock;
 
-    if (c == NULL) {
-        inflight_free(eng, w);
+    if (pending_request_was_retried(eng, w, r)) {
         return;
     }
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
+    if (c == NULL) {
         inflight_free(eng, w);
-        pending_request_retry(eng, c, r->status);
         return;
     }
     if (r->status == OP_OK && c->scope == INFO_OF_SEMAPHORE &&

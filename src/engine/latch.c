@@ -150,8 +150,7 @@ void on_count_again_reply(struct engine *eng, struct inflight_op *w,
                           const struct op_result *r)
 {
     struct logged_count *e = w->counted;
-    bool has_failed =
-        r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ERROR;
+    uint64_t retry_in = inflight_retry_in(w->kind, r->status);
 
     if (r->status == OP_OK) {
         latch_watch_learn(eng, w->lock, w->op.key, &r->latch);
@@ -162,10 +161,9 @@ void on_count_again_reply(struct engine *eng, struct inflight_op *w,
     if (e != NULL && r->status == OP_OK) {
         /* The next failover may take that back as well. */
         recent_renew(&eng->count_log.counts, e, eng->now);
-    } else if (e != NULL && has_failed) {
+    } else if (e != NULL && retry_in != RETRY_NEVER) {
         make_due(eng, e);
-        timer_set(eng, &eng->count_log.timer, TIMER_COUNT_LOG,
-                  eng->now + (r->status == OP_ERROR ? ERROR_PAUSE_MS : RETRY_PAUSE_MS));
+        timer_set(eng, &eng->count_log.timer, TIMER_COUNT_LOG, eng->now + retry_in);
     }
     inflight_free(eng, w);
 }
@@ -499,15 +497,13 @@ void on_latch_reply(struct engine *eng, struct inflight_op *w,
     struct pending_request *c = w->request.call;
     struct lock *lock = w->lock;
 
+    if (pending_request_was_retried(eng, w, r)) {
+        return;
+    }
     learn_outcome(eng, lock, w->op.key, c, r);
     inflight_free(eng, w);
-    if (c == NULL) {
-        return;
+    if (c != NULL) {
+        answer_latch(eng, c, r);
+        pending_request_free(eng, c);
     }
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
-        pending_request_retry(eng, c, r->status);
-        return;
-    }
-    answer_latch(eng, c, r);
-    pending_request_free(eng, c);
 }

@@ -93,11 +93,14 @@ static uint64_t pause_looks(const struct engine *eng, struct name_watch *w, uint
 static uint64_t take_result(struct engine *eng, struct name_watch *w, uint64_t op_id,
                             const struct op_result *r)
 {
+    bool is_stale = asked_before(eng, w->lock, op_id);
+    uint64_t retry_in =
+        inflight_retry_in(INFLIGHT_WATCH, is_stale ? OP_LATE : r->status);
+
     w->why_unknown = SPAN_NONE;
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE ||
-        asked_before(eng, w->lock, op_id)) {
+    if (retry_in != RETRY_NEVER) {
         w->is_known = false; /* the one Redis of a cluster may be out of reach */
-        return pause_looks(eng, w, RETRY_PAUSE_MS);
+        return pause_looks(eng, w, retry_in);
     }
     if (w->kind->finds_other_data(r)) {
         w->is_known = false;

@@ -9,6 +9,7 @@
 #include "engine/entry.h"
 #include "engine/grace.h"
 #include "engine/hold.h"
+#include "engine/inflight_op.h"
 #include "engine/lock.h"
 #include "engine/name_watch.h"
 #include "engine/op.h"
@@ -147,16 +148,28 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
 }
 
 void pending_request_retry(struct engine *eng, struct pending_request *c,
-                           enum op_status status)
+                           uint64_t pause_ms)
 {
-    bool pause = status == OP_LATE || status == OP_ELSEWHERE;
-
-    if (pause && eng->now + RETRY_PAUSE_MS < c->deadline) {
-        c->retry = true;
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + RETRY_PAUSE_MS);
-    } else if (!pause) {
+    if (pause_ms == 0) {
         pending_request_queue(eng, c);
+    } else if (eng->now + pause_ms < c->deadline) {
+        c->retry = true;
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + pause_ms);
     }
+}
+
+bool pending_request_was_retried(struct engine *eng, struct inflight_op *w,
+                                 const struct op_result *r)
+{
+    struct pending_request *c = w->request.call;
+    uint64_t pause_ms = inflight_retry_in(w->kind, r->status);
+
+    if (c == NULL || pause_ms == RETRY_NEVER) {
+        return false;
+    }
+    inflight_free(eng, w);
+    pending_request_retry(eng, c, pause_ms);
+    return true;
 }
 
 /* A LOCKINFO of a name with an uncertain hold waits only INFO_DOUBT_MS for Redis; then

@@ -95,10 +95,14 @@ void request_limit(struct engine *eng, const struct hold_req *req, uint32_t limi
 void pending_info_hurry(struct engine *eng);
 /* Queues the request: the scheduler sends it. */
 void pending_request_queue(struct engine *eng, struct pending_request *c);
-/* Sends the request again, as the result said nothing; after a pause where haste would
+/* Sends the request again, as the result said nothing, after a pause where haste would
  * not help. */
 void pending_request_retry(struct engine *eng, struct pending_request *c,
-                           enum op_status status);
+                           uint64_t pause_ms);
+/* The same if the op's result was no answer; the op is freed then. False: it was one,
+ * or nobody waits for it. */
+bool pending_request_was_retried(struct engine *eng, struct inflight_op *w,
+                                 const struct op_result *r);
 /* A request for a LOCK that was sent again: the lease of its grant must be extended
  * first. */
 struct pending_request *pending_request_regrant(struct engine *eng, struct entry *e,

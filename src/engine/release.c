@@ -603,10 +603,8 @@ static void retry_release(struct engine *eng, struct lock *lock,
 
     if (r->status == OP_ERROR) {
         answer_error(eng, d, LOCK_BACKEND, r->text);
-        lock_pause(eng, lock, PAUSE_ALL, ERROR_PAUSE_MS);
-    } else if (r->status == OP_LATE) {
-        lock_pause(eng, lock, PAUSE_ALL, RETRY_PAUSE_MS);
     }
+    lock_pause(eng, lock, PAUSE_ALL, inflight_retry_in(INFLIGHT_RELEASE, r->status));
     /* Of a quorum a minority may have run it when most were late. */
     pending_release_requeue(lock, d, r->status != OP_LATE || eng->quorum);
     /* A FORCEUNLOCK that may have run could throw out the next holder. */
@@ -615,12 +613,6 @@ static void retry_release(struct engine *eng, struct lock *lock,
         pending_release_give_up(eng, lock, d);
         lock_ask(eng, lock);
     }
-}
-
-/* Whether a release with that answer is sent again, with the same claim. */
-static bool is_sent_again(enum op_status status)
-{
-    return status == OP_ERROR || status == OP_LATE || status == OP_UNKNOWN;
 }
 
 void on_release_reply(struct engine *eng, struct inflight_op *w,
@@ -641,7 +633,7 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
         return;
     }
     inflight_free(eng, w);
-    if (next != NULL && !is_sent_again(r->status)) {
+    if (next != NULL && inflight_retry_in(INFLIGHT_RELEASE, r->status) == RETRY_NEVER) {
         decide_named(eng, next);
     }
     switch (r->status) {

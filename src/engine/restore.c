@@ -204,13 +204,15 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
     }
 }
 
-static void pause_restore(struct engine *eng, struct hold *h, enum op_status status)
+/* In how many ms the hold is put back again, if not at once. Permits that are still
+ * taken come free when others are released again. */
+static void pause_restore(struct engine *eng, struct hold *h, uint64_t retry_in)
 {
-    if (status == OP_UNKNOWN) {
+    if (retry_in == 0) {
         restore_again(eng, h);
         return;
     }
-    h->not_before = eng->now + (status == OP_LATE ? RETRY_PAUSE_MS : ERROR_PAUSE_MS);
+    h->not_before = eng->now + (retry_in == RETRY_NEVER ? ERROR_PAUSE_MS : retry_in);
     hold_schedule_renewal(eng, h);
 }
 
@@ -258,7 +260,7 @@ void on_restore_reply(struct engine *eng, struct inflight_op *w,
                (r->status == OP_BUSY && permits_are_taken(eng, lock))) {
         on_hold_lost(eng, h);
     } else {
-        pause_restore(eng, h, r->status);
+        pause_restore(eng, h, inflight_retry_in(INFLIGHT_RESTORE, r->status));
     }
     spec_unref(eng, spec);
     lock_touch(eng, lock);

@@ -287,19 +287,32 @@ static void note_settled(struct engine *eng, const struct hold *h)
     }
 }
 
+/* The renewal says nothing of the hold: another one follows. */
+static void retry_renewal(struct engine *eng, const struct inflight_op *w,
+                          struct hold *h, uint64_t pause_ms)
+{
+    hold_shortening_failed(eng, h, w->op.key);
+    if (pause_ms > 0) {
+        h->not_before = eng->now + pause_ms;
+    } else {
+        renew_request(eng, h);
+    }
+    hold_schedule_renewal(eng, h);
+}
+
 /* Redis has it, but a failover may take it back: it does not count. */
 static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
                                struct hold *h)
 {
     eng->stats.unacked_renewals++;
-    hold_shortening_failed(eng, h, w->op.key);
-    h->not_before = eng->now + ERROR_PAUSE_MS;
-    hold_schedule_renewal(eng, h);
+    retry_renewal(eng, w, h, ERROR_PAUSE_MS);
 }
 
 void on_renew_reply(struct engine *eng, struct inflight_op *w,
                     const struct op_result *r)
 {
+    uint64_t retry_in = inflight_retry_in(w->kind, r->status);
+
     renew_queue_on_done(eng, w->renew.queue, w);
     for (size_t i = 0; i < w->renew.count; i++) {
         struct hold *h = w->renew.items[i].hold;
@@ -311,13 +324,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
         w->renew.items[i].hold = NULL;
         h->renewal = NULL;
         if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->renew.count) {
-            hold_shortening_failed(eng, h, w->op.key);
-            if (r->status == OP_ERROR) {
-                h->not_before = eng->now + ERROR_PAUSE_MS;
-            } else {
-                renew_request(eng, h);
-            }
-            hold_schedule_renewal(eng, h);
+            retry_renewal(eng, w, h, retry_in == RETRY_NEVER ? 0 : retry_in);
             continue;
         }
         switch (r->renew.items[i]) {
@@ -339,9 +346,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             on_hold_gone(eng, h, checked);
             break;
         case RENEW_UNKNOWN:
-            hold_shortening_failed(eng, h, w->op.key);
-            h->not_before = eng->now + ERROR_PAUSE_MS;
-            hold_schedule_renewal(eng, h);
+            retry_renewal(eng, w, h, ERROR_PAUSE_MS);
             break;
         case RENEW_WRONGTYPE:
         default:
@@ -598,15 +603,12 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         inflight_free(eng, w); /* the client is gone: its lease ends the hold */
         return;
     }
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ELSEWHERE ||
-        stale) {
-        inflight_free(eng, w);
-        pending_request_retry(eng, c, r->status);
+    if (pending_request_was_retried(eng, w, r)) {
         return;
     }
-    if (may_come_back(eng, c, r)) {
+    if (stale || may_come_back(eng, c, r)) {
         inflight_free(eng, w);
-        pending_request_retry(eng, c, OP_LATE);
+        pending_request_retry(eng, c, stale ? 0 : RETRY_PAUSE_MS);
         return;
     }
     if (r->status == OP_WRONGTYPE && c->guessed &&

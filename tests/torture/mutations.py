@@ -380,11 +380,12 @@ MUTATIONS = [
     Mutation(
         "count_again", "a COUNT that got no answer is sent again as another request", [
             ("engine/latch.c",
-             "        pending_request_retry(eng, c, r->status);\n",
-             "        if (c->target.entry.len == 0) {\n"
-             "            c->latch.request = make_serial(eng, c->serial, sizeof(c->serial));\n"
-             "        }\n"
-             "        pending_request_retry(eng, c, r->status);\n"),
+             "    if (pending_request_was_retried(eng, w, r)) {\n",
+             "    if (c != NULL && c->target.entry.len == 0 &&\n"
+             "        (r->status == OP_UNKNOWN || r->status == OP_LATE)) {\n"
+             "        c->latch.request = make_serial(eng, c->serial, sizeof(c->serial));\n"
+             "    }\n"
+             "    if (pending_request_was_retried(eng, w, r)) {\n"),
         ]),
     Mutation(
         "forgotten_ids", "a latch does not remember who has counted it down", [
