@@ -996,8 +996,8 @@ static void request_leader(struct engine *eng, const struct leader_req *req)
     }
     w = leader_watch_get(eng, lock_get(eng, req->name));
     c = pending_request_new(eng, PENDING_FOLLOWER, w->watch.lock, &as);
-    c->waits_for_change = req->has_after;
-    c->after = req->after;
+    c->follower.waits_for_change = req->has_after;
+    c->follower.after = req->after;
     name_watch_follow(eng, &w->watch, c, req->wait_ms,
                       req->has_wait || !req->has_after);
 }

@@ -634,9 +634,10 @@ struct waiter_info await_info_of(const struct engine *eng,
     return (struct waiter_info){
         .owner = span_of("", 0),
         .waited_ms = eng->now - c->asked,
-        .left_ms = c->wait_until == UINT64_MAX ? UINT64_MAX
-                   : c->wait_until > eng->now  ? c->wait_until - eng->now
-                                               : 0,
+        .left_ms = c->follower.wait_until == UINT64_MAX ? UINT64_MAX
+                   : c->follower.wait_until > eng->now
+                       ? c->follower.wait_until - eng->now
+                       : 0,
         .conn = c->session->conn.key,
         .terms.kind = KIND_LATCH,
     };

@@ -198,13 +198,13 @@ static enum latch_state state_of_past(const struct latch_told *told,
 static enum latch_state state_for(const struct latch_told *told,
                                   const struct pending_request *c)
 {
-    if (c->generation == 0 || c->generation == told->generation) {
+    if (c->follower.generation == 0 || c->follower.generation == told->generation) {
         return told->state;
     }
-    if (c->is_doubted || told->generation < c->generation) {
+    if (c->follower.is_doubted || told->generation < c->follower.generation) {
         return LATCH_LOST;
     }
-    return state_of_past(told, c->generation);
+    return state_of_past(told, c->follower.generation);
 }
 
 /* --- answers ---------------------------------------------------------------------- */
@@ -236,12 +236,12 @@ static void answer_awaits(struct engine *eng, struct latch_watch *w)
         }
         if (state != LATCH_SET) {
             answer_await(eng, c, state);
-        } else if (eng->now >= c->wait_until) {
+        } else if (eng->now >= c->follower.wait_until) {
             emit_null(eng, c->ref);
             pending_request_free(eng, c);
         } else {
-            c->generation = w->told.generation;
-            c->is_doubted = false;
+            c->follower.generation = w->told.generation;
+            c->follower.is_doubted = false;
         }
     }
 }
@@ -360,8 +360,8 @@ void latch_watches_distrust(struct engine *eng)
         latch_watch_of(w)->heard_open = 0;
         LIST_FOREACH(follower, &w->followers)
         {
-            container_of(follower, struct pending_request, in_waiting)->is_doubted =
-                true;
+            container_of(follower, struct pending_request, in_waiting)
+                ->follower.is_doubted = true;
         }
     }
 }
@@ -417,7 +417,7 @@ void request_await(struct engine *eng, const struct latch_req *req)
     }
     w = latch_watch_get(eng, lock);
     c = pending_request_new(eng, PENDING_FOLLOWER, lock, &as);
-    c->waits_for_change = true;
+    c->follower.waits_for_change = true;
     name_watch_follow(eng, &w->watch, c, req->wait_ms, req->has_wait);
 }
 
@@ -433,15 +433,15 @@ void request_latch(struct engine *eng, const struct latch_req *req)
     struct pending_request *c =
         pending_request_new(eng, PENDING_LATCH, lock_get(eng, req->name), &as);
 
-    c->tells_all = req->word == LATCH_INFO;
-    c->latch = (struct op_latch){ .verb = VERBS[req->word],
-                                  .count = req->count,
-                                  .most_counted = LATCHD_COUNTED_MAX,
-                                  .only_tells = c->tells_all };
+    c->latch.tells_all = req->word == LATCH_INFO;
+    c->latch.op = (struct op_latch){ .verb = VERBS[req->word],
+                                     .count = req->count,
+                                     .most_counted = LATCHD_COUNTED_MAX,
+                                     .only_tells = c->latch.tells_all };
     /* A request without ID has one of its own, as Redis may have to be asked again. */
-    c->latch.request = req->id.len != 0
-                           ? c->target.entry
-                           : make_serial(eng, c->serial, sizeof(c->serial));
+    c->latch.op.request =
+        req->id.len != 0 ? c->target.entry
+                         : make_serial(eng, c->latch.serial, sizeof(c->latch.serial));
     pending_request_queue(eng, c);
 }
 
@@ -450,9 +450,9 @@ void request_latch(struct engine *eng, const struct latch_req *req)
 static void answer_told(struct engine *eng, const struct pending_request *c,
                         const struct latch_told *told)
 {
-    if (c->tells_all) {
+    if (c->latch.tells_all) {
         emit_latch(eng, c->ref, told, latch_watch_waiting(c->lock));
-    } else if (c->latch.verb == LATCH_TO_COUNT && told->value < 0) {
+    } else if (c->latch.op.verb == LATCH_TO_COUNT && told->value < 0) {
         emit_error(eng, c->ref, LOCK_ERR,
                    told->state == LATCH_NONE ? TEXT_NO_LATCH : TEXT_LATCH_GONE);
     } else {
@@ -481,12 +481,12 @@ static void answer_latch(struct engine *eng, const struct pending_request *c,
 static void learn_outcome(struct engine *eng, struct lock *lock, uint64_t op_id,
                           const struct pending_request *c, const struct op_result *r)
 {
-    if (r->status != OP_OK || c == NULL || c->tells_all) {
+    if (r->status != OP_OK || c == NULL || c->latch.tells_all) {
         return; /* what only tells gives no generation */
     }
-    if (c->latch.verb == LATCH_TO_COUNT && r->latch.value >= 0) {
+    if (c->latch.op.verb == LATCH_TO_COUNT && r->latch.value >= 0) {
         eng->stats.latch_counts++;
-        count_log_add(eng, lock, c->latch.request, r->latch.generation);
+        count_log_add(eng, lock, c->latch.op.request, r->latch.generation);
     }
     latch_watch_learn(eng, lock, op_id, &r->latch);
 }

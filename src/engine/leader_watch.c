@@ -75,7 +75,8 @@ static bool followers_wait(const struct leader_watch *w)
 
     LIST_FOREACH(it, &w->watch.followers)
     {
-        if (container_of(it, struct pending_request, in_waiting)->waits_for_change) {
+        if (container_of(it, struct pending_request, in_waiting)
+                ->follower.waits_for_change) {
             return true;
         }
     }
@@ -114,8 +115,9 @@ static void answer_followers(struct engine *eng, struct leader_watch *w)
     {
         struct pending_request *c =
             container_of(it, struct pending_request, in_waiting);
-        bool waits = c->waits_for_change && w->leader.token == c->after &&
-                     eng->now < c->wait_until;
+        bool waits = c->follower.waits_for_change &&
+                     w->leader.token == c->follower.after &&
+                     eng->now < c->follower.wait_until;
 
         if (name_watch_is_known_to(&w->watch, c) && !waits) {
             answer_follower(eng, &w->watch, c);
@@ -175,7 +177,8 @@ static bool finds_no_lock(const struct op_result *r)
 /* A leader whose successor the client knows is one that Redis has brought back. */
 static bool is_brought_back(const struct name_watch *w, const struct pending_request *c)
 {
-    return c->waits_for_change && is_older_than(&leader_watch_of(w)->leader, c->after);
+    return c->follower.waits_for_change &&
+           is_older_than(&leader_watch_of(w)->leader, c->follower.after);
 }
 
 static const struct watch_kind LEADER_WATCH = { finds_no_lock, take_leader,

@@ -146,27 +146,28 @@ bool name_watch_refuses(struct engine *eng, struct call_ref from)
 void name_watch_follow(struct engine *eng, struct name_watch *w,
                        struct pending_request *c, uint64_t wait_ms, bool has_end)
 {
-    c->watch = w;
-    c->asked_op = eng->next_op;
-    c->wait_until = has_end ? eng->now + wait_ms : UINT64_MAX;
+    c->follower.watch = w;
+    c->follower.asked_op = eng->next_op;
+    c->follower.wait_until = has_end ? eng->now + wait_ms : UINT64_MAX;
     w->follower_count++;
     w->set->follower_count++;
     list_append(&w->followers, &c->in_waiting);
     list_append(&w->set->followers, &c->in_all);
     w->is_due = true;
-    if (c->wait_until == UINT64_MAX) {
+    if (c->follower.wait_until == UINT64_MAX) {
         timer_stop(eng, &c->timer);
-    } else if (c->wait_until > c->deadline) {
-        c->deadline = c->wait_until;
+    } else if (c->follower.wait_until > c->deadline) {
+        c->deadline = c->follower.wait_until;
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
-    } else if (c->wait_until > eng->now) {
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->wait_until);
+    } else if (c->follower.wait_until > eng->now) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->follower.wait_until);
     }
 }
 
 bool name_watch_is_known_to(const struct name_watch *w, const struct pending_request *c)
 {
-    return w->is_known && w->known_op > c->asked_op && !w->kind->is_older(w, c);
+    return w->is_known && w->known_op > c->follower.asked_op &&
+           !w->kind->is_older(w, c);
 }
 
 void name_watch_refuse(struct engine *eng, struct name_watch *w, bool all,
@@ -179,7 +180,7 @@ void name_watch_refuse(struct engine *eng, struct name_watch *w, bool all,
         struct pending_request *c =
             container_of(it, struct pending_request, in_waiting);
 
-        if (all || !c->waits_for_change) {
+        if (all || !c->follower.waits_for_change) {
             emit_error(eng, c->ref, error, text);
             pending_request_free(eng, c);
         }
@@ -201,8 +202,8 @@ void watch_set_stop(struct engine *eng, struct watch_set *set)
  * long for its answer as anywhere. */
 void name_watch_request_on_timer(struct engine *eng, struct pending_request *c)
 {
-    if (name_watch_is_known_to(c->watch, c)) {
-        c->watch->kind->answer_over(eng, c->watch, c);
+    if (name_watch_is_known_to(c->follower.watch, c)) {
+        c->follower.watch->kind->answer_over(eng, c->follower.watch, c);
         pending_request_free(eng, c);
     } else if (eng->now < pending_request_deadline(eng, c)) {
         pending_request_arm(eng, c);
@@ -210,8 +211,9 @@ void name_watch_request_on_timer(struct engine *eng, struct pending_request *c)
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
     } else {
         emit_error(eng, c->ref, LOCK_BACKEND,
-                   eng->up && c->watch->why_unknown.len != 0 ? c->watch->why_unknown
-                                                             : trouble_text(eng));
+                   eng->up && c->follower.watch->why_unknown.len != 0
+                       ? c->follower.watch->why_unknown
+                       : trouble_text(eng));
         pending_request_free(eng, c);
     }
 }
@@ -225,10 +227,10 @@ bool name_watch_unblock(struct engine *eng, struct session *s, bool with_error)
         struct pending_request *c =
             container_of(it, struct pending_request, in_session);
 
-        if (c->watch == NULL) {
+        if (c->kind != PENDING_FOLLOWER) {
             continue;
         }
-        c->wait_until = eng->now;
+        c->follower.wait_until = eng->now;
         c->deadline = eng->now + eng->cfg.redis_timeout_ms;
         if (with_error) {
             emit_error(eng, c->ref, LOCK_UNBLOCKED, TEXT_UNBLOCKED);
@@ -251,7 +253,8 @@ void name_watch_refuse_waits(struct engine *eng, const struct session *s,
         struct pending_request *c =
             container_of(it, struct pending_request, in_session);
 
-        if (c->watch != NULL && refuses(ctx, c->ref.call, lock_name(c->lock))) {
+        if (c->kind == PENDING_FOLLOWER &&
+            refuses(ctx, c->ref.call, lock_name(c->lock))) {
             emit_error(eng, c->ref, LOCK_NOPERM, TEXT_NO_RIGHT);
             pending_request_free(eng, c);
         }

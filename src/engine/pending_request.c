@@ -40,17 +40,17 @@ struct pending_request *pending_request_new(struct engine *eng,
     c->lock_class = lock_kind_tells_class(req->kind) ? lock_class_of(req->kind)
                                                      : lock_class_guess(lock);
     c->guessed = !lock_in_use(lock) && !lock_kind_tells_class(req->kind);
-    c->lease_ms = req->lease_ms;
-    c->endless = req->endless;
     c->user = req->user;
     c->overrides = req->overrides;
-    c->tells_token = req->tells_token;
     c->session = session_get(eng, req->from.conn);
     list_append(&c->session->pending_requests, &c->in_session);
     list_init(&c->in_waiting);
     list_init(&c->in_all);
     list_init(&c->in_lock);
     if (kind == PENDING_RENEW || kind == PENDING_REGRANT) {
+        c->attach.lease_ms = req->lease_ms;
+        c->attach.endless = req->endless;
+        c->attach.tells_token = req->tells_token;
         list_append(&lock->renews, &c->in_lock);
     }
     if (req->owner.len != 0) {
@@ -82,9 +82,6 @@ static bool keeps_hold(const struct pending_request *c)
 {
     const struct entry *e = entry_of_request(c);
 
-    if (c->kind != PENDING_RENEW && c->kind != PENDING_REGRANT) {
-        return false;
-    }
     return e == NULL ? !list_empty(&c->lock->releases) : !entry_is_attached(e);
 }
 
@@ -93,12 +90,23 @@ uint64_t pending_request_deadline(const struct engine *eng,
 {
     uint64_t at = answer_deadline(eng, c->deadline);
 
-    if (keeps_hold(c) ||
-        /* a release outlives its answer */
-        (c->release != NULL && eng->release_count > RELEASES_AT_ONCE_MAX)) {
-        return c->deadline;
+    switch (c->kind) {
+    case PENDING_RENEW:
+    case PENDING_REGRANT:
+        return keeps_hold(c) ? c->deadline : at;
+    case PENDING_UNLOCK:
+    case PENDING_FORCE: /* a release outlives its answer */
+        return c->release != NULL && eng->release_count > RELEASES_AT_ONCE_MAX
+                   ? c->deadline
+                   : at;
+    case PENDING_FOLLOWER:
+        return at < c->follower.wait_until ? c->follower.wait_until : at;
+    case PENDING_INFO:
+    case PENDING_LIMIT:
+    case PENDING_LATCH:
+        break;
     }
-    return at < c->wait_until ? c->wait_until : at;
+    return at;
 }
 
 void pending_request_arm(struct engine *eng, struct pending_request *c)
@@ -121,20 +129,34 @@ void pending_request_aim(struct pending_request *c, struct entry *e)
 
 void pending_request_free(struct engine *eng, struct pending_request *c)
 {
-    if (c->release != NULL) {
-        c->release->call = NULL;
-    }
+    struct entry *e;
+
     if (c->in_flight != NULL) {
         c->in_flight->request.call = NULL;
     }
     list_del(&c->in_lock);
-    if (c->watch != NULL) {
-        c->watch->follower_count--;
-        c->watch->set->follower_count--;
-    }
-    if ((c->kind == PENDING_REGRANT || c->kind == PENDING_RENEW) &&
-        entry_of_request(c) != NULL) {
-        entry_left(eng, entry_of_request(c)); /* no effect if a connection has it */
+    switch (c->kind) {
+    case PENDING_UNLOCK:
+    case PENDING_FORCE:
+        if (c->release != NULL) {
+            c->release->call = NULL;
+        }
+        break;
+    case PENDING_RENEW:
+    case PENDING_REGRANT:
+        e = entry_of_request(c);
+        if (e != NULL) {
+            entry_left(eng, e); /* no effect if a connection has it */
+        }
+        break;
+    case PENDING_FOLLOWER:
+        c->follower.watch->follower_count--;
+        c->follower.watch->set->follower_count--;
+        break;
+    case PENDING_INFO:
+    case PENDING_LIMIT:
+    case PENDING_LATCH:
+        break;
     }
     spec_unref(eng, c->spec);
     timer_stop(eng, &c->timer);

@@ -49,29 +49,38 @@ struct pending_request {
     uint64_t deadline;
     bool retry;
     enum lock_class lock_class, guessed; /* as in pending_release */
-    struct pending_release *release;     /* UNLOCK, FORCE */
-    struct inflight_op *in_flight;       /* RENEW, INFO, REGRANT */
+    struct inflight_op *in_flight;       /* not of UNLOCK, FORCE and FOLLOWER */
     struct target target;                /* points into data[], or into `spec` */
     /* the spec of the local entry that is meant, or NULL */
     struct acquire_spec *spec;
     uint32_t user;
     bool overrides;
-    bool tells_token;
-    bool endless;          /* as hold_req's */
-    uint64_t lease_ms;     /* 0: watchdog */
-    uint32_t limit;        /* LIMIT: see op_limit */
-    enum info_scope scope; /* INFO */
-    /* FOLLOWER: what it follows, and the last op that was sent before it came */
-    struct name_watch *watch;
-    uint64_t wait_until, asked_op;
-    uint64_t after;        /* LEADER: see leader_req */
-    bool waits_for_change; /* else any answer will do */
-    /* AWAIT: the generation that it waits for; 0: the one that is found first */
-    uint64_t generation;
-    bool is_doubted;       /* Redis may have gone back since that was found */
-    struct op_latch latch; /* LATCH; its request points into `target` or `serial` */
-    char serial[OP_INSTANCE_LEN + 24];
-    bool tells_all; /* LATCH INFO */
+    union {
+        struct pending_release *release; /* UNLOCK, FORCE */
+        struct {
+            uint64_t lease_ms; /* 0: watchdog */
+            bool endless;      /* as hold_req's */
+            bool tells_token;
+        } attach;              /* RENEW, REGRANT */
+        enum info_scope scope; /* INFO */
+        uint32_t limit;        /* LIMIT: see op_limit */
+        struct {
+            struct name_watch *watch; /* what it follows */
+            uint64_t wait_until;
+            uint64_t asked_op;     /* the last op that was sent before it came */
+            bool waits_for_change; /* else any answer will do */
+            uint64_t after;        /* LEADER: see leader_req */
+            /* AWAIT: the generation that it waits for; 0: the one that is found first
+             */
+            uint64_t generation;
+            bool is_doubted; /* Redis may have gone back since that was found */
+        } follower;          /* FOLLOWER */
+        struct {
+            struct op_latch op; /* its request points into `target` or `serial` */
+            char serial[OP_INSTANCE_LEN + 24];
+            bool tells_all; /* LATCH INFO */
+        } latch;            /* LATCH */
+    };
     char data[];
 };
 

@@ -62,8 +62,8 @@ static void send_latch(struct engine *eng, struct pending_request *c)
     c->in_flight = w;
     op = inflight_op(eng, w, OP_LATCH);
     op->lock_class = CLASS_LATCH;
-    op->latch = c->latch;
-    op->latch.request = op_copy(eng, c->latch.request);
+    op->latch = c->latch.op;
+    op->latch.request = op_copy(eng, c->latch.op.request);
 }
 
 static void send_request(struct engine *eng, struct pending_request *c)
@@ -87,7 +87,8 @@ static void send_request(struct engine *eng, struct pending_request *c)
     }
     w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
     w->request.call = c;
-    w->lease_ms = c->lease_ms != 0 ? c->lease_ms : eng->cfg.watchdog_ms;
+    w->lease_ms =
+        look || c->attach.lease_ms == 0 ? eng->cfg.watchdog_ms : c->attach.lease_ms;
     c->in_flight = w;
     op = inflight_op(eng, w, look ? OP_INSPECT : OP_ATTACH);
     if (look) {
@@ -98,7 +99,7 @@ static void send_request(struct engine *eng, struct pending_request *c)
     op->attach.asked_ago_ms =
         eng->now > c->asked + ASKED_AGAIN_MS ? eng->now - c->asked - ASKED_AGAIN_MS : 0;
     op->lock_class = c->lock_class;
-    op->attach.exact = w->request.exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
+    op->attach.exact = w->request.exact = c->kind == PENDING_RENEW && c->attach.lease_ms != 0;
     if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
         hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
     }

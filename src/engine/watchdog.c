@@ -453,11 +453,11 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     e->taken_over = true;
     know_request(eng, w->lock, e);
     entry_set_lease(eng, e,
-                    c->endless         ? LEASE_ENDLESS
-                    : c->lease_ms != 0 ? LEASE_FIXED
-                                       : LEASE_WATCHDOG);
-    if (c->lease_ms != 0) {
-        uint64_t until = lease_valid_until(w->sent, c->lease_ms);
+                    c->attach.endless         ? LEASE_ENDLESS
+                    : c->attach.lease_ms != 0 ? LEASE_FIXED
+                                              : LEASE_WATCHDOG);
+    if (c->attach.lease_ms != 0) {
+        uint64_t until = lease_valid_until(w->sent, c->attach.lease_ms);
 
         e->until = until;
         if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
@@ -477,7 +477,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     } else {
         mlock_on_renewed(e, c->session);
         emit_renewed(eng, c->ref, r->ttl_ms - (int64_t)(eng->now - w->sent),
-                     c->tells_token ? e->hold : NULL);
+                     c->attach.tells_token ? e->hold : NULL);
     }
 }
 

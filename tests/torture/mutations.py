@@ -246,8 +246,8 @@ MUTATIONS = [
     Mutation(
         "stale_leader", "a follower is told who led before it asked", [
             ("engine/name_watch.c",
-             "w->known_op > c->asked_op &&",
-             "w->known_op + 2 > c->asked_op &&"),
+             "w->known_op > c->follower.asked_op &&",
+             "w->known_op + 2 > c->follower.asked_op &&"),
         ]),
     Mutation(
         "unseen_leader", "what nobody tells of a leader is not looked for", [
@@ -383,7 +383,8 @@ MUTATIONS = [
              "    if (pending_request_was_retried(eng, w, r)) {\n",
              "    if (c != NULL && c->target.entry.len == 0 &&\n"
              "        (r->status == OP_UNKNOWN || r->status == OP_LATE)) {\n"
-             "        c->latch.request = make_serial(eng, c->serial, sizeof(c->serial));\n"
+             "        c->latch.op.request =\n"
+             "            make_serial(eng, c->latch.serial, sizeof(c->latch.serial));\n"
              "    }\n"
              "    if (pending_request_was_retried(eng, w, r)) {\n"),
         ]),
@@ -429,8 +430,8 @@ MUTATIONS = [
     Mutation(
         "stale_opening", "an AWAIT is answered by a look that was sent before it came", [
             ("engine/name_watch.c",
-             "return w->is_known && w->known_op > c->asked_op && !w->kind->is_older(w, c);",
-             "return w->is_known && !w->kind->is_older(w, c);"),
+             "return w->is_known && w->known_op > c->follower.asked_op &&",
+             "return w->is_known &&"),
         ]),
     Mutation(
         "gone_is_open", "a latch that was deleted and set anew counts as opened", [
@@ -444,13 +445,13 @@ MUTATIONS = [
     Mutation(
         "trusted_past", "what marks say after a failover is taken for what was awaited", [
             ("engine/latch.c",
-             "in_waiting)->is_doubted =\n                true;",
-             "in_waiting)->is_doubted =\n                false;"),
+             "                ->follower.is_doubted = true;",
+             "                ->follower.is_doubted = false;"),
         ]),
     Mutation(
         "next_latch", "who waits for a latch that was opened and set anew waits for the new one", [
             ("engine/latch.c",
-             "            c->generation = w->told.generation;\n",
+             "            c->follower.generation = w->told.generation;\n",
              ""),
         ]),
 ]
