@@ -41,67 +41,64 @@
 
 /* Pending requests: an attach or a look at Redis each. */
 
-static void send_limit(struct engine *eng, struct pending_request *c)
+/* The op that carries the request out. */
+static const struct sent_as {
+    enum inflight_kind kind;
+    enum op_kind op;
+} SENT_AS[] = {
+    [PENDING_RENEW] = { INFLIGHT_ATTACH, OP_ATTACH },
+    [PENDING_REGRANT] = { INFLIGHT_ATTACH, OP_ATTACH },
+    [PENDING_INFO] = { INFLIGHT_INSPECT, OP_INSPECT },
+    [PENDING_LIMIT] = { INFLIGHT_LIMIT, OP_LIMIT },
+    [PENDING_LATCH] = { INFLIGHT_LATCH, OP_LATCH },
+};
+
+static void fill_attach(struct engine *eng, struct pending_request *c,
+                        struct inflight_op *w, struct op *op)
 {
-    struct inflight_op *w = inflight_new(eng, INFLIGHT_LIMIT, c->lock);
-    struct op *op;
+    const struct entry *e = entry_of_request(c);
+    uint64_t ago_ms = eng->now - c->asked;
 
-    w->request.call = c;
-    c->in_flight = w;
-    op = inflight_op(eng, w, OP_LIMIT);
-    op->lock_class = CLASS_SEMAPHORE;
-    op->limit.limit = c->limit;
-}
-
-static void send_latch(struct engine *eng, struct pending_request *c)
-{
-    struct inflight_op *w = inflight_new(eng, INFLIGHT_LATCH, c->lock);
-    struct op *op;
-
-    w->request.call = c;
-    c->in_flight = w;
-    op = inflight_op(eng, w, OP_LATCH);
-    op->lock_class = CLASS_LATCH;
-    op->latch = c->latch.op;
-    op->latch.request = op_copy(eng, c->latch.op.request);
+    w->lease_ms = c->attach.lease_ms != 0 ? c->attach.lease_ms : eng->cfg.watchdog_ms;
+    w->request.exact = c->kind == PENDING_RENEW && c->attach.lease_ms != 0;
+    op->lock_class = c->lock_class;
+    op->attach.target = op_make_target(eng, &c->target);
+    op->attach.lease_ms = w->lease_ms;
+    op->attach.asked_ago_ms = ago_ms > ASKED_AGAIN_MS ? ago_ms - ASKED_AGAIN_MS : 0;
+    op->attach.exact = w->request.exact;
+    if (w->request.exact && e != NULL && hold_has_one_entry(e->hold)) {
+        hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
+    }
 }
 
 static void send_request(struct engine *eng, struct pending_request *c)
 {
-    bool look = c->kind == PENDING_INFO;
-    struct entry *e = entry_of_request(c);
+    const struct sent_as *as = &SENT_AS[c->kind];
     struct inflight_op *w;
     struct op *op;
 
     list_del(&c->in_waiting);
     /* LOCKINFO changes nothing, and is told who stands in the field of the loan. */
-    if (!eng->up || c->lock->needs_restore > 0 || (!look && c->lock->loan != NULL)) {
+    if (!eng->up || c->lock->needs_restore > 0 ||
+        (c->kind != PENDING_INFO && c->lock->loan != NULL)) {
         list_append(eng->up ? &c->lock->waiting_for_restore : &eng->waiting_for_store,
                     &c->in_waiting);
         lock_touch(eng, c->lock);
         return;
     }
-    if (c->kind == PENDING_LIMIT || c->kind == PENDING_LATCH) {
-        (c->kind == PENDING_LIMIT ? send_limit : send_latch)(eng, c);
-        return;
-    }
-    w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
+    w = inflight_new(eng, as->kind, c->lock);
     w->request.call = c;
-    w->lease_ms =
-        look || c->attach.lease_ms == 0 ? eng->cfg.watchdog_ms : c->attach.lease_ms;
     c->in_flight = w;
-    op = inflight_op(eng, w, look ? OP_INSPECT : OP_ATTACH);
-    if (look) {
-        return;
-    }
-    op->attach.target = op_make_target(eng, &c->target);
-    op->attach.lease_ms = w->lease_ms;
-    op->attach.asked_ago_ms =
-        eng->now > c->asked + ASKED_AGAIN_MS ? eng->now - c->asked - ASKED_AGAIN_MS : 0;
-    op->lock_class = c->lock_class;
-    op->attach.exact = w->request.exact = c->kind == PENDING_RENEW && c->attach.lease_ms != 0;
-    if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
-        hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
+    op = inflight_op(eng, w, as->op);
+    if (as->op == OP_ATTACH) {
+        fill_attach(eng, c, w, op);
+    } else if (as->op == OP_LIMIT) {
+        op->lock_class = CLASS_SEMAPHORE;
+        op->limit.limit = c->limit;
+    } else if (as->op == OP_LATCH) {
+        op->lock_class = CLASS_LATCH;
+        op->latch = c->latch.op;
+        op->latch.request = op_copy(eng, c->latch.op.request);
     }
 }
 
@@ -154,63 +151,44 @@ static void pending_requests_resume(struct engine *eng, struct lock *lock)
     }
 }
 
+static void on_check_reply(struct engine *eng, struct inflight_op *w,
+                           const struct op_result *r)
+{
+    inflight_on_result(eng, on_loss_check_reply(eng, w, r));
+    inflight_free(eng, w);
+}
+
+typedef void reply_fn(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r);
+
+static reply_fn *const ON_REPLY[] = {
+    [INFLIGHT_ASK] = on_acquire_reply,
+    [INFLIGHT_PROBE] = on_acquire_reply,
+    [INFLIGHT_BATCH] = on_acquire_batch_reply,
+    [INFLIGHT_RELEASE] = on_release_reply,
+    [INFLIGHT_RENEW] = on_renew_reply,
+    [INFLIGHT_RENEW_LOANS] = on_loan_renewal_reply,
+    [INFLIGHT_ATTACH] = on_attach_reply,
+    [INFLIGHT_INSPECT] = on_inspect_reply,
+    [INFLIGHT_LIMIT] = on_limit_reply,
+    [INFLIGHT_WATCH] = on_name_watch_look,
+    [INFLIGHT_LATCH] = on_latch_reply,
+    [INFLIGHT_COUNT_AGAIN] = on_count_again_reply,
+    [INFLIGHT_QUEUE] = on_fair_reply,
+    [INFLIGHT_LEAVE] = on_fair_reply,
+    [INFLIGHT_RESTORE] = on_restore_reply,
+    [INFLIGHT_CHECK] = on_check_reply,
+};
+
 void inflight_on_result(struct engine *eng, const struct op_result *r)
 {
     struct inflight_op *w = inflight_find(eng, r->id);
 
-    if (w == NULL) {
-        return;
-    }
-    inflight_saw_token(eng, r->token);
-    if (loss_check_begin(eng, w, r)) {
-        return;
-    }
-    switch (w->kind) {
-    case INFLIGHT_ASK:
-    case INFLIGHT_PROBE:
-        on_acquire_reply(eng, w, r);
-        break;
-    case INFLIGHT_BATCH:
-        on_acquire_batch_reply(eng, w, r);
-        break;
-    case INFLIGHT_RELEASE:
-        on_release_reply(eng, w, r);
-        break;
-    case INFLIGHT_RENEW:
-        on_renew_reply(eng, w, r);
-        break;
-    case INFLIGHT_RENEW_LOANS:
-        on_loan_renewal_reply(eng, w, r);
-        break;
-    case INFLIGHT_ATTACH:
-        on_attach_reply(eng, w, r);
-        break;
-    case INFLIGHT_INSPECT:
-        on_inspect_reply(eng, w, r);
-        break;
-    case INFLIGHT_WATCH:
-        on_name_watch_look(eng, w, r);
-        break;
-    case INFLIGHT_LATCH:
-        on_latch_reply(eng, w, r);
-        break;
-    case INFLIGHT_COUNT_AGAIN:
-        on_count_again_reply(eng, w, r);
-        break;
-    case INFLIGHT_LIMIT:
-        on_limit_reply(eng, w, r);
-        break;
-    case INFLIGHT_RESTORE:
-        on_restore_reply(eng, w, r);
-        break;
-    case INFLIGHT_QUEUE:
-    case INFLIGHT_LEAVE:
-        on_fair_reply(eng, w, r);
-        break;
-    case INFLIGHT_CHECK:
-        inflight_on_result(eng, on_loss_check_reply(eng, w, r));
-        inflight_free(eng, w);
-        break;
+    if (w != NULL) {
+        inflight_saw_token(eng, r->token);
+        if (!loss_check_begin(eng, w, r)) {
+            ON_REPLY[w->kind](eng, w, r);
+        }
     }
 }
 
