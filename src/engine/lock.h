@@ -8,6 +8,7 @@
 #include "engine/op.h"
 #include "engine/timer.h"
 #include "engine/waiter.h"
+#include "engine/yield.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -188,27 +189,16 @@ struct lock {
     struct last_answer last_answer;
     uint32_t parallel_release_count;
     uint32_t waiting;
-    uint32_t places;  /* waiters that do not try once only: see QUEUE */
-    uint32_t probes;  /* waiters that still have to ask for themselves */
-    uint32_t writers; /* waiters for the write lock */
-    /* since the last true release through this daemon, or since others were looked for
-     */
-    uint32_t handovers;
-    /* from `handovers_since` to when another daemon's waiters were last looked for */
-    uint32_t checked_after_ms;
+    uint32_t places;   /* waiters that do not try once only: see QUEUE */
+    uint32_t probes;   /* waiters that still have to ask for themselves */
+    uint32_t writers;  /* waiters for the write lock */
     uint64_t doubt_op; /* the last op sent at the last lock_doubt_seen() */
     uint64_t paused_until[LOCK_PAUSES];
-    /* how long the head stands back after a yield; 0: for handoff-pause. See yield.c */
-    uint32_t yield_pause_ms;
-    /* listeners at the last yield that are no latchd; 0: none is for certain, or who
-     * got the lock then is known */
-    uint32_t foreign_listeners;
-    uint64_t messages; /* since the last release with a successor was sent */
+    struct yields yields;
     /* since when the name was found to be a foreign library's each time that its
      * waiters asked; NEVER: it is none. Those with waiters are in eng->foreign_names.
      */
     uint64_t foreign_since;
-    uint64_t handovers_since; /* when a hand-over was first considered since then */
 
     uint64_t exempt; /* exempt from the quarantine that ends at this time */
     uint32_t hold_count;
@@ -223,9 +213,6 @@ struct lock {
     bool readers_in;
     bool dirty;        /* in eng->dirty */
     bool exempt_reads; /* `exempt` is for reads only */
-    /* the lock was released for others' sake: the next message does not make the head
-     * ask at once, either */
-    bool yielded;
     uint16_t name_len;
     char name[];
 };

@@ -337,8 +337,8 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
 static void on_freed(struct engine *eng, struct lock *lock, bool yielded,
                      uint32_t listeners)
 {
-    lock->handovers = 0;
-    lock->handovers_since = NEVER;
+    lock->yields.handovers = 0;
+    lock->yields.since = NEVER;
     last_answer_over(lock);
     if (lock_head(lock) == NULL) {
         return;
@@ -436,7 +436,7 @@ static void on_released(struct engine *eng, struct lock *lock,
     if (r->moved && r->status == OP_NOREPLICAS) {
         acquire_unacked(eng, lock, spec, waiter, r, asked);
     } else if (r->moved) {
-        lock->handovers++;
+        lock->yields.handovers++;
         eng->stats.handovers++;
         acquire_granted(eng, lock, spec, waiter, r, asked);
     } else if (!r->release.freed && waiter != NULL &&

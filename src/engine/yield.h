@@ -15,6 +15,24 @@ struct lock;
 struct op_result;
 struct waiter;
 
+/* Yields: what decides when a name yields, and for how long. */
+struct yields {
+    uint64_t since; /* when a hand-over was first considered since the lock was free */
+    /* from `since` to when another daemon's waiters were last looked for */
+    uint32_t checked_after_ms;
+    /* since the last true release through this daemon, or since others were looked for
+     */
+    uint32_t handovers;
+    uint64_t messages; /* since the last release with a successor was sent */
+    uint32_t pause_ms; /* of the head after a yield; 0: for handoff-pause only */
+    /* listeners at the last yield that are no latchd; 0: none is for certain, or who
+     * got the lock then is known */
+    uint32_t foreign_listeners;
+    /* The lock was released for others' sake: the next message does not make the head
+     * ask at once, either. */
+    bool pauses_again;
+};
+
 /* Whether others get their chance now, instead of our next waiter. */
 enum yield yield_choose(struct engine *eng, struct lock *lock);
 /* The lock was freed for others' sake, and so many others listened. */
