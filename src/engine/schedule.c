@@ -399,14 +399,8 @@ static bool step_lent_hold(struct engine *eng, struct lock *lock, struct hold *h
 
 /* Passes an idle loan on to the next client of this daemon, keeps it for a moment, or
  * returns it. False: nothing else is sent now. */
-static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
+static bool step_idle_loan(struct engine *eng, struct lock *lock, struct loan *loan)
 {
-    if (loan->holder != NULL) {
-        return step_lent_hold(eng, lock, loan->holder);
-    }
-    if (loan->state == LOAN_RETURNING) {
-        return true;
-    }
     if (lock_is_asking(lock) && list_empty(&lock->releases)) {
         return false; /* its answer leads back here */
     }
@@ -420,6 +414,20 @@ static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
         return false; /* somebody may come */
     }
     loan_return(eng, lock);
+    return true;
+}
+
+static bool step_loan(struct engine *eng, struct lock *lock, struct loan *loan)
+{
+    switch (loan->state) {
+    case LOAN_HELD:
+    case LOAN_SETTLING:
+        return step_lent_hold(eng, lock, loan->holder);
+    case LOAN_IDLE:
+        return step_idle_loan(eng, lock, loan);
+    case LOAN_RETURNING:
+        break; /* its release is pending */
+    }
     return true;
 }
 

@@ -352,9 +352,13 @@ MUTATIONS = [
     Mutation(
         "loan_held_twice", "a name is granted from memory while somebody has it", [
             ("engine/schedule.c",
-             "    if (loan->holder != NULL) {\n        return step_lent_hold",
-             "    if (loan->holder != NULL && (loan->state != LOAN_HELD || "
-             "lock_head(lock) == NULL)) {\n        return step_lent_hold"),
+             "    case LOAN_HELD:\n    case LOAN_SETTLING:\n        return step_lent_hold",
+             "    case LOAN_HELD:\n"
+             "        if (lock_head(lock) != NULL) {\n"
+             "            return step_idle_loan(eng, lock, loan);\n"
+             "        }\n"
+             "        return step_lent_hold(eng, lock, loan->holder);\n"
+             "    case LOAN_SETTLING:\n        return step_lent_hold"),
             ("engine/acquire.c",
              "lock->fair == NULL && list_empty(&lock->holds) &&",
              "lock->fair == NULL &&"),
