@@ -108,12 +108,10 @@ struct inflight_op {
     };
 };
 
-/* An op that Redis has not carried out as asked: that is so of OP_UNKNOWN, OP_LATE,
- * OP_ERROR and OP_ELSEWHERE, unless that is an answer to an op of its kind. */
-
 #define RETRY_NEVER UINT64_MAX
-/* In how many ms an op of that kind is sent again that had this result; RETRY_NEVER: it
- * is not, as the result is an answer, or the error is told instead. */
+/* In how many ms an op of that kind is sent again that had this result, one of
+ * OP_UNKNOWN, OP_LATE, OP_ERROR and OP_ELSEWHERE. RETRY_NEVER: any other result, or one
+ * that is an answer to ops of that kind, or is told to a client. */
 uint64_t inflight_retry_in(enum inflight_kind kind, enum op_status status);
 
 /* When, and for how long a lease, an op asked: its result counts from then. */

@@ -204,8 +204,8 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
     }
 }
 
-/* In how many ms the hold is put back again, if not at once. Permits that are still
- * taken come free when others are released again. */
+/* Puts the hold back once more, after that pause. RETRY_NEVER: its permits are taken
+ * still, until others are released once more. */
 static void pause_restore(struct engine *eng, struct hold *h, uint64_t retry_in)
 {
     if (retry_in == 0) {
