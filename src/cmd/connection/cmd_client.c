@@ -193,9 +193,8 @@ static bool list_ids(struct command_ctx *ctx, struct list_filter *f)
     return true;
 }
 
-/* Reads a client type. *ret_any: latchd can have clients of this type, as it has no
- * masters and replicas. False: there is no such type, and an error reply was written.
- */
+/* Reads a client type. *ret_any: latchd can have clients of this type; it never has
+ * masters or replicas. False: there is no such type, and an error reply was written. */
 static bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
                             bool *ret_pubsub)
 {
