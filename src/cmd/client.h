@@ -20,6 +20,9 @@ enum {
 };
 
 struct acl_user;
+struct buf;
+struct cmd;
+struct conn;
 struct grants;
 struct library_call;
 
@@ -82,6 +85,9 @@ size_t client_bytes(const struct client *cl);
 
 /* The command that waits for the engine under that number, or NULL. */
 const struct command *client_waiting(const struct client *cl, uint64_t number);
+
+/* Appends the connection's line of CLIENT LIST. */
+void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out);
 
 /* Whether a text is allowed as a client name: printable, no space. */
 bool client_text_ok(struct span text);

@@ -129,20 +129,6 @@ struct cmd_stats {
 typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
 void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 
-/* --- users ------------------------------------------------------------ */
-
-struct command_ctx;
-
-/* Makes requirepass the only password of the user `default`. */
-void cmd_password_changed(struct cmd *c);
-/* Replaces all users by those of an ACL file, and closes the connections of users that
- * are not in it; the connection of `ctx` (may be NULL) is answered first. On false
- * nothing is changed, and reterr says what is wrong, with `name` and line. */
-bool cmd_load_users(struct cmd *c, const char *name, struct span text,
-                    struct command_ctx *ctx, struct buf *reterr);
-/* Checks the text of an ACL file without loading it. */
-bool cmd_check_users(const char *name, struct span text, struct buf *reterr);
-
 /* --- time ------------------------------------------------------------- */
 
 /* Tells the time, and does what fell due. */
@@ -176,6 +162,5 @@ size_t cmd_keeps(void *ctx, struct conn *conn);
 /* The engine's answer to a command that waits. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
 void cmd_waited(struct cmd *c, const struct effect_waited *waited);
-void cmd_push(struct cmd *c);
 
 #endif

@@ -62,26 +62,11 @@ struct cmd {
     uint64_t protect_said_ms; /* last log line about a refusal; 0: none yet */
 };
 
-/* --- protected_mode.c ------------------------------------------------- */
-
-/* Protected mode. False: the connection is refused, and the error is written. */
-bool protect_lets_in(struct cmd *c, struct conn *conn);
-
 void cmd_reset_stats(struct cmd *c); /* command_stats.c */
 
 /* Writes LOCKINFO's reply (cmd_lockinfo.c). The tokens of lock libraries' holds are for
  * who names their values, and for a client that overrides owners. */
 void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
                     const struct lock_info *info);
-
-/* tracking.c: collects a notice for the connections that it concerns. */
-void tracking_notice(struct cmd *c, const struct effect_notice *notice);
-/* Writes the collected notices to this client now. */
-void tracking_push(struct cmd *c, struct client *client);
-/* Ends CLIENT TRACKING for the client, if it is on. */
-void client_untrack(struct cmd *c, struct client *client);
-
-/* Appends one line of CLIENT LIST (client_line.c). */
-void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out);
 
 #endif

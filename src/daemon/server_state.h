@@ -15,8 +15,10 @@
 #define LATCHD_DAEMON_SERVER_STATE_H
 
 #include "backend/store.h"
+#include "cmd/acl/users.h"
 #include "cmd/cmd.h"
 #include "cmd/pubsub/events.h"
+#include "cmd/pubsub/tracking.h"
 #include "daemon/config/command_line.h"
 #include "daemon/config/config.h"
 #include "daemon/embedded/embedded.h"

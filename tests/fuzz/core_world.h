@@ -7,6 +7,7 @@
 #include "../support/buffer_conn.h"
 #include "cmd/cmd.h"
 #include "cmd/pubsub/events.h"
+#include "cmd/pubsub/tracking.h"
 #include "util/list.h"
 
 enum {

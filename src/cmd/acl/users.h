@@ -51,6 +51,18 @@ void users_meet(struct cmd *c, struct conn *conn, struct client *client);
  * be NULL) is answered first. */
 void users_changed(struct cmd *c, struct command_ctx *ctx);
 
+/* For the daemon. */
+
+/* Makes requirepass the only password of the user `default`. */
+void cmd_password_changed(struct cmd *c);
+/* Replaces all users by those of an ACL file, and closes the connections of users that
+ * are not in it; the connection of `ctx` (may be NULL) is answered first. On false
+ * nothing is changed, and reterr says what is wrong, with `name` and line. */
+bool cmd_load_users(struct cmd *c, const char *name, struct span text,
+                    struct command_ctx *ctx, struct buf *reterr);
+/* Checks the text of an ACL file without loading it. */
+bool cmd_check_users(const char *name, struct span text, struct buf *reterr);
+
 /* --- users.c ------------------------------------------------------ */
 
 enum acl_verdict { ACL_ALLOWED, ACL_NO_COMMAND, ACL_NO_NAME, ACL_NO_CHANNEL };

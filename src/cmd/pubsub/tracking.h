@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct client;
+struct cmd;
+struct effect_notice;
+
 enum {
     TRACK_PREFIXES_MAX = 64, /* per connection; each is compared with every name */
     TRACK_PREFIX_MAX = 512,  /* bytes; as long as a name */
@@ -45,6 +49,15 @@ struct track_prefix {
 };
 
 void tracking_init(struct tracking *t);
+
+/* Collects a notice for the connections that it concerns. */
+void tracking_notice(struct cmd *c, const struct effect_notice *notice);
+/* Writes the collected notices to this client now. */
+void tracking_push(struct cmd *c, struct client *client);
+/* Ends CLIENT TRACKING for the client, if it is on. */
+void client_untrack(struct cmd *c, struct client *client);
+/* Writes the collected notices to all clients. */
+void cmd_push(struct cmd *c);
 
 struct tracker *tracker_new(struct tracking *t, uint64_t conn);
 /* BCAST: adds a prefix. */
