@@ -1,0 +1,76 @@
+#!/bin/bash
+# What takes too long for each change: fresh schedules of the simulator, torture of every
+# topology, all planted faults, and the README's lines on a bare Debian. One summary at the
+# end; exit code 1 if something failed.
+#
+#   tests/nightly.sh DIRECTORY-FOR-THE-LOGS [PART...]    (sim, torture, mutants, readme)
+#
+# MINUTES of torture for each topology (20), SCHEDULES of the simulator (1000000), SEED (the
+# time). Needs what .ci/run installs, and for `readme` root, debootstrap and a free port 5625.
+set -uo pipefail
+logs=$(realpath -m "${1:?a directory for the logs}")
+shift
+cd "$(dirname "$0")/.." || exit 1
+parts=("$@")
+[ $# -gt 0 ] || parts=(sim torture mutants readme)
+MINUTES=${MINUTES:-20}
+SCHEDULES=${SCHEDULES:-1000000}
+SEED=${SEED:-$(date +%s)}
+build=$logs/build
+mkdir -p "$logs"
+summary=()
+failed=0
+
+# Runs one check: its name, its command. The log has its name.
+step() {
+    local name=$1 began=$SECONDS word=OK
+    shift
+    printf '=== %s: %s\n' "$name" "$*"
+    "$@" >"$logs/$name.log" 2>&1 || word=FAILED
+    [ "$word" = OK ] || failed=1
+    summary+=("$(printf '%-18s %-6s %4d min  %s' "$name" "$word" \
+        $(((SECONDS - began + 59) / 60)) "$(tail -n 1 "$logs/$name.log")")")
+    printf '%s\n' "${summary[-1]}"
+}
+
+sim() {
+    local jobs=() each i code=0 count
+    count=$(nproc)
+    each=$((SCHEDULES / count))
+    for ((i = 0; i < count; i++)); do
+        "$build/tests/sim/sim" --schedules "$each" --seed $((SEED * 1000 + i * each)) &
+        jobs+=($!)
+    done
+    for i in "${jobs[@]}"; do
+        wait "$i" || code=1
+    done
+    "$build/tests/sim/sim_quorum" --schedules $((SCHEDULES / 10)) --seed $((SEED * 1000)) || code=1
+    return $code
+}
+
+build() {
+    [ -f "$build/build.ninja" ] || meson setup "$build" -Dtests=enabled || return
+    ninja -C "$build"
+}
+
+step build build
+if [ "$failed" -eq 0 ]; then
+    for part in "${parts[@]}"; do
+        case $part in
+        sim) step sim sim ;;
+        torture)
+            for topology in single sentinel cluster quorum acked parted; do
+                step "torture-$topology" python3 tests/torture/torture.py "$build/src/latchd" \
+                    --topology "$topology" --minutes "$MINUTES" --seed "$SEED" \
+                    --histories "$logs/histories"
+            done ;;
+        mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
+        readme) step readme tests/package/readme.sh "$logs/readme" ;;
+        *) echo "there is no part $part" >&2; exit 2 ;;
+        esac
+    done
+fi
+
+printf '\n=== seed %s, logs in %s\n' "$SEED" "$logs"
+printf '%s\n' "${summary[@]}"
+exit $failed
