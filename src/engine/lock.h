@@ -187,11 +187,6 @@ struct lock {
     struct priority_marks *marks;      /* NULL: no waiter came with a PRIORITY */
     struct timer wake;
     struct last_answer last_answer;
-    uint32_t parallel_release_count;
-    uint32_t waiting;
-    uint32_t places;   /* waiters that do not try once only: see QUEUE */
-    uint32_t probes;   /* waiters that still have to ask for themselves */
-    uint32_t writers;  /* waiters for the write lock */
     uint64_t doubt_op; /* the last op sent at the last lock_doubt_seen() */
     uint64_t paused_until[LOCK_PAUSES];
     struct yields yields;
@@ -201,6 +196,11 @@ struct lock {
     uint64_t foreign_since;
 
     uint64_t exempt; /* exempt from the quarantine that ends at this time */
+    uint32_t parallel_release_count;
+    uint32_t waiting;
+    uint32_t places;  /* waiters that do not try once only: see QUEUE */
+    uint32_t probes;  /* waiters that still have to ask for themselves */
+    uint32_t writers; /* waiters for the write lock */
     uint32_t hold_count;
     uint32_t refs; /* ops in flight and pending requests that point here */
     /* holds that have to be put back; no op but RESTORE is sent before that */

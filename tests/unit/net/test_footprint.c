@@ -16,7 +16,7 @@
 enum {
     CONNECTION_MAX = 368,
     WAIT_MAX = 544,  /* on top of the connection */
-    HOLD_MAX = 1072, /* with the slots of two tables */
+    HOLD_MAX = 1056, /* with the slots of two tables */
     CONNECTIONS = 16,
     COUNT = 900, /* the workbench has room for 1,000 */
     MALLOC_HEAD = 8,
