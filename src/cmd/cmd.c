@@ -420,11 +420,16 @@ static bool tries_once(struct command_ctx *ctx)
         { cmd_leader, &SYNTAX_LEADER, "LEADER with AFTER" },
         { cmd_latch_await, &SYNTAX_LATCH_AWAIT, "LATCH AWAIT" },
     };
+    enum { TRIES_COUNT = sizeof(TRIES) / sizeof(TRIES[0]) };
     struct lock_args args;
     size_t i = 0;
 
-    while (TRIES[i].run != ctx->command->run) {
+    while (i < TRIES_COUNT && TRIES[i].run != ctx->command->run) {
         i++;
+    }
+    if (i == TRIES_COUNT) {
+        ctx_error(ctx, LATCHD_ERR, "a command that waits cannot be in a transaction");
+        return false;
     }
     if (!ctx_lock_args(ctx, TRIES[i].syntax, &args)) {
         return false;
@@ -447,7 +452,7 @@ static bool queue_command(struct command_ctx *ctx)
     struct deferred_command *k;
 
     /* While a LOCK waited, others would see a half done transaction. */
-    if (command_may_wait(ctx->command) && !tries_once(ctx)) {
+    if (command_waits_for_others(ctx->command) && !tries_once(ctx)) {
         return false;
     }
     k = deferred_command_new(ctx);

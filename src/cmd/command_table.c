@@ -129,9 +129,14 @@ bool command_is_lock(const struct command *c)
     return c != NULL && (c->flags & CMD_NEEDS_REPLY) != 0;
 }
 
-bool command_may_wait(const struct command *c)
+bool command_waits_for_others(const struct command *c)
 {
     return c != NULL && (c->flags & CMD_BLOCKING) != 0 && (c->acl & ACL_BLOCKING) != 0;
+}
+
+bool command_may_wait(const struct command *c)
+{
+    return command_is_lock(c) || command_waits_for_others(c);
 }
 
 bool command_is_sub(const struct command *c)

@@ -92,7 +92,10 @@ const struct command *command_resolve(const struct span *argv, size_t argc);
 
 /* Whether the command takes locks, and may wait for long. Accepts NULL. */
 bool command_is_lock(const struct command *c);
-/* Whether the command may wait for other clients: a lock, LEADER or LATCH AWAIT. */
+/* Whether it waits for other clients by its nature: LOCK, MLOCK, LEADER or LATCH AWAIT.
+ */
+bool command_waits_for_others(const struct command *c);
+/* The same, or a lock library's command that takes a lock, which may be parked. */
 bool command_may_wait(const struct command *c);
 bool command_is_sub(const struct command *c);
 /* The first subcommand's row; the last one is before the first row that is none. */

@@ -330,6 +330,23 @@ START_TEST(an_mlock_that_waits_is_passed_as_well)
     ck_assert_str_eq(fake.asked, "unlock");
 }
 
+START_TEST(a_set_that_is_not_answered_yet_is_passed_as_well)
+{
+    static const struct cmd_limits LIMITS = { .max_name = 512,
+                                              .max_lease_ms = 86400000,
+                                              .lock_libraries = true,
+                                              .endless_lease_ms = 86400000 };
+    struct call_ref own;
+
+    (void)answers(ahead, NIL);
+    cmd_set_limits(fake.cmd, &LIMITS);
+    expect_text(sends("SET a v NX PX 60000"), "");
+    ahead = fake.hold.from;
+    own = passes("UNLOCK b TOKEN 7", "unlock");
+    expect_text(answers(own, INT(0)), "");
+    expect_text(answers(ahead, NIL), "$-1\r\n:0\r\n");
+}
+
 START_TEST(a_latch_await_that_had_to_wait_for_its_turn_is_passed_as_well)
 {
     struct call_ref own;
