@@ -803,8 +803,11 @@ static void on_acquire_failed(struct engine *eng, struct lock *lock, struct wait
 {
     bool may_have_run = r->status != OP_LATE;
     bool is_refused = may_have_run && r->status != OP_UNKNOWN;
+    uint64_t retry_in = inflight_retry_in(INFLIGHT_ASK, r->status);
 
-    lock_pause(eng, lock, PAUSE_ALL, inflight_retry_in(INFLIGHT_ASK, r->status));
+    /* a status that no ACQUIRE has is no reason to ask without a pause */
+    lock_pause(eng, lock, PAUSE_ALL,
+               retry_in == RETRY_NEVER ? ERROR_PAUSE_MS : retry_in);
     if (is_refused) {
         lock_ask(eng, lock);
     }

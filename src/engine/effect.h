@@ -83,7 +83,7 @@ struct hold_view {
     enum lock_kind kind; /* PLAIN (for FAIR as well), READ, WRITE, PERMITS */
     int64_t count;       /* entries; of a semaphore: permits */
     uint64_t token;      /* 0: not known */
-    bool rests;          /* nobody holds: see rest.h */
+    bool rests;          /* nobody holds: see hold.h */
     bool here;           /* kept by this daemon, which knows the following fields: */
     uint64_t conn;       /* a connection that the hold is attached to; 0: none */
     enum lease_kind lease;

@@ -123,11 +123,13 @@ extern const struct transitions SUB_TRANSITIONS;
 
 /* Lock state: whether the head of the queue has to ask Redis. At most one op that may
  * change who holds is in flight for a name, an ACQUIRE for the head or a RELEASE: a
- * second one is a transition that the table lacks.
+ * second one is a transition that the table lacks. Beside it are only joins of readers
+ * and `parallel_releases`.
  *
  *   IDLE ───────────── sent ─────────────> ASKING ──────── answered ──> IDLE
  *    │  ^                                   ^  │  ^
- *    │  │ nobody waits                 sent │  │  │ the waiters behind know enough
+ *    │  │ nobody waits, or             sent │  │  │ the waiters behind know enough
+ *    │  │ the head knows enough             │  │  │
  *    v  │                                   │  v  │
  *   MUST_ASK ───────────────────────────────┘ ASKING_AGAIN ─ answered ─> MUST_ASK
  *       └───── a release is sent before that ────^

@@ -1,6 +1,6 @@
 /* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK sent again
  * after its grant. UNLOCK and FORCEUNLOCK wait here for their pending release;
- * renew/on_attach.c has what the others are answered. */
+ * watchdog.c has what the others are answered. */
 #include "engine/pending_request.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine.h"

@@ -63,6 +63,17 @@ START_TEST(behind_a_question_the_answer_is_waited_for, TEST_ROWS(FIRST))
     fixture_hears_nothing(&e);
 }
 
+/* No ACQUIRE is answered so. */
+START_TEST(an_answer_without_meaning_is_asked_for_again_after_a_pause)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_NOTHELD });
+    fixture_pass(&e, 150);
+    fixture_no_op(&e);
+    fixture_pass(&e, 100);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+}
+
 /* This process stood still, and reads later than Redis may take what was so when it
  * asked. */
 START_TEST(an_answer_of_long_ago_is_no_null_for_who_comes_now)
