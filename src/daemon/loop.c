@@ -269,11 +269,24 @@ static void shutdown_check(struct server *s)
 
 /* --- turns of the loop ------------------------------------------------ */
 
+static void note_turn(struct server *s)
+{
+    if (s->phase < SERVER_CLOSING) {
+        cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
+    }
+}
+
 static void before_wait(void *ctx)
 {
     struct server *s = ctx;
 
-    loop_end(s);
+    if (s->phase < SERVER_CLOSING && net_has_backlog(s->net)) {
+        loop_begin(s); /* the first half of the turn may have taken long */
+        loop_end(s);
+        note_turn(s);
+    } else {
+        loop_end(s);
+    }
     shutdown_check(s);
     if (s->phase < SERVER_CLOSING) {
         arm_timer(s);
@@ -282,12 +295,8 @@ static void before_wait(void *ctx)
 
 static void after_events(void *ctx)
 {
-    struct server *s = ctx;
-
-    loop_end(s);
-    if (s->phase < SERVER_CLOSING) {
-        cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
-    }
+    loop_end(ctx);
+    note_turn(ctx);
 }
 
 void loop_init(struct server *s)

@@ -1331,6 +1331,11 @@ static bool run_leaving(struct net *n)
     return any;
 }
 
+bool net_has_backlog(const struct net *n)
+{
+    return !list_empty(&n->backlog);
+}
+
 bool net_run(struct net *n)
 {
     bool any = run_all(&n->ready);

@@ -114,6 +114,8 @@ void net_stats(const struct net *n, struct net_stats *ret);
 /* Runs requests of resumed conns until none is left, or each had its share of the
  * turn. True: some ran, and their effects can be done in the same turn. */
 bool net_run(struct net *n);
+/* Whether conns had their share of the last turn, and have more requests. */
+bool net_has_backlog(const struct net *n);
 /* Ends a loop turn: runs requests as net_run(), writes all replies, frees closed
  * conns. Must be called after the events of each turn of the loop, and never from a
  * function of the handler. */
