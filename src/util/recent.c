@@ -60,7 +60,7 @@ void *recent_add(struct recent *r, size_t size, uint64_t now)
 {
     struct recent_item *item;
 
-    if (r->count >= r->max) {
+    if (r->count > 0 && r->count >= r->max) {
         recent_drop(r, recent_oldest(r));
     }
     item = r->pool == NULL ? xcalloc(1, size) : pool_alloc(r->pool, size);
