@@ -23,6 +23,7 @@ struct shape {
     struct list_shape lists[LISTS_MAX];
 };
 
+/* A type cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 /* clang-format off */
 #define TEXTS(...) { (const uint16_t[]){ __VA_ARGS__ }, \
                      sizeof((const uint16_t[]){ __VA_ARGS__ }) / sizeof(uint16_t) }
@@ -36,6 +37,7 @@ struct shape {
 #define TARGET(t)     OP(t.field), OP(t.entry)
 #define RENEW(m)      offsetof(struct renew_item, m)
 #define RESULT(m)     offsetof(struct op_result, m)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Beside the name, which each op has. */
 static const struct shape OPS[OP_SCAN + 1] = {

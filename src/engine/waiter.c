@@ -74,7 +74,7 @@ static bool keeps_place(const struct waiter *w)
 {
     /* A grant with ATLEAST is of no use to a client that is not there. */
     return w->spec->terms.keep_ms > 0 && !w->no_room && !w->queue_full &&
-           !w->spec->terms.atleast_ms != 0;
+           w->spec->terms.atleast_ms == 0;
 }
 
 /* Sets whether the waiter tries once only, and counts its place. */

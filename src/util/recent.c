@@ -22,8 +22,10 @@ void recent_init(struct recent *r, size_t size, size_t max)
 
 void recent_clear(struct recent *r)
 {
-    while (r->count > 0) {
-        recent_drop(r, recent_oldest(r));
+    struct recent_item *oldest;
+
+    while (r->count > 0 && (oldest = recent_oldest(r)) != NULL) {
+        recent_drop(r, oldest);
     }
 }
 
@@ -59,9 +61,10 @@ void *recent_find(const struct recent *r, struct span key)
 void *recent_add(struct recent *r, size_t size, uint64_t now)
 {
     struct recent_item *item;
+    struct recent_item *oldest = recent_oldest(r);
 
-    if (r->count > 0 && r->count >= r->max) {
-        recent_drop(r, recent_oldest(r));
+    if (oldest != NULL && r->count >= r->max) {
+        recent_drop(r, oldest);
     }
     item = r->pool == NULL ? xcalloc(1, size) : pool_alloc(r->pool, size);
     item->at = now;
@@ -121,10 +124,10 @@ void recent_drop(struct recent *r, void *thing)
 
 void recent_expire(struct recent *r, uint64_t now, uint64_t kept_ms)
 {
-    const struct recent_item *oldest;
+    struct recent_item *oldest;
 
     while ((oldest = recent_oldest(r)) != NULL && now - oldest->at >= kept_ms) {
-        recent_drop(r, recent_oldest(r));
+        recent_drop(r, oldest);
     }
 }
 

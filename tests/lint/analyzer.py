@@ -22,7 +22,7 @@ def analyze(root, build, source):
     return subprocess.run(
         ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-fanalyzer", "-Werror",
          *WRONG.get(name, []), "-I", root / "src", "-I", root / "include", "-I", build,
-         "-I", build / "src", "-c", "-o", os.devnull, source],
+         "-I", build / "src", "-I", build / "include", "-c", "-o", os.devnull, source],
         capture_output=True, text=True, check=False)
 
 

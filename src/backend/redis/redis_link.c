@@ -1022,7 +1022,7 @@ static void on_op_reply(void *ctx, void *of, const redisReply *reply)
 {
     struct redis_link *l = ctx;
     struct redis_call calls[SCRIPT_BATCH_MAX];
-    const struct redis_call *first = fifo_first(&l->open);
+    const struct redis_call *first = fifo_at(&l->open, 0); /* it was asked */
     size_t count = 1U + first->more;
     const redisReply *useless = find_useless(reply, count);
 

@@ -124,7 +124,7 @@ static void put_stamp(struct script_source *from)
 
     write_stamp_number(text, from->times.deadline_us);
     write_stamp_number(text + STAMP_DIGITS, asked_us(from));
-    write_stamp_number(text + 2 * STAMP_DIGITS, highest_seen(from));
+    write_stamp_number(text + (size_t)2 * STAMP_DIGITS, highest_seen(from));
     parts[count++] = span_of(text, sizeof(text));
     parts[count++] = from->instance;
     /* The terms of the claim, as in lua/words.lua. */
