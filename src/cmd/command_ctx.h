@@ -21,7 +21,7 @@ struct conn;
 struct library_call;
 struct step;
 
-/* What became of a command. */
+/* The outcome of a handler: what the runner has to do next. */
 enum command_result {
     ANSWERED,     /* or it has no reply */
     WAITS,        /* for the engine's answer; nothing behind it may begin */

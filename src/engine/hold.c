@@ -451,7 +451,7 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
             list_empty(&h->in_queue) && h->due < at) {
             at = looks ? h->due : hold_renew_at(eng, h);
             at = at < h->not_before ? h->not_before : at;
-            at = at > h->until ? h->until : at; /* its end is told in time */
+            at = at > h->until ? h->until : at; /* the client hears in time */
         }
         if (h->state == HOLD_HELD && hold_lease(eng, h) != 0 &&
             h->due + eng->cfg.redis_timeout_ms < at) {

@@ -48,7 +48,7 @@ struct retry_pauses {
     uint16_t unknown_ms, late_ms, error_ms, elsewhere_ms;
 };
 
-#define NO_RETRY UINT16_MAX /* its client is told, or other ops ask */
+#define NO_RETRY UINT16_MAX /* the client gets the error, or other ops ask */
 #define NO_RETRIES                                                                     \
     {                                                                                  \
         NO_RETRY, NO_RETRY, NO_RETRY, NO_RETRY                                         \

@@ -111,7 +111,7 @@ struct inflight_op {
 #define RETRY_NEVER UINT64_MAX
 /* In how many ms an op of that kind is sent again that had this result, one of
  * OP_UNKNOWN, OP_LATE, OP_ERROR and OP_ELSEWHERE. RETRY_NEVER: any other result, or one
- * that is an answer to ops of that kind, or is told to a client. */
+ * that answers an op of that kind, or that goes to a client as an error. */
 uint64_t inflight_retry_in(enum inflight_kind kind, enum op_status status);
 
 /* When, and for how long a lease, an op asked: its result counts from then. */

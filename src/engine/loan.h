@@ -129,9 +129,9 @@ uint64_t recent_asks_return_at(const struct engine *eng, const struct loan *loan
  *
  * A loan lends for a window from when Redis confirmed it. A grant from memory in the
  * last part of the window has Redis confirm the loan once more, with all others of that
- * ms in one script, instead of a return and another loan. Whoever listens to the name
- * or queues for it ends that, and LOAN_WINDOWS_MAX windows do in any case, so that
- * those get in who only try now and then. */
+ * ms in one script, instead of a return and another loan. A listener
+ * of the name or a waiter in Redis ends that, and LOAN_WINDOWS_MAX windows do in any
+ * case, so that clients that only try now and then get in. */
 
 /* A client was granted the name from the loan. */
 void loan_renewal_note(struct engine *eng, struct loan *loan);

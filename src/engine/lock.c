@@ -348,7 +348,7 @@ void last_answer_served(struct engine *eng, struct lock *lock)
     struct last_answer *a = set_answer(lock, ANSWER_NONE);
 
     a->held_at = eng->now;
-    /* Of a semaphore whoever is next may be served, too. */
+    /* A semaphore may have permits for the next waiter, too. */
     a->served_at = lock->lock_class == CLASS_SEMAPHORE ? a->served_at : eng->now;
 }
 

@@ -89,7 +89,7 @@ static bool is_master(const struct slot_map *map, const struct member *m);
 static void cluster_suspect_map(struct cluster *c);
 static void on_node_event(void *ctx, const struct store_event *ev);
 
-/* What a daemon announces to one node is passed on by all. */
+/* All nodes pass on an announcement that a daemon made to one. */
 static void on_listening(struct member *m, const struct store_event *listening)
 {
     struct cluster *c = m->cluster;

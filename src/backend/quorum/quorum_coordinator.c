@@ -246,7 +246,7 @@ static void as_ids(struct op *op)
 
 static void adapt_release(struct op_release *release)
 {
-    /* There is no hand-over: whoever asks first gets the lock. */
+    /* A quorum has no hand-over: the first to ask gets the lock. */
     release->has_next = false;
     /* Without a tombstone a renewal might put the hold back. */
     release->leave_tombstone = release->leave_tombstone || !release->if_keeper;

@@ -16,8 +16,8 @@
  * word is. The build makes script_words.h from both. Below is what they name: the
  * struct that an expression there is about, and the functions that it calls. */
 
-/* What is known of Redis's clock may be wrong by half a round trip, which is far less;
- * a fence key outlives a clock that was set back by less. */
+/* The estimate of Redis's clock is wrong by half a round trip at most, which is far
+ * less; a fence key outlives a clock that was set back by less. */
 enum { CLOCK_ERROR_US = 1000000 };
 
 enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
@@ -33,7 +33,7 @@ struct script_source {
     size_t short_count; /* RENEW: so many of the first are short (renew.lua) */
     bool one_word;      /* a batch: what is said of the first is true of all */
     uint32_t block_us; /* acquires of several locks: the block of those that are lent */
-    /* What the words are about now: `for each` changes these fields. */
+    /* The subject of the words; `for each` changes these fields. */
     struct span name;
     const struct claim *claim;         /* who is granted the lock, or given it back */
     const struct target *target;       /* what is released or attached to */
@@ -583,7 +583,7 @@ static bool reply_flag(struct reply_reader *r)
     return reply_int(r) == 1;
 }
 
-/* What only some scripts tell stands at the end. */
+/* The last flag of a reply, which only some scripts send. */
 static bool reply_last_flag(struct reply_reader *r)
 {
     return reply_goes_on(r) && reply_flag(r);
@@ -1026,7 +1026,7 @@ static void read_ok(struct reply_reader *r)
     READERS[r->kind](r);
 }
 
-/* What a reply begins with, or is alone, and what reads the rest. */
+/* The first word of a reply, or its only one, and the reader of the rest. */
 static const struct reply_word {
     struct span word;
     enum op_status status;
@@ -1130,7 +1130,7 @@ static bool read_reply(const redisReply *reply, enum op_kind kind, size_t item_c
     }
 }
 
-/* What each of several acquires is answered. */
+/* The answers to several acquires. */
 static void read_batch(struct reply_reader *r)
 {
     size_t count = (size_t)r->array->elements - r->at;

@@ -42,7 +42,7 @@ static const char *const CHANNELS[] = {
 struct event {
     struct cmd *cmd;
     struct span channel;
-    struct span payload[SIGHT_ALL + 1]; /* for who has that sight */
+    struct span payload[SIGHT_ALL + 1]; /* for clients with that sight */
     struct span name; /* SPAN_NONE: of no lock, but a message of a lock library */
     uint32_t user;    /* whose hold it is; 0: not known */
 };
