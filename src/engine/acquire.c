@@ -59,19 +59,19 @@ static void answer_limit(struct engine *eng, const struct pending_request *c,
     }
 }
 
-void on_limit_reply(struct engine *eng, struct inflight_op *w,
+void on_limit_reply(struct engine *eng, struct inflight_op *o,
                     const struct op_result *r)
 {
-    struct pending_request *c = w->request.call;
-    struct lock *lock = w->lock;
+    struct pending_request *c = o->request.call;
+    struct lock *lock = o->lock;
 
-    if (pending_request_was_retried(eng, w, r)) {
+    if (pending_request_was_retried(eng, o, r)) {
         return;
     }
     if (r->status == OP_OK && lock->lock_class == CLASS_SEMAPHORE) {
         take_limit(eng, lock, r->permits.limit);
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     if (c != NULL) {
         answer_limit(eng, c, r);
         pending_request_free(eng, c);
@@ -905,15 +905,15 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
     }
 }
 
-void on_acquire_reply(struct engine *eng, struct inflight_op *w,
+void on_acquire_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r)
 {
-    struct lock *lock = w->lock;
-    struct waiter *waiter = w->claim.waiter;
-    struct acquire_spec *spec = spec_ref(w->claim.spec);
-    struct asked asked = inflight_asked(w);
+    struct lock *lock = o->lock;
+    struct waiter *waiter = o->claim.waiter;
+    struct acquire_spec *spec = spec_ref(o->claim.spec);
+    struct asked asked = inflight_asked(o);
 
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     on_acquire_answer(eng, lock, spec, waiter, r, asked);
     spec_unref(eng, spec);
 }
@@ -1076,50 +1076,52 @@ static void grant_again(struct engine *eng, struct entry *e, const struct lock_r
 }
 
 /* Whether a LOCK of that mode may be the request that is remembered. */
-static bool same_kind(const struct request *r, enum lock_kind kind)
+static bool same_kind(const struct request *request, enum lock_kind kind)
 {
-    return r->lock_kind == kind ||
-           (r->found && lock_class_of(r->lock_kind) == CLASS_PLAIN &&
+    return request->lock_kind == kind ||
+           (request->found && lock_class_of(request->lock_kind) == CLASS_PLAIN &&
             lock_class_of(kind) == CLASS_PLAIN);
 }
 
 /* The data that came with a request that waits or holds. */
-static struct span request_data(const struct request *r)
+static struct span request_data(const struct request *request)
 {
-    return (r->waiter != NULL ? r->waiter->spec : r->entry->spec)->terms.data;
+    return (request->waiter != NULL ? request->waiter->spec : request->entry->spec)
+        ->terms.data;
 }
 
-static void known_request(struct engine *eng, struct request *r,
+static void known_request(struct engine *eng, struct request *request,
                           const struct lock_req *req)
 {
-    if (user_differs(r->user, req->terms.user)) {
+    if (user_differs(request->user, req->terms.user)) {
         mlock_answer_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
-    } else if (r->over_at != NEVER) {
+    } else if (request->over_at != NEVER) {
         mlock_answer_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
-    } else if (!span_eq(r->owner, req->terms.owner)) {
+    } else if (!span_eq(request->owner, req->terms.owner)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with another OWNER"));
-    } else if (!same_kind(r, req->terms.kind)) {
+    } else if (!same_kind(request, req->terms.kind)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with another kind"));
-    } else if (mlock_uses(r) && !mlock_is_call(req->from)) {
+    } else if (mlock_uses(request) && !mlock_is_call(req->from)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with MLOCK"));
-    } else if (r->mlock == NULL && !span_eq(request_data(r), req->terms.data)) {
+    } else if (request->mlock == NULL &&
+               !span_eq(request_data(request), req->terms.data)) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_DATA);
-    } else if (r->waiter != NULL &&
-               r->waiter->spec->terms.priority != req->terms.priority) {
+    } else if (request->waiter != NULL &&
+               request->waiter->spec->terms.priority != req->terms.priority) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_OTHER_PRIORITY);
-    } else if (r->waiter != NULL) {
-        wait_again(eng, r->waiter, req);
+    } else if (request->waiter != NULL) {
+        wait_again(eng, request->waiter, req);
     } else {
-        grant_again(eng, r->entry, req);
+        grant_again(eng, request->entry, req);
     }
 }
 
 void request_lock(struct engine *eng, const struct lock_req *req)
 {
-    struct request *r = request_find(eng, req->name, req->terms.id);
+    struct request *request = request_find(eng, req->name, req->terms.id);
 
     if (eng->quorum && req->terms.kind != KIND_PLAIN) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
@@ -1129,8 +1131,8 @@ void request_lock(struct engine *eng, const struct lock_req *req)
         mlock_answer_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no ATLEAST"));
     } else if (eng->stopping) {
         mlock_answer_error(eng, req->from, LOCK_GOAWAY, TEXT_GOING);
-    } else if (r != NULL) {
-        known_request(eng, r, req);
+    } else if (request != NULL) {
+        known_request(eng, request, req);
     } else if (!is_full(eng, req)) {
         new_wait(eng, req);
     }

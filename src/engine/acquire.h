@@ -21,7 +21,7 @@ struct waiter;
 
 /* Limit: the limit of a semaphore, set by a client. */
 
-void on_limit_reply(struct engine *eng, struct inflight_op *w,
+void on_limit_reply(struct engine *eng, struct inflight_op *o,
                     const struct op_result *r);
 
 /* Local grant: which names are lent to this daemon, and grants from memory. */
@@ -47,7 +47,7 @@ void acquire_join(struct engine *eng, struct waiter *w);
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
                      struct waiter *waiter, const struct op_result *r,
                      struct asked asked);
-void on_acquire_reply(struct engine *eng, struct inflight_op *w,
+void on_acquire_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r);
 /* Redis granted the lock to `spec` by an op that was sent at `asked`, or had granted
  * it before. `waiter` is NULL when nobody waits for the grant any more. */

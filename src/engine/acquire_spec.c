@@ -33,21 +33,22 @@ struct span span_put2(char **at, struct span a, struct span b)
     return span_of(start, a.len + b.len);
 }
 
-static struct span spec_serial(const struct acquire_spec *w)
+static struct span spec_serial(const struct acquire_spec *spec)
 {
-    return span_of(w->texts, w->serial_len);
+    return span_of(spec->texts, spec->serial_len);
 }
 
-struct span spec_field(const struct acquire_spec *w)
+struct span spec_field(const struct acquire_spec *spec)
 {
-    return span_of(w->texts + w->serial_len, w->field_len);
+    return span_of(spec->texts + spec->serial_len, spec->field_len);
 }
 
-struct span spec_entry(const struct acquire_spec *w)
+struct span spec_entry(const struct acquire_spec *spec)
 {
-    return w->entry_len == 0
-               ? spec_serial(w)
-               : span_of(w->texts + w->serial_len + w->field_len, w->entry_len);
+    return spec->entry_len == 0
+               ? spec_serial(spec)
+               : span_of(spec->texts + spec->serial_len + spec->field_len,
+                         spec->entry_len);
 }
 
 struct span find_request_id(struct span field, struct span entry)
@@ -60,16 +61,16 @@ struct span find_request_id(struct span field, struct span entry)
                : SPAN_NONE;
 }
 
-struct span spec_id(const struct acquire_spec *w)
+struct span spec_id(const struct acquire_spec *spec)
 {
-    return find_request_id(spec_field(w), spec_entry(w));
+    return find_request_id(spec_field(spec), spec_entry(spec));
 }
 
 #define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
 
-struct span spec_copy_member(struct engine *eng, const struct acquire_spec *w)
+struct span spec_copy_member(struct engine *eng, const struct acquire_spec *spec)
 {
-    struct span serial = spec_serial(w);
+    struct span serial = spec_serial(spec);
     char *at;
 
     if (serial.len == 0) {
@@ -79,31 +80,31 @@ struct span spec_copy_member(struct engine *eng, const struct acquire_spec *w)
     return span_put2(&at, MEMBER_PREFIX, serial);
 }
 
-bool spec_is_member(const struct acquire_spec *w, struct span member)
+bool spec_is_member(const struct acquire_spec *spec, struct span member)
 {
     return span_starts(member, MEMBER_PREFIX) &&
-           span_eq(span_after(member, MEMBER_PREFIX.len), spec_serial(w));
+           span_eq(span_after(member, MEMBER_PREFIX.len), spec_serial(spec));
 }
 
 /* `bytes`: of the texts before those of the terms. */
 static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
                                        const struct lock_terms *terms, size_t bytes)
 {
-    struct acquire_spec *w =
+    struct acquire_spec *spec =
         pool_alloc(&eng->pool, offsetof(struct acquire_spec, texts) + bytes +
                                    lock_terms_bytes(terms));
 
-    w->refs = 1;
-    w->kind = kind;
-    w->terms = *terms;
-    return w;
+    spec->refs = 1;
+    spec->kind = kind;
+    spec->terms = *terms;
+    return spec;
 }
 
-void spec_default_grace(const struct engine *eng, struct acquire_spec *w)
+void spec_default_grace(const struct engine *eng, struct acquire_spec *spec)
 {
-    if ((w->terms.has & OPT_GRACE) == 0 && eng->cfg.grace_ms >= 0) {
-        w->terms.grace_ms = (uint64_t)eng->cfg.grace_ms;
-        w->terms.has |= OPT_GRACE;
+    if ((spec->terms.has & OPT_GRACE) == 0 && eng->cfg.grace_ms >= 0) {
+        spec->terms.grace_ms = (uint64_t)eng->cfg.grace_ms;
+        spec->terms.has |= OPT_GRACE;
     }
 }
 
@@ -129,22 +130,22 @@ static bool has_chosen_field(const struct engine *eng, const struct lock_terms *
 
 /* Writes the hash field at *at, and moves *at on. A value hold has a new one each time,
  * so that two holds of one value are never mistaken for each other. */
-static void put_field(const struct engine *eng, const struct acquire_spec *w, char **at,
-                      const struct lock_terms *terms)
+static void put_field(const struct engine *eng, const struct acquire_spec *spec,
+                      char **at, const struct lock_terms *terms)
 {
-    struct span serial = spec_serial(w);
+    struct span serial = spec_serial(spec);
 
     if (terms->value.len != 0) {
         (void)span_put2(at, SPAN(VALUE_FIELD_PREFIX), serial);
         (void)span_put2(at, SPAN(":"), terms->value);
-    } else if (w->kind == OWNER_NAMED) {
+    } else if (spec->kind == OWNER_NAMED) {
         (void)span_put2(at, terms->owner, SPAN_NONE);
-    } else if (w->kind == OWNER_ID) {
+    } else if (spec->kind == OWNER_ID) {
         (void)span_put2(at, SPAN(ID_FIELD_PREFIX), terms->id);
     } else if (has_chosen_field(eng, terms)) {
         (void)span_put2(at, MEMBER_PREFIX, serial);
     }
-    if (w->kind != OWNER_ANONYMOUS && terms->kind == KIND_WRITE) {
+    if (spec->kind != OWNER_ANONYMOUS && terms->kind == KIND_WRITE) {
         (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
     }
 }
@@ -184,45 +185,46 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms
                                : OWNER_ANONYMOUS;
     char number[SERIAL_MAX];
     struct span serial = make_serial(eng, number, sizeof(number));
-    struct acquire_spec *w;
+    struct acquire_spec *spec;
     char *at;
 
-    w = spec_alloc(eng, kind, terms,
-                   serial.len + field_room(eng, kind, terms, serial.len) +
-                       entry_room(terms));
-    at = w->texts;
-    w->serial_len = (uint8_t)span_put2(&at, serial, SPAN_NONE).len;
-    put_field(eng, w, &at, terms);
-    w->field_len = (uint16_t)(at - spec_field(w).ptr);
+    spec = spec_alloc(eng, kind, terms,
+                      serial.len + field_room(eng, kind, terms, serial.len) +
+                          entry_room(terms));
+    at = spec->texts;
+    spec->serial_len = (uint8_t)span_put2(&at, serial, SPAN_NONE).len;
+    put_field(eng, spec, &at, terms);
+    spec->field_len = (uint16_t)(at - spec_field(spec).ptr);
     if (terms->id.len != 0) {
-        w->entry_len = (uint16_t)span_put2(&at, SPAN(ID_ENTRY_PREFIX), terms->id).len;
+        spec->entry_len =
+            (uint16_t)span_put2(&at, SPAN(ID_ENTRY_PREFIX), terms->id).len;
     }
-    lock_terms_move(&w->terms, &at);
+    lock_terms_move(&spec->terms, &at);
     if (terms->id.len != 0 && (terms->has & OPT_KEEP) == 0) {
-        w->terms.keep_ms = LATCHD_KEEP_DEFAULT_MS;
+        spec->terms.keep_ms = LATCHD_KEEP_DEFAULT_MS;
     }
-    spec_default_grace(eng, w);
-    w->lease = (terms->has & OPT_ENDLESS) != 0 ? LEASE_ENDLESS
-               : (terms->has & OPT_LEASE) != 0 ? LEASE_FIXED
-                                               : LEASE_WATCHDOG;
-    w->local = (terms->has & OPT_LOCAL) != 0 && kind == OWNER_ANONYMOUS &&
-               terms->kind == KIND_PLAIN && w->lease == LEASE_WATCHDOG &&
-               terms->atleast_ms == 0 && !eng->quorum;
-    return w;
+    spec_default_grace(eng, spec);
+    spec->lease = (terms->has & OPT_ENDLESS) != 0 ? LEASE_ENDLESS
+                  : (terms->has & OPT_LEASE) != 0 ? LEASE_FIXED
+                                                  : LEASE_WATCHDOG;
+    spec->local = (terms->has & OPT_LOCAL) != 0 && kind == OWNER_ANONYMOUS &&
+                  terms->kind == KIND_PLAIN && spec->lease == LEASE_WATCHDOG &&
+                  terms->atleast_ms == 0 && !eng->quorum;
+    return spec;
 }
 
 struct acquire_spec *spec_found(struct engine *eng, struct span field,
                                 struct span entry, const struct lock_terms *terms)
 {
-    struct acquire_spec *w =
+    struct acquire_spec *spec =
         spec_alloc(eng, field_kind(field), terms, field.len + entry.len);
-    char *at = w->texts;
+    char *at = spec->texts;
 
-    w->found = true;
-    w->field_len = (uint16_t)span_put2(&at, field, SPAN_NONE).len;
-    w->entry_len = (uint16_t)span_put2(&at, entry, SPAN_NONE).len;
-    lock_terms_move(&w->terms, &at);
-    return w;
+    spec->found = true;
+    spec->field_len = (uint16_t)span_put2(&at, field, SPAN_NONE).len;
+    spec->entry_len = (uint16_t)span_put2(&at, entry, SPAN_NONE).len;
+    lock_terms_move(&spec->terms, &at);
+    return spec;
 }
 
 struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes)
@@ -237,24 +239,24 @@ struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool w
     return span_of(at, (size_t)(out + TOKEN_FIELD_MAX - at));
 }
 
-struct acquire_spec *spec_ref(struct acquire_spec *w)
+struct acquire_spec *spec_ref(struct acquire_spec *spec)
 {
-    w->refs++;
-    return w;
+    spec->refs++;
+    return spec;
 }
 
-void spec_unref(struct engine *eng, struct acquire_spec *w)
+void spec_unref(struct engine *eng, struct acquire_spec *spec)
 {
-    if (w != NULL && --w->refs == 0) {
-        pool_free(&eng->pool, w);
+    if (spec != NULL && --spec->refs == 0) {
+        pool_free(&eng->pool, spec);
     }
 }
 
-uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w)
+uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *spec)
 {
-    switch (w->lease) {
+    switch (spec->lease) {
     case LEASE_FIXED:
-        return w->terms.lease_ms;
+        return spec->terms.lease_ms;
     case LEASE_ENDLESS:
         return eng->cfg.endless_lease_ms;
     case LEASE_WATCHDOG:

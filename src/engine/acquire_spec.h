@@ -54,23 +54,23 @@ struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool w
 struct span make_serial(struct engine *eng, char *out, size_t room);
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms);
 /* Without a GRACE the configuration's is the spec's. */
-void spec_default_grace(const struct engine *eng, struct acquire_spec *w);
+void spec_default_grace(const struct engine *eng, struct acquire_spec *spec);
 /* A spec for a hold that RENEW found in Redis, with the terms that are known. `entry`:
  * of a named owner. */
 struct acquire_spec *spec_found(struct engine *eng, struct span field,
                                 struct span entry, const struct lock_terms *terms);
-struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
+struct span spec_field(const struct acquire_spec *spec); /* empty: anonymous */
 /* of an owner that gave it no ID: the request */
-struct span spec_entry(const struct acquire_spec *w);
-struct span spec_id(const struct acquire_spec *w); /* empty: none */
+struct span spec_entry(const struct acquire_spec *spec);
+struct span spec_id(const struct acquire_spec *spec); /* empty: none */
 /* The ID that a hash field or an entry tells; empty: none. */
 struct span find_request_id(struct span field, struct span entry);
 /* The member of a fair queue that it is, in the memory of the effects. */
-struct span spec_copy_member(struct engine *eng, const struct acquire_spec *w);
-bool spec_is_member(const struct acquire_spec *w, struct span member);
-struct acquire_spec *spec_ref(struct acquire_spec *w);
-void spec_unref(struct engine *eng, struct acquire_spec *w);
-uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w);
+struct span spec_copy_member(struct engine *eng, const struct acquire_spec *spec);
+bool spec_is_member(const struct acquire_spec *spec, struct span member);
+struct acquire_spec *spec_ref(struct acquire_spec *spec);
+void spec_unref(struct engine *eng, struct acquire_spec *spec);
+uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *spec);
 /* Until when a lease counts here that an op asked for at `sent`: until 1 % and 50 ms
  * before its end in Redis, as the clocks may not run alike. */
 static inline uint64_t lease_valid_until(uint64_t sent, uint64_t lease_ms)

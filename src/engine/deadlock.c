@@ -61,14 +61,14 @@ static struct span holder_of(const struct hold *h)
 }
 
 /* A reader does not pass a writer that came before it. */
-static bool behind_a_writer(struct search *s, const struct waiter *w)
+static bool behind_a_writer(struct search *search, const struct waiter *w)
 {
     struct list *it = w->in_queue.prev;
 
     if (w->spec->terms.kind != KIND_READ || w->lock->writers == 0) {
         return false;
     }
-    for (; it != &w->lock->queue && s->left > 0; it = it->prev, s->left--) {
+    for (; it != &w->lock->queue && search->left > 0; it = it->prev, search->left--) {
         if (container_of(it, struct waiter, in_queue)->spec->terms.kind == KIND_WRITE) {
             return true;
         }
@@ -86,19 +86,20 @@ static bool wait_counts(const struct waiter *w)
     return w->session != NULL && !waiter_ends_next(w);
 }
 
-static bool follow_wait(struct search *s, const struct waiter *w, struct bounds way);
+static bool follow_wait(struct search *search, const struct waiter *w,
+                        struct bounds way);
 
 /* Whether one of the holder's own waits leads back to who asks. */
-static bool follow_holder(struct search *s, struct owner_waits *waits,
+static bool follow_holder(struct search *search, struct owner_waits *waits,
                           struct bounds way)
 {
     struct list *it;
 
-    if (waits->seen == s->eng->deadlock_search && waits->wait_until >= way.wait_until &&
-        waits->lease_until <= way.lease_until) {
+    if (waits->seen == search->eng->deadlock_search &&
+        waits->wait_until >= way.wait_until && waits->lease_until <= way.lease_until) {
         return false; /* a way that was no worse has led nowhere */
     }
-    waits->seen = s->eng->deadlock_search;
+    waits->seen = search->eng->deadlock_search;
     waits->wait_until = way.wait_until;
     waits->lease_until = way.lease_until;
     LIST_FOREACH(it, &waits->waiters)
@@ -107,49 +108,51 @@ static bool follow_holder(struct search *s, struct owner_waits *waits,
         struct bounds on = way;
 
         on.wait_until = w->deadline < on.wait_until ? w->deadline : on.wait_until;
-        if (wait_counts(w) && on.wait_until > on.lease_until && follow_wait(s, w, on)) {
+        if (wait_counts(w) && on.wait_until > on.lease_until &&
+            follow_wait(search, w, on)) {
             return true;
         }
     }
     return false;
 }
 
-static bool follow_wait(struct search *s, const struct waiter *w, struct bounds way)
+static bool follow_wait(struct search *search, const struct waiter *w,
+                        struct bounds way)
 {
-    bool behind = behind_a_writer(s, w);
+    bool behind = behind_a_writer(search, w);
     struct list *it;
 
     /* An owner that holds the lock already, in any mode, may not have to wait. */
-    if (s->length == CIRCLE_LENGTH_MAX ||
+    if (search->length == CIRCLE_LENGTH_MAX ||
         lock_held_by(w->lock, wait_graph_as(w), KIND_PLAIN) != NULL) {
         return false;
     }
-    s->length++;
+    search->length++;
     LIST_FOREACH(it, &w->lock->holds)
     {
         const struct hold *h = container_of(it, struct hold, in_lock);
         struct bounds on = way;
         struct owner_waits *waits;
 
-        if (s->left == 0) {
+        if (search->left == 0) {
             break;
         }
-        s->left--;
+        search->left--;
         on.lease_until = h->until > on.lease_until ? h->until : on.lease_until;
-        if (!holds_surely(s->eng, h) || !is_in_the_way(h, w, behind) ||
+        if (!holds_surely(search->eng, h) || !is_in_the_way(h, w, behind) ||
             on.wait_until <= on.lease_until) {
             continue;
         }
-        s->links[s->length - 1] = (struct link){ w, h };
-        if (span_eq(holder_of(h), s->asking)) {
+        search->links[search->length - 1] = (struct link){ w, h };
+        if (span_eq(holder_of(h), search->asking)) {
             return true;
         }
-        waits = wait_graph_find(s->eng, holder_of(h));
-        if (waits != NULL && follow_holder(s, waits, on)) {
+        waits = wait_graph_find(search->eng, holder_of(h));
+        if (waits != NULL && follow_holder(search, waits, on)) {
             return true;
         }
     }
-    s->length--;
+    search->length--;
     return false;
 }
 
@@ -174,39 +177,39 @@ static int clip_len(struct span s)
 }
 
 /* Whether the user of the waiter may be told of that link. */
-static bool may_tell_of(const struct search *s, const struct waiter *w,
+static bool may_tell_of(const struct search *search, const struct waiter *w,
                         const struct link *link)
 {
-    const struct engine *eng = s->eng;
+    const struct engine *eng = search->eng;
 
     return eng->may_tell == NULL ||
            eng->may_tell(eng->may_tell_ctx, w->spec->terms.user,
                          lock_name(link->wait->lock));
 }
 
-static void refuse_wait(const struct search *s, struct waiter *w)
+static void refuse_wait(const struct search *search, struct waiter *w)
 {
     char text[TEXT_MAX];
     size_t len = 0;
 
-    for (size_t i = 0; i < s->length; i++) {
-        struct span who = wait_graph_as(s->links[i].wait);
-        struct span name = lock_name(s->links[i].wait->lock);
-        struct span by = holder_of(s->links[i].hold);
+    for (size_t i = 0; i < search->length; i++) {
+        struct span who = wait_graph_as(search->links[i].wait);
+        struct span name = lock_name(search->links[i].wait->lock);
+        struct span by = holder_of(search->links[i].hold);
 
         if (len > TEXT_MAX - 3 * WORD_MAX - 64) {
-            add_text(text, &len, ", and so on, %zu owners in all", s->length);
+            add_text(text, &len, ", and so on, %zu owners in all", search->length);
             break;
         }
         add_text(text, &len, i == 0 ? "" : ", ");
-        if (may_tell_of(s, w, &s->links[i])) {
+        if (may_tell_of(search, w, &search->links[i])) {
             add_text(text, &len, "%.*s waits for %.*s held by %.*s", clip_len(who),
                      who.ptr, clip_len(name), name.ptr, clip_len(by), by.ptr);
         } else {
             add_text(text, &len, "somebody waits for a name that you may not inspect");
         }
     }
-    waiter_end_error(s->eng, w, LOCK_DEADLOCK, span_of(text, len), false);
+    waiter_end_error(search->eng, w, LOCK_DEADLOCK, span_of(text, len), false);
 }
 
 /* Whether the waiter wants to write what its owner reads: such a wait never ends. */

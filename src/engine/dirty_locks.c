@@ -11,39 +11,39 @@ enum {
     ROOM_KEPT = 4096, /* a longer array is freed when it is empty */
 };
 
-void dirty_locks_add(struct dirty_locks *d, struct lock *lock)
+void dirty_locks_add(struct dirty_locks *dirty, struct lock *lock)
 {
     if (lock->dirty) {
         return;
     }
-    if (d->end == d->room) {
-        d->room = d->room == 0 ? ROOM_MIN : d->room * 2;
-        d->locks = xrealloc(d->locks, d->room * sizeof(struct lock *));
+    if (dirty->end == dirty->room) {
+        dirty->room = dirty->room == 0 ? ROOM_MIN : dirty->room * 2;
+        dirty->locks = xrealloc(dirty->locks, dirty->room * sizeof(struct lock *));
     }
     lock->dirty = true;
-    d->locks[d->end++] = lock;
+    dirty->locks[dirty->end++] = lock;
 }
 
-struct lock *dirty_locks_take(struct dirty_locks *d)
+struct lock *dirty_locks_take(struct dirty_locks *dirty)
 {
     struct lock *lock;
 
-    if (dirty_locks_empty(d)) {
+    if (dirty_locks_empty(dirty)) {
         return NULL;
     }
-    lock = d->locks[d->first++];
+    lock = dirty->locks[dirty->first++];
     lock->dirty = false;
-    if (dirty_locks_empty(d)) {
-        d->first = d->end = 0;
-        if (d->room > ROOM_KEPT) {
-            dirty_locks_fini(d);
+    if (dirty_locks_empty(dirty)) {
+        dirty->first = dirty->end = 0;
+        if (dirty->room > ROOM_KEPT) {
+            dirty_locks_fini(dirty);
         }
     }
     return lock;
 }
 
-void dirty_locks_fini(struct dirty_locks *d)
+void dirty_locks_fini(struct dirty_locks *dirty)
 {
-    free(d->locks);
-    *d = (struct dirty_locks){ 0 };
+    free(dirty->locks);
+    *dirty = (struct dirty_locks){ 0 };
 }

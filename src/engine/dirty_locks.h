@@ -16,14 +16,14 @@ struct dirty_locks {
     size_t end;   /* ..and behind the last */
 };
 
-static inline bool dirty_locks_empty(const struct dirty_locks *d)
+static inline bool dirty_locks_empty(const struct dirty_locks *dirty)
 {
-    return d->first == d->end;
+    return dirty->first == dirty->end;
 }
 /* Marks a lock dirty, which it may be already. */
-void dirty_locks_add(struct dirty_locks *d, struct lock *lock);
+void dirty_locks_add(struct dirty_locks *dirty, struct lock *lock);
 /* Takes the lock that has been dirty for longest; NULL: there is none. */
-struct lock *dirty_locks_take(struct dirty_locks *d);
-void dirty_locks_fini(struct dirty_locks *d);
+struct lock *dirty_locks_take(struct dirty_locks *dirty);
+void dirty_locks_fini(struct dirty_locks *dirty);
 
 #endif

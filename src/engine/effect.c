@@ -43,13 +43,13 @@ void effects_init(struct effects *fx)
     *fx = (struct effects){ 0 };
 }
 
-static void drop_chunks(struct chunk *c)
+static void drop_chunks(struct chunk *chunk)
 {
-    while (c != NULL) {
-        struct chunk *next = c->next;
+    while (chunk != NULL) {
+        struct chunk *next = chunk->next;
 
-        free(c);
-        c = next;
+        free(chunk);
+        chunk = next;
     }
 }
 
@@ -81,19 +81,19 @@ void effects_reset(struct effects *fx)
 
 static struct chunk *new_chunk(struct effects *fx, size_t bytes)
 {
-    struct chunk *c = fx->spare;
+    struct chunk *chunk = fx->spare;
     size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
 
-    if (c != NULL && c->room >= room) {
-        fx->spare = c->next;
+    if (chunk != NULL && chunk->room >= room) {
+        fx->spare = chunk->next;
     } else {
-        c = xmalloc(sizeof(*c) + room);
-        c->room = room;
+        chunk = xmalloc(sizeof(*chunk) + room);
+        chunk->room = room;
     }
-    c->used = 0;
-    c->next = fx->chunks;
-    fx->chunks = c;
-    return c;
+    chunk->used = 0;
+    chunk->next = fx->chunks;
+    fx->chunks = chunk;
+    return chunk;
 }
 
 /* How much of an effect is zeroed: the largest kind is several times the others. */
@@ -110,31 +110,31 @@ static const size_t SIZES[] = {
 
 struct effect *effects_add(struct effects *fx, enum effect_kind kind)
 {
-    struct effect *e;
+    struct effect *effect;
 
     if (fx->count == fx->room) {
         fx->room = fx->room == 0 ? 64 : fx->room * 2;
         fx->list = xrealloc(fx->list, fx->room * sizeof(*fx->list));
     }
-    e = effects_alloc(fx, sizeof(*e));
-    memset(&e->op, 0, SIZES[kind]);
-    e->kind = kind;
-    fx->list[fx->count++] = e;
-    return e;
+    effect = effects_alloc(fx, sizeof(*effect));
+    memset(&effect->op, 0, SIZES[kind]);
+    effect->kind = kind;
+    fx->list[fx->count++] = effect;
+    return effect;
 }
 
 void *effects_alloc(struct effects *fx, size_t size)
 {
-    struct chunk *c = fx->chunks;
+    struct chunk *chunk = fx->chunks;
     void *ptr;
 
     size =
         (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
-    if (c == NULL || c->room - c->used < size) {
-        c = new_chunk(fx, size);
+    if (chunk == NULL || chunk->room - chunk->used < size) {
+        chunk = new_chunk(fx, size);
     }
-    ptr = c->data + c->used;
-    c->used += size;
+    ptr = chunk->data + chunk->used;
+    chunk->used += size;
     return ptr;
 }
 

@@ -12,11 +12,11 @@
 static struct effect_reply *add_reply(struct engine *eng, struct call_ref to,
                                       enum reply_kind kind)
 {
-    struct effect *e = effects_add(&eng->fx, EFFECT_REPLY);
+    struct effect *effect = effects_add(&eng->fx, EFFECT_REPLY);
 
-    e->reply.to = to;
-    e->reply.kind = kind;
-    return &e->reply;
+    effect->reply.to = to;
+    effect->reply.kind = kind;
+    return &effect->reply;
 }
 
 void emit_unreached(struct engine *eng, struct call_ref to)
@@ -32,15 +32,15 @@ void emit_int(struct engine *eng, struct call_ref to, int64_t value)
 void emit_renewed(struct engine *eng, struct call_ref to, int64_t left_ms,
                   const struct hold *hold)
 {
-    struct effect_reply *r;
+    struct effect_reply *reply;
 
     if (hold != NULL && hold->token == 0) {
         (void)add_reply(eng, to, REPLY_NULL);
         return;
     }
-    r = add_reply(eng, to, REPLY_INT);
-    r->value = left_ms > 0 ? left_ms : 0;
-    r->token = hold == NULL ? 0 : hold->token;
+    reply = add_reply(eng, to, REPLY_INT);
+    reply->value = left_ms > 0 ? left_ms : 0;
+    reply->token = hold == NULL ? 0 : hold->token;
 }
 
 void emit_null(struct engine *eng, struct call_ref to)
@@ -52,10 +52,10 @@ void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
                 struct span text)
 {
     struct span copy = effects_copy(&eng->fx, text);
-    struct effect_reply *r = add_reply(eng, to, REPLY_ERROR);
+    struct effect_reply *reply = add_reply(eng, to, REPLY_ERROR);
 
-    r->error = error;
-    r->text = copy;
+    reply->error = error;
+    reply->text = copy;
 }
 
 void emit_op_error(struct engine *eng, struct call_ref to, const struct op_result *r)
@@ -76,31 +76,31 @@ void emit_op_error(struct engine *eng, struct call_ref to, const struct op_resul
 void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
                      struct span data)
 {
-    struct effect_reply *r = add_reply(eng, to, REPLY_ERROR);
+    struct effect_reply *reply = add_reply(eng, to, REPLY_ERROR);
 
-    r->error = LOCK_WRONGTYPE;
-    r->text = TEXT_WRONGTYPE;
-    r->value = ttl_ms;
-    r->data = data.ptr == NULL ? data : effects_copy(&eng->fx, data);
+    reply->error = LOCK_WRONGTYPE;
+    reply->text = TEXT_WRONGTYPE;
+    reply->value = ttl_ms;
+    reply->data = data.ptr == NULL ? data : effects_copy(&eng->fx, data);
 }
 
 void emit_latch(struct engine *eng, struct call_ref to, const struct latch_told *told,
                 size_t waiting)
 {
-    struct effect_reply *r = add_reply(eng, to, REPLY_LATCH);
+    struct effect_reply *reply = add_reply(eng, to, REPLY_LATCH);
 
-    r->value = told->value;
-    r->latch_state = told->state;
-    r->waiting = waiting;
+    reply->value = told->value;
+    reply->latch_state = told->state;
+    reply->waiting = waiting;
 }
 
 void emit_leader(struct engine *eng, struct call_ref to, const struct leader *leader)
 {
-    struct effect_reply *r = add_reply(eng, to, REPLY_LEADER);
+    struct effect_reply *reply = add_reply(eng, to, REPLY_LEADER);
 
-    r->token = leader->token;
-    r->text = effects_copy(&eng->fx, leader->owner);
-    r->data = effects_copy(&eng->fx, leader->data);
+    reply->token = leader->token;
+    reply->text = effects_copy(&eng->fx, leader->owner);
+    reply->data = effects_copy(&eng->fx, leader->data);
 }
 
 void emit_leader_change(struct engine *eng, struct span name,
@@ -118,28 +118,28 @@ void emit_leader_change(struct engine *eng, struct span name,
 
 void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a)
 {
-    struct effect_reply *r = add_reply(eng, to, REPLY_TOKEN);
+    struct effect_reply *reply = add_reply(eng, to, REPLY_TOKEN);
 
-    r->value = (int64_t)a->entry->hold->token;
-    r->grant = a->grant;
+    reply->value = (int64_t)a->entry->hold->token;
+    reply->grant = a->grant;
 }
 
 void emit_heartbeat(struct engine *eng, const struct attach *a)
 {
-    struct effect *f = effects_add(&eng->fx, EFFECT_HEARTBEAT);
+    struct effect *effect = effects_add(&eng->fx, EFFECT_HEARTBEAT);
 
-    f->heartbeat.conn = a->session->conn.key;
-    f->heartbeat.every_ms = a->entry->spec->terms.heartbeat_ms;
+    effect->heartbeat.conn = a->session->conn.key;
+    effect->heartbeat.every_ms = a->entry->spec->terms.heartbeat_ms;
 }
 
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
                  size_t count, uint64_t grant)
 {
-    struct effect_reply *r = add_reply(eng, to, REPLY_TOKENS);
+    struct effect_reply *reply = add_reply(eng, to, REPLY_TOKENS);
 
-    r->tokens = tokens;
-    r->token_count = count;
-    r->grant = grant;
+    reply->tokens = tokens;
+    reply->token_count = count;
+    reply->grant = grant;
 }
 
 /* The connections that a hold is attached to. One may be so by several entries. */

@@ -654,9 +654,9 @@ static struct hold *local_hold(struct engine *eng, const struct lock *lock,
     struct hold *h = lock_hold(lock);
 
     if (h != NULL && req->id.len != 0) {
-        struct request *r = request_find(eng, req->name, req->id);
+        struct request *request = request_find(eng, req->name, req->id);
 
-        h = r != NULL && r->entry != NULL ? r->entry->hold : NULL;
+        h = request != NULL && request->entry != NULL ? request->entry->hold : NULL;
     } else if (h != NULL && req->value.len != 0) {
         h = lock_value_hold(lock, req->value);
     } else if (h != NULL && req->owner.len != 0) {
@@ -757,7 +757,7 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
 /* An UNLOCK of that ID was answered here. Only that is final: a request that was lost
  * or given up here may still hold, through another daemon. And one that a failover has
  * brought back, and somebody has come back to by its token, is known here again. */
-static bool is_final(const struct lock *lock, const struct request *r,
+static bool is_final(const struct lock *lock, const struct request *request,
                      const struct hold_req *req)
 {
     struct target target = { .kind = TARGET_ID };
@@ -765,7 +765,7 @@ static bool is_final(const struct lock *lock, const struct request *r,
     char entry[sizeof(ID_ENTRY_PREFIX) + LATCHD_ID_MAX];
     char *at = field;
 
-    if (r == NULL || r->over_at == NEVER || r->answer < 0) {
+    if (request == NULL || request->over_at == NEVER || request->answer < 0) {
         return false;
     }
     target.field = span_put2(&at, SPAN(ID_FIELD_PREFIX), req->id);
@@ -777,7 +777,7 @@ static bool is_final(const struct lock *lock, const struct request *r,
 void engine_unlock(struct engine *eng, const struct hold_req *req)
 {
     bool named = req->token != 0 || req->id.len != 0;
-    struct request *r = request_find(eng, req->name, req->id);
+    struct request *request = request_find(eng, req->name, req->id);
     struct lock *lock = lock_get(eng, req->name);
     struct entry *e;
 
@@ -785,9 +785,9 @@ void engine_unlock(struct engine *eng, const struct hold_req *req)
         engine_settle(eng);
         return;
     }
-    if (is_final(lock, r, req)) {
-        if (eng->now - r->over_at <= LATCHD_UNLOCK_AGAIN_MS) {
-            emit_int(eng, req->from, r->answer);
+    if (is_final(lock, request, req)) {
+        if (eng->now - request->over_at <= LATCHD_UNLOCK_AGAIN_MS) {
+            emit_int(eng, req->from, request->answer);
         } else {
             emit_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
         }
@@ -894,12 +894,12 @@ static size_t cancel_kept(struct engine *eng, const struct hold *h,
 
 static void cancel_wait(struct engine *eng, struct waiter *w)
 {
-    struct request *r = w->request;
+    struct request *request = w->request;
 
-    if (r != NULL) {
+    if (request != NULL) {
         w->request = NULL;
-        r->waiter = NULL;
-        request_over(eng, r, -1);
+        request->waiter = NULL;
+        request_over(eng, request, -1);
     }
     waiter_end_null(eng, w, false);
 }
@@ -907,9 +907,10 @@ static void cancel_wait(struct engine *eng, struct waiter *w)
 /* Where an ID names the wait, the others of the name need not be looked at. */
 static struct waiter *waiter_of_id(struct engine *eng, const struct hold_req *req)
 {
-    struct request *r = req->id.len == 0 ? NULL : request_find(eng, req->name, req->id);
+    struct request *request =
+        req->id.len == 0 ? NULL : request_find(eng, req->name, req->id);
 
-    return r == NULL ? NULL : r->waiter;
+    return request == NULL ? NULL : request->waiter;
 }
 
 static size_t cancel_waits(struct engine *eng, struct lock *lock,
@@ -984,7 +985,7 @@ void engine_latch(struct engine *eng, const struct latch_req *req)
 static void request_leader(struct engine *eng, const struct leader_req *req)
 {
     struct hold_req as = { .from = req->from, .name = req->name };
-    struct leader_watch *w;
+    struct leader_watch *watch;
     struct pending_request *c;
 
     if (eng->quorum) {
@@ -994,11 +995,11 @@ static void request_leader(struct engine *eng, const struct leader_req *req)
     if (name_watch_refuses(eng, req->from)) {
         return;
     }
-    w = leader_watch_get(eng, lock_get(eng, req->name));
-    c = pending_request_new(eng, PENDING_FOLLOWER, w->watch.lock, &as);
+    watch = leader_watch_get(eng, lock_get(eng, req->name));
+    c = pending_request_new(eng, PENDING_FOLLOWER, watch->watch.lock, &as);
     c->follower.waits_for_change = req->has_after;
     c->follower.after = req->after;
-    name_watch_follow(eng, &w->watch, c, req->wait_ms,
+    name_watch_follow(eng, &watch->watch, c, req->wait_ms,
                       req->has_wait || !req->has_after);
 }
 

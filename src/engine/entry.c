@@ -200,23 +200,23 @@ void attach_free(struct engine *eng, struct attach *a)
 
 void entry_over(struct engine *eng, struct entry *e, int64_t answer)
 {
-    struct request *r = e->request;
+    struct request *request = e->request;
 
-    if (r != NULL) {
+    if (request != NULL) {
         e->request = NULL;
-        r->entry = NULL;
-        request_over(eng, r, answer);
+        request->entry = NULL;
+        request_over(eng, request, answer);
     }
 }
 
 void entry_disown(struct engine *eng, struct entry *e)
 {
-    struct request *r = e->request;
+    struct request *request = e->request;
 
-    if (r != NULL) {
+    if (request != NULL) {
         e->request = NULL;
-        r->entry = NULL;
-        request_idle(eng, r);
+        request->entry = NULL;
+        request_idle(eng, request);
     }
 }
 
@@ -224,11 +224,11 @@ void entry_disown(struct engine *eng, struct entry *e)
 static void leave_renewal(const struct entry *e)
 {
     const struct hold *h = e->hold;
-    struct renewal_item *r =
+    struct renewal_item *item =
         h->renewal == NULL ? NULL : &h->renewal->renew.items[h->renewal_slot];
 
-    if (r != NULL && r->checked == e) {
-        r->checked = NULL;
+    if (item != NULL && item->checked == e) {
+        item->checked = NULL;
     }
 }
 

@@ -383,17 +383,18 @@ static struct naming naming_new(struct engine *eng, const struct inflight_op *in
     };
 }
 
-static void name_waiter(struct engine *eng, struct naming *n, const struct waiter *w)
+static void name_waiter(struct engine *eng, struct naming *naming,
+                        const struct waiter *w)
 {
-    if (n->waited_ms != NULL) {
-        n->waited_ms[n->count] = eng->now - w->began;
+    if (naming->waited_ms != NULL) {
+        naming->waited_ms[naming->count] = eng->now - w->began;
     }
-    n->members[n->count++] = spec_copy_member(eng, w->spec);
+    naming->members[naming->count++] = spec_copy_member(eng, w->spec);
 }
 
 /* Names those with a place, as far as they have been told of it or not. */
 static void name_places(struct engine *eng, struct fair *f, enum fair_place place,
-                        struct naming *n)
+                        struct naming *naming)
 {
     struct list *it;
 
@@ -402,8 +403,8 @@ static void name_places(struct engine *eng, struct fair *f, enum fair_place plac
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         if (w->place == place) {
-            name_waiter(eng, n, w);
-            w->place_op = n->op;
+            name_waiter(eng, naming, w);
+            w->place_op = naming->op;
         }
         if (w == f->last) {
             break;
@@ -596,13 +597,13 @@ static void on_left(struct engine *eng, struct fair *f, const struct op_result *
     list_splice(&f->leaves, &f->leaving);
 }
 
-void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_result *r)
+void on_fair_reply(struct engine *eng, struct inflight_op *o, const struct op_result *r)
 {
-    struct fair *f = w->lock->fair;
-    bool leave = w->kind == INFLIGHT_LEAVE;
-    uint64_t retry_in = inflight_retry_in(w->kind, r->status);
+    struct fair *f = o->lock->fair;
+    bool leave = o->kind == INFLIGHT_LEAVE;
+    uint64_t retry_in = inflight_retry_in(o->kind, r->status);
 
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     if (retry_in != RETRY_NEVER && retry_in > 0) {
         f->not_before = eng->now + retry_in;
     }

@@ -56,7 +56,7 @@ void fair_lost(struct engine *eng, struct lock *lock);
  * `head_asked`: the head is not about to ask either, which could give it its place. */
 void fair_step(struct engine *eng, struct lock *lock, bool head_asked);
 void fair_on_timer(struct engine *eng, struct timer *t);
-void on_fair_reply(struct engine *eng, struct inflight_op *w,
+void on_fair_reply(struct engine *eng, struct inflight_op *o,
                    const struct op_result *r);
 
 #endif

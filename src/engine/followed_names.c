@@ -25,9 +25,9 @@ void followed_names_init(struct engine *eng)
     recent_init(&eng->followed, sizeof(struct followed_name), FOLLOWED_MAX);
 }
 
-static bool is_followed(const struct engine *eng, const struct followed_name *f)
+static bool is_followed(const struct engine *eng, const struct followed_name *followed)
 {
-    return f != NULL && eng->now < f->item.at + FOLLOWED_MS;
+    return followed != NULL && eng->now < followed->item.at + FOLLOWED_MS;
 }
 
 bool followed_name_is(const struct engine *eng, struct span name)
@@ -51,20 +51,20 @@ void followed_name_announce(struct engine *eng, const char *word, struct span na
 void followed_name_step(struct engine *eng, struct lock *lock)
 {
     uint64_t token = lock_leader_token(lock);
-    struct followed_name *f;
+    struct followed_name *followed;
 
     if (eng->followed.count == 0 || !eng->up) {
         return;
     }
-    f = recent_find(&eng->followed, lock_name(lock));
-    if (f == NULL || f->told == token || lock->loan != NULL) {
+    followed = recent_find(&eng->followed, lock_name(lock));
+    if (followed == NULL || followed->told == token || lock->loan != NULL) {
         return; /* holds from a loan come and go, and the loan stays */
     }
-    f->told = token;
-    if (is_followed(eng, f)) {
+    followed->told = token;
+    if (is_followed(eng, followed)) {
         followed_name_announce(eng, CHANGED_WORD, lock_name(lock));
     } else {
-        recent_drop(&eng->followed, f);
+        recent_drop(&eng->followed, followed);
     }
 }
 
@@ -73,14 +73,16 @@ void followed_name_step(struct engine *eng, struct lock *lock)
 static void note_followed(struct engine *eng, struct span name)
 {
     struct lock *lock = lock_find(eng, name);
-    struct followed_name *f;
+    struct followed_name *followed;
     bool is_new;
 
     recent_expire(&eng->followed, eng->now, FOLLOWED_MS);
     is_new = recent_find(&eng->followed, name) == NULL;
     if (!is_new || eng->followed.count < FOLLOWED_MAX) {
-        f = recent_note(&eng->followed, name, eng->now);
-        f->told = !is_new ? f->told : lock == NULL ? 0 : lock_leader_token(lock);
+        followed = recent_note(&eng->followed, name, eng->now);
+        followed->told = !is_new        ? followed->told
+                         : lock == NULL ? 0
+                                        : lock_leader_token(lock);
     }
     if (lock != NULL && lock->loan != NULL) {
         loan_end(eng, lock);

@@ -195,19 +195,20 @@ enum lease_kind hold_lease_kind(const struct hold *h)
     return LEASE_FIXED;
 }
 
-static struct entry *find_target(const struct hold *h, const struct target *t)
+static struct entry *find_target(const struct hold *h, const struct target *target)
 {
     bool named = h->kind == OWNER_NAMED;
     bool rests = hold_is_rest(h); /* the hold with that token has ended */
     bool fits = false;
 
-    if ((t->token != 0 && h->token != t->token) ||
-        (lock_kind_tells_class(t->lock_kind) && h->lock_kind != t->lock_kind)) {
+    if ((target->token != 0 && h->token != target->token) ||
+        (lock_kind_tells_class(target->lock_kind) &&
+         h->lock_kind != target->lock_kind)) {
         return NULL;
     }
-    switch (t->kind) {
+    switch (target->kind) {
     case TARGET_FIELD:
-        fits = !named && span_eq(hold_field(h), t->field);
+        fits = !named && span_eq(hold_field(h), target->field);
         break;
     case TARGET_REQUEST:
         fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
@@ -216,37 +217,37 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
         fits = !named && !rests;
         break;
     case TARGET_ID:
-        fits = named || span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        fits = named || span_eq(field_owner(hold_field(h)), field_owner(target->field));
         break;
     case TARGET_ENTRY:
-        fits = named && span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        fits = named && span_eq(field_owner(hold_field(h)), field_owner(target->field));
         break;
     case TARGET_OWNER:
     case TARGET_VALUE:
     case TARGET_ANY:
         break;
     }
-    if (fits && t->kind == TARGET_REQUEST) {
+    if (fits && target->kind == TARGET_REQUEST) {
         struct entry *e = h->entries;
 
-        return entry_has_id(e, t->entry) ? e : NULL;
+        return entry_has_id(e, target->entry) ? e : NULL;
     }
-    return fits ? hold_find_entry(h, t->entry) : NULL;
+    return fits ? hold_find_entry(h, target->entry) : NULL;
 }
 
-struct entry *lock_find_target(const struct lock *lock, const struct target *t)
+struct entry *lock_find_target(const struct lock *lock, const struct target *target)
 {
-    struct span owner = field_owner(t->field);
+    struct span owner = field_owner(target->field);
     struct hold *maybe[2] = { NULL, NULL };
     struct entry *e = NULL;
     struct list *it;
 
-    switch (t->kind) {
+    switch (target->kind) {
     case TARGET_FIELD:
-        maybe[0] = lock_hold_of(lock, t->field);
+        maybe[0] = lock_hold_of(lock, target->field);
         break;
     case TARGET_TOKEN:
-        maybe[0] = lock_hold_with(lock, t->token);
+        maybe[0] = lock_hold_with(lock, target->token);
         break;
     case TARGET_REQUEST:
         maybe[0] = lock->lock_class == CLASS_RW ? lock->writer : lock_hold(lock);
@@ -259,7 +260,8 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
         /* An ID of a named owner, who is not said. */
         LIST_FOREACH(it, &lock->holds)
         {
-            e = e != NULL ? e : find_target(container_of(it, struct hold, in_lock), t);
+            e = e != NULL ? e
+                          : find_target(container_of(it, struct hold, in_lock), target);
         }
         return e;
     case TARGET_OWNER:
@@ -268,7 +270,7 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
         break;
     }
     for (size_t i = 0; i < 2 && e == NULL; i++) {
-        e = maybe[i] == NULL ? NULL : find_target(maybe[i], t);
+        e = maybe[i] == NULL ? NULL : find_target(maybe[i], target);
     }
     return e;
 }
@@ -674,12 +676,12 @@ void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_i
     {
         const struct pending_request *c =
             container_of(it, struct pending_request, in_lock);
-        const struct inflight_op *w = call_cuts(c, op_id);
+        const struct inflight_op *o = call_cuts(c, op_id);
         const struct lease_shortening *shortening = lease_shortening_find(h);
 
-        if (w != NULL && (shortening == NULL || shortening->op < w->op.key) &&
+        if (o != NULL && (shortening == NULL || shortening->op < o->op.key) &&
             hold_has_one_entry(h) && lock_find_target(h->lock, &c->target) == e) {
-            hold_shorten_lease(eng, h, inflight_asked(w), false);
+            hold_shorten_lease(eng, h, inflight_asked(o), false);
         }
     }
 }
@@ -692,10 +694,10 @@ static bool calls_cut_since(const struct engine *eng, const struct lock *lock,
 
     LIST_FOREACH(it, &lock->renews)
     {
-        const struct inflight_op *w =
+        const struct inflight_op *o =
             call_cuts(container_of(it, struct pending_request, in_lock), op_id);
 
-        if (w != NULL && eng->now >= lease_valid_until(w->sent, w->lease_ms)) {
+        if (o != NULL && eng->now >= lease_valid_until(o->sent, o->lease_ms)) {
             return true;
         }
     }
@@ -842,11 +844,11 @@ static void cut_requests(const struct lock *lock)
 
     LIST_FOREACH(it, &lock->renews)
     {
-        struct inflight_op *w =
+        struct inflight_op *o =
             container_of(it, struct pending_request, in_lock)->in_flight;
 
-        if (w != NULL) {
-            w->request.cut = true;
+        if (o != NULL) {
+            o->request.cut = true;
         }
     }
 }
@@ -1006,13 +1008,13 @@ static uint64_t renewed_until(const struct engine *eng, const struct hold *h)
 
     LIST_FOREACH(it, &h->lock->renews)
     {
-        const struct inflight_op *w =
+        const struct inflight_op *o =
             container_of(it, struct pending_request, in_lock)->in_flight;
 
-        if (w != NULL && w->request.renewed_token == h->token && !w->request.cut &&
-            !asked_before(eng, h->lock, w->op.key) &&
-            !lock_shortened_since(eng, h->lock, hold_field(h), w->op.key)) {
-            until = later_of(until, lease_valid_until(w->sent, w->lease_ms));
+        if (o != NULL && o->request.renewed_token == h->token && !o->request.cut &&
+            !asked_before(eng, h->lock, o->op.key) &&
+            !lock_shortened_since(eng, h->lock, hold_field(h), o->op.key)) {
+            until = later_of(until, lease_valid_until(o->sent, o->lease_ms));
         }
     }
     return until;

@@ -111,7 +111,7 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
 struct entry *hold_find_entry(const struct hold *h, struct span entry);
 /* The entry that Redis would find for that target, if this daemon knows it. What
  * TARGET_OWNER, TARGET_VALUE and TARGET_ANY mean, only Redis knows. */
-struct entry *lock_find_target(const struct lock *lock, const struct target *t);
+struct entry *lock_find_target(const struct lock *lock, const struct target *target);
 /* Whether exactly one entry of the hold is known here. */
 bool hold_has_one_entry(const struct hold *h);
 /* How many permits of a semaphore it has; 0: none, it is a lock's. */

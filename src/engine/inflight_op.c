@@ -22,18 +22,18 @@ static const uint64_t CLOCK_AHEAD_US = UINT64_C(365) * 24 * 3600 * 1000000;
 struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,
                                  struct lock *lock)
 {
-    struct inflight_op *w = pool_alloc(&eng->pool, sizeof(*w));
+    struct inflight_op *o = pool_alloc(&eng->pool, sizeof(*o));
 
-    w->op.key = ++eng->next_op;
-    w->kind = kind;
-    w->sent = eng->now;
-    w->lock = lock;
-    list_init(&w->in_sent);
+    o->op.key = ++eng->next_op;
+    o->kind = kind;
+    o->sent = eng->now;
+    o->lock = lock;
+    list_init(&o->in_sent);
     if (lock != NULL) {
         lock->refs++;
     }
-    table_add(&eng->inflight_ops, &w->op);
-    return w;
+    table_add(&eng->inflight_ops, &o->op);
+    return o;
 }
 
 struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id)
@@ -76,72 +76,72 @@ static const struct retry_pauses RETRIES[] = {
 
 uint64_t inflight_retry_in(enum inflight_kind kind, enum op_status status)
 {
-    const struct retry_pauses *p = &RETRIES[kind];
-    uint16_t ms = status == OP_UNKNOWN     ? p->unknown_ms
-                  : status == OP_LATE      ? p->late_ms
-                  : status == OP_ERROR     ? p->error_ms
-                  : status == OP_ELSEWHERE ? p->elsewhere_ms
+    const struct retry_pauses *pauses = &RETRIES[kind];
+    uint16_t ms = status == OP_UNKNOWN     ? pauses->unknown_ms
+                  : status == OP_LATE      ? pauses->late_ms
+                  : status == OP_ERROR     ? pauses->error_ms
+                  : status == OP_ELSEWHERE ? pauses->elsewhere_ms
                                            : NO_RETRY;
 
     return ms == NO_RETRY ? RETRY_NEVER : ms;
 }
 
 /* Makes what the op is for forget the op. */
-static void leave_subject(struct engine *eng, struct inflight_op *w)
+static void leave_subject(struct engine *eng, struct inflight_op *o)
 {
-    switch (w->kind) {
+    switch (o->kind) {
     case INFLIGHT_ASK:
     case INFLIGHT_PROBE:
     case INFLIGHT_RELEASE:
-        if (w->claim.waiter != NULL) {
-            w->claim.waiter->in_flight = NULL;
+        if (o->claim.waiter != NULL) {
+            o->claim.waiter->in_flight = NULL;
         }
-        spec_unref(eng, w->claim.spec);
+        spec_unref(eng, o->claim.spec);
         break;
     case INFLIGHT_ATTACH:
     case INFLIGHT_INSPECT:
     case INFLIGHT_LIMIT:
     case INFLIGHT_LATCH:
-        if (w->request.call != NULL) {
-            w->request.call->in_flight = NULL;
+        if (o->request.call != NULL) {
+            o->request.call->in_flight = NULL;
         }
         break;
     case INFLIGHT_RENEW:
-        for (size_t i = 0; i < w->renew.count; i++) {
-            if (w->renew.items[i].hold != NULL) {
-                w->renew.items[i].hold->renewal = NULL;
+        for (size_t i = 0; i < o->renew.count; i++) {
+            if (o->renew.items[i].hold != NULL) {
+                o->renew.items[i].hold->renewal = NULL;
             }
         }
-        free(w->renew.items);
+        free(o->renew.items);
         break;
     case INFLIGHT_RENEW_LOANS:
-        for (size_t i = 0; i < w->loans.count; i++) {
-            if (w->loans.items[i] != NULL) {
-                w->loans.items[i]->renewal = NULL;
+        for (size_t i = 0; i < o->loans.count; i++) {
+            if (o->loans.items[i] != NULL) {
+                o->loans.items[i]->renewal = NULL;
             }
         }
-        free(w->loans.items);
+        free(o->loans.items);
         break;
     case INFLIGHT_BATCH:
-        free(w->batch.parts);
+        free(o->batch.parts);
         break;
     case INFLIGHT_RESTORE:
         eng->restores_in_flight--;
-        eng->restores_cost -= w->cost;
-        if (w->restore.hold != NULL) {
-            w->restore.hold->restoring = NULL;
+        eng->restores_cost -= o->cost;
+        if (o->restore.hold != NULL) {
+            o->restore.hold->restoring = NULL;
         }
-        spec_unref(eng, w->restore.spec);
+        spec_unref(eng, o->restore.spec);
         break;
     case INFLIGHT_CHECK:
-        if (w->loss.about != NULL) {
-            w->loss.about->check = NULL;
+        if (o->loss.about != NULL) {
+            o->loss.about->check = NULL;
         }
-        free(w->loss.check);
+        free(o->loss.check);
         break;
     case INFLIGHT_WATCH:
-        if (w->watch != NULL) {
-            w->watch->look = NULL;
+        if (o->watch != NULL) {
+            o->watch->look = NULL;
         }
         break;
     case INFLIGHT_COUNT_AGAIN:
@@ -151,34 +151,34 @@ static void leave_subject(struct engine *eng, struct inflight_op *w)
     }
 }
 
-void inflight_free(struct engine *eng, struct inflight_op *w)
+void inflight_free(struct engine *eng, struct inflight_op *o)
 {
-    leave_subject(eng, w);
-    if (w->lock != NULL) {
-        w->lock->refs--;
-        if (w->is_asking) {
-            lock_end_asking(w->lock);
+    leave_subject(eng, o);
+    if (o->lock != NULL) {
+        o->lock->refs--;
+        if (o->is_asking) {
+            lock_end_asking(o->lock);
         }
-        lock_touch(eng, w->lock);
+        lock_touch(eng, o->lock);
     }
-    if (w->check != NULL) {
-        w->check->loss.about = NULL;
+    if (o->check != NULL) {
+        o->check->loss.about = NULL;
     }
-    list_del(&w->in_sent);
-    table_remove(&eng->inflight_ops, &w->op);
-    pool_free_sized(&eng->pool, w, sizeof(*w));
+    list_del(&o->in_sent);
+    table_remove(&eng->inflight_ops, &o->op);
+    pool_free_sized(&eng->pool, o, sizeof(*o));
 }
 
-struct asked inflight_asked(const struct inflight_op *w)
+struct asked inflight_asked(const struct inflight_op *o)
 {
-    bool claims = w->kind == INFLIGHT_ASK || w->kind == INFLIGHT_PROBE ||
-                  w->kind == INFLIGHT_RELEASE;
+    bool claims = o->kind == INFLIGHT_ASK || o->kind == INFLIGHT_PROBE ||
+                  o->kind == INFLIGHT_RELEASE;
 
-    return (struct asked){ .op = w->op.key,
-                           .at = w->sent,
-                           .lease_ms = w->lease_ms,
-                           .claimed_before = claims && w->claim.claimed_before,
-                           .ago_ms = claims ? w->claim.asked_ago_ms : 0 };
+    return (struct asked){ .op = o->op.key,
+                           .at = o->sent,
+                           .lease_ms = o->lease_ms,
+                           .claimed_before = claims && o->claim.claimed_before,
+                           .ago_ms = claims ? o->claim.asked_ago_ms : 0 };
 }
 
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id)
@@ -198,16 +198,16 @@ struct span op_copy(struct engine *eng, struct span s)
     return effects_copy(&eng->fx, s);
 }
 
-struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind kind)
+struct op *inflight_op(struct engine *eng, struct inflight_op *o, enum op_kind kind)
 {
-    struct span name = w->lock == NULL ? SPAN_NONE : op_copy(eng, lock_name(w->lock));
+    struct span name = o->lock == NULL ? SPAN_NONE : op_copy(eng, lock_name(o->lock));
     struct op *op = &effects_add(&eng->fx, EFFECT_OP)->op;
 
     op->kind = kind;
-    op->id = w->op.key;
+    op->id = o->op.key;
     op->name = name;
     op->grouped = eng->group_of != NULL;
-    op->group = w->lock == NULL ? 0 : w->lock->group;
+    op->group = o->lock == NULL ? 0 : o->lock->group;
     op->seen_token = inflight_clock_floor(eng) > eng->seen_token
                          ? inflight_clock_floor(eng)
                          : eng->seen_token;
@@ -216,13 +216,13 @@ struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind k
     return op;
 }
 
-struct target op_make_target(struct engine *eng, const struct target *t)
+struct target op_make_target(struct engine *eng, const struct target *target)
 {
-    return (struct target){ .kind = t->kind,
-                            .lock_kind = t->lock_kind,
-                            .field = op_copy(eng, t->field),
-                            .entry = op_copy(eng, t->entry),
-                            .token = t->token };
+    return (struct target){ .kind = target->kind,
+                            .lock_kind = target->lock_kind,
+                            .field = op_copy(eng, target->field),
+                            .entry = op_copy(eng, target->entry),
+                            .token = target->token };
 }
 
 struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
@@ -243,9 +243,9 @@ struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
 
 uint64_t inflight_clock_floor(const struct engine *eng)
 {
-    const struct clock_floor *f = &eng->clock_floor;
+    const struct clock_floor *floor = &eng->clock_floor;
 
-    return f->us == 0 ? 0 : f->us + (eng->now - f->at) * 1000;
+    return floor->us == 0 ? 0 : floor->us + (eng->now - floor->at) * 1000;
 }
 
 void inflight_raise_clock_floor(struct engine *eng, uint64_t us)

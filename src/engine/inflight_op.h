@@ -127,13 +127,13 @@ struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,
                                  struct lock *lock);
 /* The op in flight with that ID. NULL: it has been answered. */
 struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id);
-void inflight_free(struct engine *eng, struct inflight_op *w);
-struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind kind);
+void inflight_free(struct engine *eng, struct inflight_op *o);
+struct op *inflight_op(struct engine *eng, struct inflight_op *o, enum op_kind kind);
 struct span op_copy(struct engine *eng, struct span s);
-struct target op_make_target(struct engine *eng, const struct target *t);
+struct target op_make_target(struct engine *eng, const struct target *target);
 struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
                            uint64_t lease_ms);
-struct asked inflight_asked(const struct inflight_op *w);
+struct asked inflight_asked(const struct inflight_op *o);
 /* Whether enough of the lease that the op gave is left for a client to begin with. */
 bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
                        struct asked asked);

@@ -193,18 +193,18 @@ static bool is_fence_of(const struct op_result *r, struct span field)
 /* The token of a holder that Redis named; `h` is ours in that field. Redis knows best:
  * the owner may have a later hold by now, through another daemon. */
 static uint64_t token_of(const struct hold *h, const struct op_result *r,
-                         const struct op_field *f)
+                         const struct op_field *field)
 {
-    if (f->token != 0) {
-        return f->token;
+    if (field->token != 0) {
+        return field->token;
     }
-    if (field_kind(f->owner) == OWNER_REST) {
-        return rest_field_token(f->owner);
+    if (field_kind(field->owner) == OWNER_REST) {
+        return rest_field_token(field->owner);
     }
-    if (is_fence_of(r, f->owner)) {
+    if (is_fence_of(r, field->owner)) {
         return r->token;
     }
-    return h != NULL ? h->token : token_in_field(f->owner);
+    return h != NULL ? h->token : token_in_field(field->owner);
 }
 
 uint64_t hold_client(const struct hold *h)
@@ -227,22 +227,22 @@ struct search {
     size_t left; /* steps; whoever is not found by then is told of as a member */
 };
 
-static const struct waiter *waiter_with(struct search *s, struct span member)
+static const struct waiter *waiter_with(struct search *search, struct span member)
 {
-    const struct list *start = s->at;
+    const struct list *start = search->at;
 
-    for (; s->left > 0; s->left--) {
-        const struct list *it = s->at;
+    for (; search->left > 0; search->left--) {
+        const struct list *it = search->at;
 
-        s->at = it->next;
-        if (it != s->queue) {
+        search->at = it->next;
+        if (it != search->queue) {
             const struct waiter *w = container_of(it, struct waiter, in_queue);
 
             if (spec_is_member(w->spec, member)) {
                 return w;
             }
         }
-        if (s->at == start) {
+        if (search->at == start) {
             break;
         }
     }
@@ -381,10 +381,10 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
     };
 
     for (size_t i = 0; i < count; i++) {
-        const struct op_field *f = &r->inspect.fields[i];
-        struct span field = f->owner;
+        const struct op_field *op_field = &r->inspect.fields[i];
+        struct span field = op_field->owner;
         const struct hold *h = hold_in_field(lock, field);
-        uint64_t token = token_of(h, r, f);
+        uint64_t token = token_of(h, r, op_field);
         struct hold_view *info = &told.list[told.count];
         bool is_known;
 
@@ -399,9 +399,9 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
         field = h != NULL ? hold_field(h) : field;
         is_known = h != NULL && h->token >= token;
         *info = is_known ? copy_hold_view(eng, h) : (struct hold_view){ 0 };
-        info->kind = f->lock_kind;
+        info->kind = op_field->lock_kind;
         info->owner = effects_copy(&eng->fx, field_owner(field));
-        info->count = f->count;
+        info->count = op_field->count;
         info->token = token;
         add_terms(eng, r, info);
         told.rests = told.rests || field_kind(field) == OWNER_REST;
@@ -440,12 +440,12 @@ enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock
 
     *ret = (struct leader){ .owner = span_of("", 0), .data = span_of("", 0) };
     for (size_t i = 0; i < told.count; i++) {
-        const struct hold_view *h = &told.list[i];
+        const struct hold_view *view = &told.list[i];
 
-        if (h->kind != KIND_READ && !told.rests) {
+        if (view->kind != KIND_READ && !told.rests) {
             /* The token of a library's hold is not for all to know: see LOCKINFO. */
-            *ret = (struct leader){ is_of_value(h->owner) ? 0 : h->token, h->owner,
-                                    h->terms.data };
+            *ret = (struct leader){ is_of_value(view->owner) ? 0 : view->token,
+                                    view->owner, view->terms.data };
         }
     }
     if (told.lent_elsewhere) {
@@ -486,11 +486,11 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
 static void emit_info(struct engine *eng, struct call_ref to,
                       const struct lock_info *info)
 {
-    struct effect *e = effects_add(&eng->fx, EFFECT_REPLY);
+    struct effect *effect = effects_add(&eng->fx, EFFECT_REPLY);
 
-    e->reply.to = to;
-    e->reply.kind = REPLY_INFO;
-    e->reply.info = info;
+    effect->reply.to = to;
+    effect->reply.kind = REPLY_INFO;
+    effect->reply.info = info;
 }
 
 void inspect_answer_uncertain(struct engine *eng, const struct pending_request *c)
@@ -527,17 +527,17 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
     emit_info(eng, c->ref, info);
 }
 
-void on_inspect_reply(struct engine *eng, struct inflight_op *w,
+void on_inspect_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r)
 {
-    struct pending_request *c = w->request.call;
-    struct lock *lock = w->lock;
+    struct pending_request *c = o->request.call;
+    struct lock *lock = o->lock;
 
-    if (pending_request_was_retried(eng, w, r)) {
+    if (pending_request_was_retried(eng, o, r)) {
         return;
     }
     if (c == NULL) {
-        inflight_free(eng, w);
+        inflight_free(eng, o);
         return;
     }
     if (r->status == OP_OK && c->scope == INFO_OF_SEMAPHORE &&
@@ -554,7 +554,7 @@ void on_inspect_reply(struct engine *eng, struct inflight_op *w,
     } else {
         emit_error(eng, c->ref, LOCK_BACKEND, r->text);
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     pending_request_free(eng, c);
 }
 
@@ -573,13 +573,13 @@ struct scan {
 
 static void visit_lock(void *ctx, struct table_node *n)
 {
-    struct scan *s = ctx;
+    struct scan *scan = ctx;
     struct lock *lock = lock_of(n);
 
     if (lock_is_listed(lock)) {
-        s->fn(s->ctx, lock);
+        scan->fn(scan->ctx, lock);
     }
-    s->seen++;
+    scan->seen++;
 }
 
 uint64_t lock_scan(const struct engine *eng, uint64_t cursor, size_t count, lock_fn *fn,
@@ -601,9 +601,9 @@ struct naming {
 
 static void tell_name(void *ctx, const struct lock *lock)
 {
-    const struct naming *n = ctx;
+    const struct naming *naming = ctx;
 
-    n->fn(n->ctx, lock_name(lock));
+    naming->fn(naming->ctx, lock_name(lock));
 }
 
 uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,

@@ -28,7 +28,7 @@ enum leader_knowledge {
 /* Who holds the name alone, as Redis says. The texts live as long as the effects. */
 enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock,
                                      const struct op_result *r, struct leader *ret);
-void on_inspect_reply(struct engine *eng, struct inflight_op *w,
+void on_inspect_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r);
 
 /* Spans of it live until the next call that changes the engine. */

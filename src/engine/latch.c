@@ -23,19 +23,19 @@ struct logged_count {
 static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op_id,
                               const struct latch_told *told);
 
-static struct span logged_name(const struct logged_count *e)
+static struct span logged_name(const struct logged_count *logged)
 {
-    return span_of(e->data, e->name_len);
+    return span_of(logged->data, logged->name_len);
 }
 
 static void forget_count(void *thing)
 {
-    struct logged_count *e = thing;
+    struct logged_count *logged = thing;
 
-    if (e->in_flight != NULL) {
-        e->in_flight->counted = NULL;
+    if (logged->in_flight != NULL) {
+        logged->in_flight->counted = NULL;
     }
-    list_del(&e->in_due);
+    list_del(&logged->in_due);
 }
 
 void count_log_init(struct engine *eng)
@@ -49,19 +49,19 @@ void count_log_init(struct engine *eng)
 }
 
 /* Whether it is being made once more, or is to be. */
-static bool is_due(const struct logged_count *e)
+static bool is_due(const struct logged_count *logged)
 {
-    return !list_empty(&e->in_due) || e->in_flight != NULL;
+    return !list_empty(&logged->in_due) || logged->in_flight != NULL;
 }
 
 static void forget_old(struct engine *eng)
 {
     struct count_log *log = &eng->count_log;
-    struct logged_count *e;
+    struct logged_count *logged;
 
-    while (!log->is_paused && (e = recent_oldest(&log->counts)) != NULL && !is_due(e) &&
-           eng->now >= e->item.at + eng->cfg.watchdog_ms) {
-        recent_drop(&log->counts, e);
+    while (!log->is_paused && (logged = recent_oldest(&log->counts)) != NULL &&
+           !is_due(logged) && eng->now >= logged->item.at + eng->cfg.watchdog_ms) {
+        recent_drop(&log->counts, logged);
     }
 }
 
@@ -81,57 +81,59 @@ static void count_log_add(struct engine *eng, const struct lock *lock,
                           struct span request, uint64_t generation)
 {
     struct span name = lock_name(lock);
-    struct logged_count *e = recent_add(&eng->count_log.counts,
-                                        sizeof(*e) + name.len + request.len, eng->now);
-    char *at = e->data;
+    struct logged_count *logged = recent_add(
+        &eng->count_log.counts, sizeof(*logged) + name.len + request.len, eng->now);
+    char *at = logged->data;
 
     (void)span_put2(&at, name, request);
-    e->name_len = name.len;
-    e->request_len = request.len;
-    e->generation = generation;
-    list_init(&e->in_due);
+    logged->name_len = name.len;
+    logged->request_len = request.len;
+    logged->generation = generation;
+    list_init(&logged->in_due);
     forget_old(eng);
 }
 
 /* --- once more -------------------------------------------------------------------- */
 
-static void make_due(struct engine *eng, struct logged_count *e)
+static void make_due(struct engine *eng, struct logged_count *logged)
 {
-    list_del(&e->in_due);
-    list_append(&eng->count_log.due, &e->in_due);
+    list_del(&logged->in_due);
+    list_append(&eng->count_log.due, &logged->in_due);
 }
 
 void count_log_replay(struct engine *eng, bool (*concerns)(void *ctx, unsigned group),
                       void *ctx)
 {
     struct recent *counts = &eng->count_log.counts;
-    struct logged_count *e;
+    struct logged_count *logged;
 
     forget_old(eng);
-    for (e = recent_oldest(counts); e != NULL; e = recent_newer(counts, e)) {
-        if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(e)))) {
-            make_due(eng, e);
+    for (logged = recent_oldest(counts); logged != NULL;
+         logged = recent_newer(counts, logged)) {
+        if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(logged)))) {
+            make_due(eng, logged);
         }
     }
 }
 
-static void send_count(struct engine *eng, struct logged_count *e)
+static void send_count(struct engine *eng, struct logged_count *logged)
 {
     struct op *op;
 
-    list_del(&e->in_due);
-    if (e->in_flight != NULL) {
-        e->in_flight->counted = NULL; /* that one may have run before */
+    list_del(&logged->in_due);
+    if (logged->in_flight != NULL) {
+        logged->in_flight->counted = NULL; /* that one may have run before */
     }
-    e->in_flight =
-        inflight_new(eng, INFLIGHT_COUNT_AGAIN, lock_get(eng, logged_name(e)));
-    e->in_flight->counted = e;
-    op = inflight_op(eng, e->in_flight, OP_LATCH);
+    logged->in_flight =
+        inflight_new(eng, INFLIGHT_COUNT_AGAIN, lock_get(eng, logged_name(logged)));
+    logged->in_flight->counted = logged;
+    op = inflight_op(eng, logged->in_flight, OP_LATCH);
     op->lock_class = CLASS_LATCH;
     op->latch = (struct op_latch){
         .verb = LATCH_TO_COUNT,
-        .request = op_copy(eng, span_of(e->data + e->name_len, e->request_len)),
-        .generation = e->generation,
+        .request =
+            op_copy(eng, span_of(logged->data + logged->name_len, logged->request_len)),
+        .generation = logged->generation,
         .most_counted = LATCHD_COUNTED_MAX,
     };
 }
@@ -146,26 +148,26 @@ void count_log_send(struct engine *eng)
     }
 }
 
-void on_count_again_reply(struct engine *eng, struct inflight_op *w,
+void on_count_again_reply(struct engine *eng, struct inflight_op *o,
                           const struct op_result *r)
 {
-    struct logged_count *e = w->counted;
-    uint64_t retry_in = inflight_retry_in(w->kind, r->status);
+    struct logged_count *logged = o->counted;
+    uint64_t retry_in = inflight_retry_in(o->kind, r->status);
 
     if (r->status == OP_OK) {
-        latch_watch_learn(eng, w->lock, w->op.key, &r->latch);
+        latch_watch_learn(eng, o->lock, o->op.key, &r->latch);
     }
-    if (e != NULL) {
-        e->in_flight = NULL;
+    if (logged != NULL) {
+        logged->in_flight = NULL;
     }
-    if (e != NULL && r->status == OP_OK) {
+    if (logged != NULL && r->status == OP_OK) {
         /* The next failover may take that back as well. */
-        recent_renew(&eng->count_log.counts, e, eng->now);
-    } else if (e != NULL && retry_in != RETRY_NEVER) {
-        make_due(eng, e);
+        recent_renew(&eng->count_log.counts, logged, eng->now);
+    } else if (logged != NULL && retry_in != RETRY_NEVER) {
+        make_due(eng, logged);
         timer_set(eng, &eng->count_log.timer, TIMER_COUNT_LOG, eng->now + retry_in);
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
 }
 
 void count_log_free(struct engine *eng)
@@ -174,9 +176,9 @@ void count_log_free(struct engine *eng)
     timer_stop(eng, &eng->count_log.timer);
 }
 
-static struct latch_watch *latch_watch_of(const struct name_watch *w)
+static struct latch_watch *latch_watch_of(const struct name_watch *watch)
 {
-    return container_of(w, struct latch_watch, watch);
+    return container_of(watch, struct latch_watch, watch);
 }
 
 /* --- what became of a generation -------------------------------------------------- */
@@ -221,17 +223,17 @@ static void answer_await(struct engine *eng, struct pending_request *c,
     pending_request_free(eng, c);
 }
 
-static void answer_awaits(struct engine *eng, struct latch_watch *w)
+static void answer_awaits(struct engine *eng, struct latch_watch *watch)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &w->watch.followers)
+    LIST_FOREACH_SAFE(it, tmp, &watch->watch.followers)
     {
         struct pending_request *c =
             container_of(it, struct pending_request, in_waiting);
-        enum latch_state state = state_for(&w->told, c);
+        enum latch_state state = state_for(&watch->told, c);
 
-        if (!name_watch_is_known_to(&w->watch, c)) {
+        if (!name_watch_is_known_to(&watch->watch, c)) {
             continue;
         }
         if (state != LATCH_SET) {
@@ -240,32 +242,33 @@ static void answer_awaits(struct engine *eng, struct latch_watch *w)
             emit_null(eng, c->ref);
             pending_request_free(eng, c);
         } else {
-            c->follower.generation = w->told.generation;
+            c->follower.generation = watch->told.generation;
             c->follower.is_doubted = false;
         }
     }
 }
 
-static void answer_over(struct engine *eng, const struct name_watch *w,
+static void answer_over(struct engine *eng, const struct name_watch *watch,
                         const struct pending_request *c)
 {
-    (void)w;
+    (void)watch;
     emit_null(eng, c->ref);
 }
 
 static uint64_t take_latch(struct engine *eng, struct name_watch *watch, uint64_t op_id,
                            const struct op_result *r)
 {
-    struct latch_watch *w = latch_watch_of(watch);
+    struct latch_watch *latch_watch = latch_watch_of(watch);
 
     if (!watch->is_known || op_id > watch->known_op) {
-        if (r->latch.state == LATCH_SET && op_id > w->heard_after) {
-            w->heard_open = 0; /* it was a message from before the latch was set */
+        if (r->latch.state == LATCH_SET && op_id > latch_watch->heard_after) {
+            latch_watch->heard_open =
+                0; /* it was a message from before the latch was set */
         }
-        w->told = r->latch;
+        latch_watch->told = r->latch;
         watch->is_known = true;
         watch->known_op = op_id;
-        answer_awaits(eng, w);
+        answer_awaits(eng, latch_watch);
     }
     return name_watch_next_look_in(watch, eng->cfg.recheck_ms);
 }
@@ -275,9 +278,9 @@ static bool finds_no_latch(const struct op_result *r)
     return r->status == OP_WRONGTYPE;
 }
 
-static bool is_older(const struct name_watch *w, const struct pending_request *c)
+static bool is_older(const struct name_watch *watch, const struct pending_request *c)
 {
-    (void)w;
+    (void)watch;
     (void)c;
     return false; /* a client of a latch knows nothing */
 }
@@ -289,11 +292,11 @@ static const struct watch_kind LATCH_WATCH = { finds_no_latch, take_latch, is_ol
 static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op_id,
                               const struct latch_told *told)
 {
-    struct latch_watch *w = lock->latch_watch;
+    struct latch_watch *watch = lock->latch_watch;
     const struct op_result r = { .status = OP_OK, .latch = *told };
 
-    if (w != NULL && !asked_before(eng, lock, op_id)) {
-        (void)take_latch(eng, &w->watch, op_id, &r);
+    if (watch != NULL && !asked_before(eng, lock, op_id)) {
+        (void)take_latch(eng, &watch->watch, op_id, &r);
         lock_touch(eng, lock);
     }
 }
@@ -303,43 +306,43 @@ static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op
 /* The watch of the lock, made if there is none. */
 static struct latch_watch *latch_watch_get(struct engine *eng, struct lock *lock)
 {
-    struct latch_watch *w = lock->latch_watch;
+    struct latch_watch *watch = lock->latch_watch;
 
-    if (w == NULL) {
-        w = pool_alloc(&eng->pool, sizeof(*w));
-        name_watch_init(eng, &w->watch, &LATCH_WATCH, &eng->latch_watches, lock);
-        lock->latch_watch = w;
+    if (watch == NULL) {
+        watch = pool_alloc(&eng->pool, sizeof(*watch));
+        name_watch_init(eng, &watch->watch, &LATCH_WATCH, &eng->latch_watches, lock);
+        lock->latch_watch = watch;
     }
     lock_touch(eng, lock);
-    return w;
+    return watch;
 }
 
 void latch_watch_free(struct engine *eng, struct lock *lock)
 {
-    struct latch_watch *w = lock->latch_watch;
+    struct latch_watch *watch = lock->latch_watch;
 
-    if (w == NULL) {
+    if (watch == NULL) {
         return;
     }
-    name_watch_fini(eng, &w->watch);
+    name_watch_fini(eng, &watch->watch);
     lock->latch_watch = NULL;
-    pool_free_sized(&eng->pool, w, sizeof(*w));
+    pool_free_sized(&eng->pool, watch, sizeof(*watch));
 }
 
 void latch_watch_on_message(struct engine *eng, struct lock *lock, struct span payload)
 {
-    struct latch_watch *w = lock->latch_watch;
+    struct latch_watch *watch = lock->latch_watch;
 
-    if (w == NULL) {
+    if (watch == NULL) {
         return;
     }
     /* The message may be one from before the latch was set, so it opens nothing by
      * itself: the next look notes the latch as open if it is not there any more. */
-    if (span_eq(payload, SPAN("0")) && w->told.state == LATCH_SET) {
-        w->heard_open = w->told.generation;
-        w->heard_after = eng->next_op;
+    if (span_eq(payload, SPAN("0")) && watch->told.state == LATCH_SET) {
+        watch->heard_open = watch->told.generation;
+        watch->heard_after = eng->next_op;
     }
-    name_watch_note(eng, &w->watch);
+    name_watch_note(eng, &watch->watch);
 }
 
 void latch_watch_note(struct engine *eng, struct lock *lock)
@@ -355,10 +358,10 @@ void latch_watches_distrust(struct engine *eng)
 
     LIST_FOREACH(it, &eng->latch_watches.list)
     {
-        struct name_watch *w = container_of(it, struct name_watch, in_set);
+        struct name_watch *watch = container_of(it, struct name_watch, in_set);
 
-        latch_watch_of(w)->heard_open = 0;
-        LIST_FOREACH(follower, &w->followers)
+        latch_watch_of(watch)->heard_open = 0;
+        LIST_FOREACH(follower, &watch->followers)
         {
             container_of(follower, struct pending_request, in_waiting)
                 ->follower.is_doubted = true;
@@ -368,20 +371,20 @@ void latch_watches_distrust(struct engine *eng)
 
 size_t latch_watch_waiting(const struct lock *lock)
 {
-    const struct latch_watch *w = lock->latch_watch;
+    const struct latch_watch *watch = lock->latch_watch;
 
-    return w == NULL ? 0 : w->watch.follower_count;
+    return watch == NULL ? 0 : watch->watch.follower_count;
 }
 
 void latch_watch_step(struct engine *eng, struct lock *lock)
 {
-    struct latch_watch *w = lock->latch_watch;
+    struct latch_watch *watch = lock->latch_watch;
     struct op *op;
 
-    if (w == NULL) {
+    if (watch == NULL) {
         return;
     }
-    if (list_empty(&w->watch.followers)) {
+    if (list_empty(&watch->watch.followers)) {
         latch_watch_free(eng, lock);
         if (!lock_in_use(lock)) {
             lock_set_class(eng, lock, CLASS_PLAIN);
@@ -391,11 +394,11 @@ void latch_watch_step(struct engine *eng, struct lock *lock)
     if (!lock_in_use(lock)) {
         lock_set_class(eng, lock, CLASS_LATCH); /* a latch has a channel of its own */
     }
-    if (name_watch_may_look(eng, &w->watch)) {
-        op = inflight_op(eng, name_watch_begin_look(eng, &w->watch), OP_LATCH);
+    if (name_watch_may_look(eng, &watch->watch)) {
+        op = inflight_op(eng, name_watch_begin_look(eng, &watch->watch), OP_LATCH);
         op->lock_class = CLASS_LATCH;
         op->latch =
-            (struct op_latch){ .verb = LATCH_TO_LOOK, .generation = w->heard_open };
+            (struct op_latch){ .verb = LATCH_TO_LOOK, .generation = watch->heard_open };
     }
 }
 
@@ -406,7 +409,7 @@ void request_await(struct engine *eng, const struct latch_req *req)
     struct hold_req as = { .from = req->from, .name = req->name };
     struct lock *lock = lock_get(eng, req->name);
     struct pending_request *c;
-    struct latch_watch *w;
+    struct latch_watch *watch;
 
     if (name_watch_refuses(eng, req->from)) {
         return;
@@ -415,10 +418,10 @@ void request_await(struct engine *eng, const struct latch_req *req)
         emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return;
     }
-    w = latch_watch_get(eng, lock);
+    watch = latch_watch_get(eng, lock);
     c = pending_request_new(eng, PENDING_FOLLOWER, lock, &as);
     c->follower.waits_for_change = true;
-    name_watch_follow(eng, &w->watch, c, req->wait_ms, req->has_wait);
+    name_watch_follow(eng, &watch->watch, c, req->wait_ms, req->has_wait);
 }
 
 void request_latch(struct engine *eng, const struct latch_req *req)
@@ -491,17 +494,17 @@ static void learn_outcome(struct engine *eng, struct lock *lock, uint64_t op_id,
     latch_watch_learn(eng, lock, op_id, &r->latch);
 }
 
-void on_latch_reply(struct engine *eng, struct inflight_op *w,
+void on_latch_reply(struct engine *eng, struct inflight_op *o,
                     const struct op_result *r)
 {
-    struct pending_request *c = w->request.call;
-    struct lock *lock = w->lock;
+    struct pending_request *c = o->request.call;
+    struct lock *lock = o->lock;
 
-    if (pending_request_was_retried(eng, w, r)) {
+    if (pending_request_was_retried(eng, o, r)) {
         return;
     }
-    learn_outcome(eng, lock, w->op.key, c, r);
-    inflight_free(eng, w);
+    learn_outcome(eng, lock, o->op.key, c, r);
+    inflight_free(eng, o);
     if (c != NULL) {
         answer_latch(eng, c, r);
         pending_request_free(eng, c);

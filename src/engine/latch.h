@@ -46,7 +46,7 @@ void count_log_replay(struct engine *eng, bool (*concerns)(void *ctx, unsigned g
                       void *ctx);
 /* Sends those that are due. */
 void count_log_send(struct engine *eng);
-void on_count_again_reply(struct engine *eng, struct inflight_op *w,
+void on_count_again_reply(struct engine *eng, struct inflight_op *o,
                           const struct op_result *r);
 void count_log_free(struct engine *eng);
 
@@ -84,7 +84,7 @@ void latch_watch_free(struct engine *eng, struct lock *lock);
 
 /* Any LATCH but AWAIT. */
 void request_latch(struct engine *eng, const struct latch_req *req);
-void on_latch_reply(struct engine *eng, struct inflight_op *w,
+void on_latch_reply(struct engine *eng, struct inflight_op *o,
                     const struct op_result *r);
 
 #endif

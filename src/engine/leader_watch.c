@@ -14,32 +14,33 @@
 
 /* --- what is known ---------------------------------------------------------------- */
 
-static void forget_leader(struct engine *eng, struct leader *l)
+static void forget_leader(struct engine *eng, struct leader *leader)
 {
-    if (l->owner.ptr != NULL) {
-        pool_free(&eng->pool, (char *)l->owner.ptr);
+    if (leader->owner.ptr != NULL) {
+        pool_free(&eng->pool, (char *)leader->owner.ptr);
     }
-    *l = (struct leader){ 0 };
+    *leader = (struct leader){ 0 };
 }
 
 /* Both texts are in one piece of memory, which begins with the owner. */
-static void keep_leader(struct engine *eng, struct leader *to, const struct leader *l)
+static void keep_leader(struct engine *eng, struct leader *to,
+                        const struct leader *leader)
 {
-    char *text = pool_alloc(&eng->pool, l->owner.len + l->data.len + 1);
+    char *text = pool_alloc(&eng->pool, leader->owner.len + leader->data.len + 1);
 
     forget_leader(eng, to);
-    memcpy(text, l->owner.ptr, l->owner.len);
-    if (l->data.len != 0) {
-        memcpy(text + l->owner.len, l->data.ptr, l->data.len);
+    memcpy(text, leader->owner.ptr, leader->owner.len);
+    if (leader->data.len != 0) {
+        memcpy(text + leader->owner.len, leader->data.ptr, leader->data.len);
     }
-    to->token = l->token;
-    to->owner = span_of(text, l->owner.len);
-    to->data = span_of(text + l->owner.len, l->data.len);
+    to->token = leader->token;
+    to->owner = span_of(text, leader->owner.len);
+    to->data = span_of(text + leader->owner.len, leader->data.len);
 }
 
-static bool same_leader(const struct leader *a, const struct leader *b)
+static bool same_leader(const struct leader *one, const struct leader *other)
 {
-    return a->token == b->token && span_eq(a->owner, b->owner);
+    return one->token == other->token && span_eq(one->owner, other->owner);
 }
 
 /* Whether `leader` was followed by the one with that token: Redis lost that. */
@@ -50,30 +51,30 @@ static bool is_older_than(const struct leader *leader, uint64_t token)
 
 /* Subscribers are told of changes, and not of how it was when the watch began, nor of
  * whom Redis has brought back. */
-static void tell_change(struct engine *eng, struct leader_watch *w)
+static void tell_change(struct engine *eng, struct leader_watch *watch)
 {
-    bool changed = w->is_told && !same_leader(&w->told, &w->leader) &&
-                   !is_older_than(&w->leader, w->told.token);
+    bool changed = watch->is_told && !same_leader(&watch->told, &watch->leader) &&
+                   !is_older_than(&watch->leader, watch->told.token);
 
-    if (w->is_heard && changed) {
-        emit_leader_change(eng, lock_name(w->watch.lock), &w->leader);
+    if (watch->is_heard && changed) {
+        emit_leader_change(eng, lock_name(watch->watch.lock), &watch->leader);
     }
-    if (changed || !w->is_told) {
-        keep_leader(eng, &w->told, &w->leader);
-        w->is_told = true;
+    if (changed || !watch->is_told) {
+        keep_leader(eng, &watch->told, &watch->leader);
+        watch->is_told = true;
     }
 }
 
-static struct leader_watch *leader_watch_of(const struct name_watch *w)
+static struct leader_watch *leader_watch_of(const struct name_watch *watch)
 {
-    return container_of(w, struct leader_watch, watch);
+    return container_of(watch, struct leader_watch, watch);
 }
 
-static bool followers_wait(const struct leader_watch *w)
+static bool followers_wait(const struct leader_watch *watch)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &w->watch.followers)
+    LIST_FOREACH(it, &watch->watch.followers)
     {
         if (container_of(it, struct pending_request, in_waiting)
                 ->follower.waits_for_change) {
@@ -83,9 +84,9 @@ static bool followers_wait(const struct leader_watch *w)
     return false;
 }
 
-bool leader_watch_lasts(const struct leader_watch *w)
+bool leader_watch_lasts(const struct leader_watch *watch)
 {
-    return w != NULL && (w->is_heard || followers_wait(w));
+    return watch != NULL && (watch->is_heard || followers_wait(watch));
 }
 
 void leader_watches_announce(struct engine *eng)
@@ -101,34 +102,35 @@ void leader_watches_announce(struct engine *eng)
 
 /* --- answers ---------------------------------------------------------------------- */
 
-static void answer_follower(struct engine *eng, const struct name_watch *w,
+static void answer_follower(struct engine *eng, const struct name_watch *watch,
                             const struct pending_request *c)
 {
-    emit_leader(eng, c->ref, &leader_watch_of(w)->leader);
+    emit_leader(eng, c->ref, &leader_watch_of(watch)->leader);
 }
 
-static void answer_followers(struct engine *eng, struct leader_watch *w)
+static void answer_followers(struct engine *eng, struct leader_watch *watch)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &w->watch.followers)
+    LIST_FOREACH_SAFE(it, tmp, &watch->watch.followers)
     {
         struct pending_request *c =
             container_of(it, struct pending_request, in_waiting);
         bool waits = c->follower.waits_for_change &&
-                     w->leader.token == c->follower.after &&
+                     watch->leader.token == c->follower.after &&
                      eng->now < c->follower.wait_until;
 
-        if (name_watch_is_known_to(&w->watch, c) && !waits) {
-            answer_follower(eng, &w->watch, c);
+        if (name_watch_is_known_to(&watch->watch, c) && !waits) {
+            answer_follower(eng, &watch->watch, c);
             pending_request_free(eng, c);
         }
     }
 }
 
-static uint64_t next_look_in(const struct leader_watch *w, const struct op_result *r)
+static uint64_t next_look_in(const struct leader_watch *watch,
+                             const struct op_result *r)
 {
-    uint64_t ms = name_watch_next_look_in(&w->watch, LEADER_LOOK_MS);
+    uint64_t ms = name_watch_next_look_in(&watch->watch, LEADER_LOOK_MS);
 
     /* Redis rounds the TTL down: 1 ms more. */
     return r->ttl_ms >= 0 && (uint64_t)r->ttl_ms + 1 < ms ? (uint64_t)r->ttl_ms + 1
@@ -146,26 +148,27 @@ static void listen_there(struct engine *eng, struct lock *lock, enum lock_kind k
 static uint64_t take_leader(struct engine *eng, struct name_watch *watch,
                             uint64_t op_id, const struct op_result *r)
 {
-    struct leader_watch *w = leader_watch_of(watch);
+    struct leader_watch *leader_watch = leader_watch_of(watch);
     struct leader leader;
     enum leader_knowledge known = inspect_leader(eng, watch->lock, r, &leader);
 
-    w->is_lent = known == LEADER_LENT;
+    leader_watch->is_lent = known == LEADER_LENT;
     if (known != LEADER_KNOWN) {
         watch->is_known = false;
-        watch->why_unknown = w->is_lent ? TEXT_LENT : TEXT_QUARANTINE;
-        return w->is_lent ? name_watch_next_look_in(watch, LEADER_LENT_LOOK_MS)
-                          : next_look_in(w, r);
+        watch->why_unknown = leader_watch->is_lent ? TEXT_LENT : TEXT_QUARANTINE;
+        return leader_watch->is_lent
+                   ? name_watch_next_look_in(watch, LEADER_LENT_LOOK_MS)
+                   : next_look_in(leader_watch, r);
     }
     if (leader.owner.len != 0) {
         listen_there(eng, watch->lock, r->lock_kind);
     }
-    keep_leader(eng, &w->leader, &leader);
+    keep_leader(eng, &leader_watch->leader, &leader);
     watch->is_known = true;
     watch->known_op = op_id;
-    tell_change(eng, w);
-    answer_followers(eng, w);
-    return next_look_in(w, r);
+    tell_change(eng, leader_watch);
+    answer_followers(eng, leader_watch);
+    return next_look_in(leader_watch, r);
 }
 
 static bool finds_no_lock(const struct op_result *r)
@@ -175,10 +178,11 @@ static bool finds_no_lock(const struct op_result *r)
 }
 
 /* A leader whose successor the client knows is one that Redis has brought back. */
-static bool is_brought_back(const struct name_watch *w, const struct pending_request *c)
+static bool is_brought_back(const struct name_watch *watch,
+                            const struct pending_request *c)
 {
     return c->follower.waits_for_change &&
-           is_older_than(&leader_watch_of(w)->leader, c->follower.after);
+           is_older_than(&leader_watch_of(watch)->leader, c->follower.after);
 }
 
 static const struct watch_kind LEADER_WATCH = { finds_no_lock, take_leader,
@@ -188,29 +192,29 @@ static const struct watch_kind LEADER_WATCH = { finds_no_lock, take_leader,
 
 struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock)
 {
-    struct leader_watch *w = lock->leader_watch;
+    struct leader_watch *watch = lock->leader_watch;
 
-    if (w == NULL) {
-        w = pool_alloc(&eng->pool, sizeof(*w));
-        name_watch_init(eng, &w->watch, &LEADER_WATCH, &eng->leader_watches, lock);
-        lock->leader_watch = w;
+    if (watch == NULL) {
+        watch = pool_alloc(&eng->pool, sizeof(*watch));
+        name_watch_init(eng, &watch->watch, &LEADER_WATCH, &eng->leader_watches, lock);
+        lock->leader_watch = watch;
     }
     lock_touch(eng, lock);
-    return w;
+    return watch;
 }
 
 void leader_watch_free(struct engine *eng, struct lock *lock)
 {
-    struct leader_watch *w = lock->leader_watch;
+    struct leader_watch *watch = lock->leader_watch;
 
-    if (w == NULL) {
+    if (watch == NULL) {
         return;
     }
-    name_watch_fini(eng, &w->watch);
-    forget_leader(eng, &w->leader);
-    forget_leader(eng, &w->told);
+    name_watch_fini(eng, &watch->watch);
+    forget_leader(eng, &watch->leader);
+    forget_leader(eng, &watch->told);
     lock->leader_watch = NULL;
-    pool_free_sized(&eng->pool, w, sizeof(*w));
+    pool_free_sized(&eng->pool, watch, sizeof(*watch));
 }
 
 void leader_watch_note(struct engine *eng, struct lock *lock)
@@ -220,34 +224,35 @@ void leader_watch_note(struct engine *eng, struct lock *lock)
     }
 }
 
-static void send_look(struct engine *eng, struct leader_watch *w)
+static void send_look(struct engine *eng, struct leader_watch *watch)
 {
-    struct lock *lock = w->watch.lock;
+    struct lock *lock = watch->watch.lock;
 
-    (void)inflight_op(eng, name_watch_begin_look(eng, &w->watch), OP_INSPECT);
-    w->seen_here = lock_leader_token(lock);
-    if ((leader_watch_lasts(w) || w->is_lent) &&
-        (w->told_others_at == NEVER ||
-         eng->now >= w->told_others_at + FOLLOWED_AGAIN_MS)) {
-        w->told_others_at = eng->now;
+    (void)inflight_op(eng, name_watch_begin_look(eng, &watch->watch), OP_INSPECT);
+    watch->seen_here = lock_leader_token(lock);
+    if ((leader_watch_lasts(watch) || watch->is_lent) &&
+        (watch->told_others_at == NEVER ||
+         eng->now >= watch->told_others_at + FOLLOWED_AGAIN_MS)) {
+        watch->told_others_at = eng->now;
         followed_name_announce(eng, FOLLOWED_WORD, lock_name(lock));
     }
 }
 
 void leader_watch_step(struct engine *eng, struct lock *lock)
 {
-    struct leader_watch *w = lock->leader_watch;
+    struct leader_watch *watch = lock->leader_watch;
 
-    if (w == NULL) {
+    if (watch == NULL) {
         return;
     }
-    if (list_empty(&w->watch.followers) && !w->is_heard) {
+    if (list_empty(&watch->watch.followers) && !watch->is_heard) {
         leader_watch_free(eng, lock);
         return;
     }
-    w->watch.is_due = w->watch.is_due || lock_leader_token(lock) != w->seen_here;
-    if (name_watch_may_look(eng, &w->watch)) {
-        send_look(eng, w);
+    watch->watch.is_due =
+        watch->watch.is_due || lock_leader_token(lock) != watch->seen_here;
+    if (name_watch_may_look(eng, &watch->watch)) {
+        send_look(eng, watch);
     }
 }
 

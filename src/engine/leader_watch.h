@@ -40,7 +40,7 @@ struct leader_watch {
 struct leader_watch *leader_watch_get(struct engine *eng, struct lock *lock);
 /* Whether somebody waits for changes, so that it is worth while to be told of them.
  * Accepts NULL. */
-bool leader_watch_lasts(const struct leader_watch *w);
+bool leader_watch_lasts(const struct leader_watch *watch);
 /* Another daemon has come, which is to know what is followed here. */
 void leader_watches_announce(struct engine *eng);
 /* A client has subscribed to the changes of that name, or none has any more. */

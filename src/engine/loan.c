@@ -123,12 +123,12 @@ static uint64_t key_of(uint64_t name_hash, uint64_t first)
     return name_hash ^ (first / OP_BLOCK_MAX);
 }
 
-static void forget_logged(struct engine *eng, struct logged_loan *l)
+static void forget_logged(struct engine *eng, struct logged_loan *logged)
 {
-    list_del(&l->in_time);
-    table_remove(&eng->loan_log, &l->in_log);
+    list_del(&logged->in_time);
+    table_remove(&eng->loan_log, &logged->in_log);
     eng->loan_log_count--;
-    pool_free(&eng->pool, l);
+    pool_free(&eng->pool, logged);
 }
 
 static void forget_old(struct engine *eng)
@@ -136,12 +136,12 @@ static void forget_old(struct engine *eng)
     struct list *first;
 
     while ((first = list_first(&eng->loan_log_list)) != NULL) {
-        struct logged_loan *l = container_of(first, struct logged_loan, in_time);
+        struct logged_loan *logged = container_of(first, struct logged_loan, in_time);
 
-        if (eng->now < l->at + OP_ENDED_MS && eng->loan_log_count < LOAN_LOG_MAX) {
+        if (eng->now < logged->at + OP_ENDED_MS && eng->loan_log_count < LOAN_LOG_MAX) {
             break;
         }
-        forget_logged(eng, l);
+        forget_logged(eng, logged);
     }
 }
 
@@ -156,21 +156,21 @@ void loan_log_add(struct engine *eng, const struct loan *loan)
 {
     uint64_t end = end_of_given(loan);
     struct span name = lock_name(loan->lock);
-    struct logged_loan *l;
+    struct logged_loan *logged;
 
     forget_old(eng);
     if (loan->first >= end) {
         return;
     }
-    l = pool_alloc(&eng->pool, sizeof(*l) + name.len);
-    l->at = eng->now;
-    l->first = loan->first;
-    l->end = end;
-    l->name_len = name.len;
-    memcpy(l->name, name.ptr, name.len);
-    l->in_log.key = key_of(loan->lock->in_names.key, loan->first);
-    table_add(&eng->loan_log, &l->in_log);
-    list_append(&eng->loan_log_list, &l->in_time);
+    logged = pool_alloc(&eng->pool, sizeof(*logged) + name.len);
+    logged->at = eng->now;
+    logged->first = loan->first;
+    logged->end = end;
+    logged->name_len = name.len;
+    memcpy(logged->name, name.ptr, name.len);
+    logged->in_log.key = key_of(loan->lock->in_names.key, loan->first);
+    table_add(&eng->loan_log, &logged->in_log);
+    list_append(&eng->loan_log_list, &logged->in_time);
     eng->loan_log_count++;
 }
 
@@ -180,10 +180,11 @@ static bool is_in_log(const struct engine *eng, struct span name, uint64_t token
     const struct table_node *n;
 
     for (n = table_find(&eng->loan_log, key); n != NULL; n = table_next(n)) {
-        const struct logged_loan *l = container_of(n, struct logged_loan, in_log);
+        const struct logged_loan *logged = container_of(n, struct logged_loan, in_log);
 
-        if (token >= l->first && token < l->end && eng->now < l->at + OP_ENDED_MS &&
-            span_eq(span_of(l->name, l->name_len), name)) {
+        if (token >= logged->first && token < logged->end &&
+            eng->now < logged->at + OP_ENDED_MS &&
+            span_eq(span_of(logged->name, logged->name_len), name)) {
             return true;
         }
     }
@@ -353,25 +354,25 @@ static size_t take_due(struct engine *eng, struct loan **loans)
 
 static void send_renewal(struct engine *eng, struct loan **loans, size_t count)
 {
-    struct inflight_op *w = inflight_new(eng, INFLIGHT_RENEW_LOANS, NULL);
+    struct inflight_op *o = inflight_new(eng, INFLIGHT_RENEW_LOANS, NULL);
     struct renew_item *items = effects_alloc(&eng->fx, count * sizeof(*items));
     struct op *op;
 
-    w->lease_ms = loans[0]->asked.lease_ms;
-    w->loans.items = xcalloc(count, sizeof(struct loan *));
-    w->loans.count = count;
+    o->lease_ms = loans[0]->asked.lease_ms;
+    o->loans.items = xcalloc(count, sizeof(struct loan *));
+    o->loans.count = count;
     for (size_t i = 0; i < count; i++) {
         struct loan *loan = loans[i];
 
         items[i] = (struct renew_item){ .name = op_copy(eng, lock_name(loan->lock)),
                                         .token = loan->token,
-                                        .lease_ms = w->lease_ms,
+                                        .lease_ms = o->lease_ms,
                                         .subscribed = loan->lock->sub != SUB_NONE };
-        w->loans.items[i] = loan;
-        loan->renewal = w;
+        o->loans.items[i] = loan;
+        loan->renewal = o;
         loan->renewal_slot = i;
     }
-    op = inflight_op(eng, w, OP_RENEW);
+    op = inflight_op(eng, o, OP_RENEW);
     op->group = loans[0]->lock->group;
     op->lock_class = CLASS_PLAIN;
     op->renew = (struct op_renew){ .items = items, .count = count, .loans = true };
@@ -430,22 +431,22 @@ static void on_renewal_answer(struct engine *eng, struct loan *loan,
     lock_touch(eng, loan->lock);
 }
 
-void on_loan_renewal_reply(struct engine *eng, struct inflight_op *w,
+void on_loan_renewal_reply(struct engine *eng, struct inflight_op *o,
                            const struct op_result *r)
 {
-    struct asked asked = inflight_asked(w);
+    struct asked asked = inflight_asked(o);
 
-    for (size_t i = 0; i < w->loans.count; i++) {
-        struct loan *loan = w->loans.items[i];
+    for (size_t i = 0; i < o->loans.count; i++) {
+        struct loan *loan = o->loans.items[i];
 
         if (loan == NULL) {
             continue;
         }
-        w->loans.items[i] = NULL;
+        o->loans.items[i] = NULL;
         loan->renewal = NULL;
         if (r->status == OP_OK && i < r->renew.count) {
             on_renewal_answer(eng, loan, r->renew.items[i], asked);
         } /* else it ends with its window */
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
 }

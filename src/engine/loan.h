@@ -137,7 +137,7 @@ uint64_t recent_asks_return_at(const struct engine *eng, const struct loan *loan
 void loan_renewal_note(struct engine *eng, struct loan *loan);
 /* Sends what is due. */
 void loan_renewals_flush(struct engine *eng);
-void on_loan_renewal_reply(struct engine *eng, struct inflight_op *w,
+void on_loan_renewal_reply(struct engine *eng, struct inflight_op *o,
                            const struct op_result *r);
 
 #endif

@@ -54,13 +54,13 @@ static uint64_t token_key(uint64_t token)
 
 static void index_put(struct lock *lock, struct hold *h)
 {
-    struct hold_key *k = xcalloc(1, sizeof(*k));
+    struct hold_key *key = xcalloc(1, sizeof(*key));
 
-    k->hold = h;
-    k->by_field.key = field_key(hold_field(h));
-    k->by_token.key = token_key(h->token);
-    table_add(&lock->index->fields, &k->by_field);
-    table_add(&lock->index->tokens, &k->by_token);
+    key->hold = h;
+    key->by_field.key = field_key(hold_field(h));
+    key->by_token.key = token_key(h->token);
+    table_add(&lock->index->fields, &key->by_field);
+    table_add(&lock->index->tokens, &key->by_token);
 }
 
 static struct hold_key *key_of(const struct hold_index *in, const struct hold *h)
@@ -76,17 +76,17 @@ static struct hold_key *key_of(const struct hold_index *in, const struct hold *h
 static void acquire_out(struct lock *lock, const struct hold *h)
 {
     struct hold_index *in = lock->index;
-    struct hold_key *k = key_of(in, h);
+    struct hold_key *key = key_of(in, h);
 
-    table_remove(&in->fields, &k->by_field);
-    table_remove(&in->tokens, &k->by_token);
+    table_remove(&in->fields, &key->by_field);
+    table_remove(&in->tokens, &key->by_token);
     if (in->fields.count == 0) {
         table_fini(&in->fields);
         table_fini(&in->tokens);
         free(in);
         lock->index = NULL;
     }
-    free(k);
+    free(key);
 }
 
 void index_add(struct engine *eng, struct hold *h)
@@ -189,11 +189,11 @@ struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 struct hold *lock_held_by(const struct lock *lock, struct span owner,
                           enum lock_kind kind)
 {
-    struct hold *w = lock->writer;
+    struct hold *writer = lock->writer;
 
-    if (kind == KIND_WRITE || (kind == KIND_PLAIN && w != NULL)) {
-        if (w != NULL && span_eq(field_owner(hold_field(w)), owner)) {
-            return w;
+    if (kind == KIND_WRITE || (kind == KIND_PLAIN && writer != NULL)) {
+        if (writer != NULL && span_eq(field_owner(hold_field(writer)), owner)) {
+            return writer;
         }
     }
     return kind == KIND_WRITE ? NULL : lock_hold_of(lock, owner);
@@ -268,13 +268,13 @@ static bool held_here(const struct engine *eng, const struct lock *lock)
 
 enum last_answer_kind last_answer_now(const struct engine *eng, const struct lock *lock)
 {
-    const struct last_answer *a = &lock->last_answer;
-    bool ends = a->kind == ANSWER_HELD || a->kind == ANSWER_WITHHELD;
+    const struct last_answer *answer = &lock->last_answer;
+    bool ends = answer->kind == ANSWER_HELD || answer->kind == ANSWER_WITHHELD;
 
     if (held_here(eng, lock)) {
         return ANSWER_HELD;
     }
-    return ends && eng->now > a->until ? ANSWER_NONE : a->kind;
+    return ends && eng->now > answer->until ? ANSWER_NONE : answer->kind;
 }
 
 bool last_answer_decides(const struct engine *eng, const struct waiter *w)
@@ -307,19 +307,19 @@ void last_answer_forget(struct lock *lock)
 
 static struct last_answer *set_answer(struct lock *lock, enum last_answer_kind kind)
 {
-    struct last_answer *a = &lock->last_answer;
+    struct last_answer *answer = &lock->last_answer;
 
-    last_answer_fini(a);
-    a->kind = kind;
-    return a;
+    last_answer_fini(answer);
+    answer->kind = kind;
+    return answer;
 }
 
 void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms)
 {
-    struct last_answer *a = set_answer(lock, ANSWER_HELD);
+    struct last_answer *answer = set_answer(lock, ANSWER_HELD);
 
-    a->held_at = eng->now;
-    a->until = eng->now + lock_recheck_in(eng, ttl_ms);
+    answer->held_at = eng->now;
+    answer->until = eng->now + lock_recheck_in(eng, ttl_ms);
 }
 
 void last_answer_withheld(struct lock *lock, uint64_t until)
@@ -334,22 +334,23 @@ void last_answer_unacked(struct lock *lock)
 
 void last_answer_refused(struct lock *lock, struct span text)
 {
-    struct last_answer *a = set_answer(lock, ANSWER_REFUSED);
+    struct last_answer *answer = set_answer(lock, ANSWER_REFUSED);
     struct span kept = text.len == 0 ? TEXT_NO_ANSWER : text;
     size_t len = kept.len < ANSWER_TEXT_MAX ? kept.len : ANSWER_TEXT_MAX;
 
-    a->refusal = xcalloc(1, len + 1);
-    memcpy(a->refusal, kept.ptr, len);
+    answer->refusal = xcalloc(1, len + 1);
+    memcpy(answer->refusal, kept.ptr, len);
 }
 
 void last_answer_served(struct engine *eng, struct lock *lock)
 {
     /* its hold tells, while it lasts */
-    struct last_answer *a = set_answer(lock, ANSWER_NONE);
+    struct last_answer *answer = set_answer(lock, ANSWER_NONE);
 
-    a->held_at = eng->now;
+    answer->held_at = eng->now;
     /* A semaphore may have permits for the next waiter, too. */
-    a->served_at = lock->lock_class == CLASS_SEMAPHORE ? a->served_at : eng->now;
+    answer->served_at =
+        lock->lock_class == CLASS_SEMAPHORE ? answer->served_at : eng->now;
 }
 
 void last_answer_ungiven(struct engine *eng, struct lock *lock)
@@ -601,9 +602,9 @@ void lock_set_state(struct lock *lock, enum lock_state state)
     lock->state = state;
 }
 
-void lock_begin_asking(struct lock *lock, struct inflight_op *w, bool for_head)
+void lock_begin_asking(struct lock *lock, struct inflight_op *o, bool for_head)
 {
-    w->is_asking = true;
+    o->is_asking = true;
     lock_set_state(lock, lock->state == LOCK_MUST_ASK && !for_head ? LOCK_ASKING_AGAIN
                                                                    : LOCK_ASKING);
 }

@@ -99,10 +99,10 @@ void last_answer_hold_gone(struct engine *eng, struct lock *lock);
 /* Forgets the answer, as no waiter is left that it was for. */
 void last_answer_forget(struct lock *lock);
 
-static inline void last_answer_fini(struct last_answer *a)
+static inline void last_answer_fini(struct last_answer *answer)
 {
-    free(a->refusal);
-    a->refusal = NULL;
+    free(answer->refusal);
+    answer->refusal = NULL;
 }
 
 /* Subscription: whether this daemon hears of the name by its channel:
@@ -246,7 +246,7 @@ bool lock_awaits_pause(struct engine *eng, struct lock *lock, enum lock_pause pa
 void lock_ask(struct engine *eng, struct lock *lock);
 /* An op that may change who holds is sent. `for_head`: its answer tells the head what
  * it has to know. */
-void lock_begin_asking(struct lock *lock, struct inflight_op *w, bool for_head);
+void lock_begin_asking(struct lock *lock, struct inflight_op *o, bool for_head);
 /* The op that made the lock ASKING is answered. */
 void lock_end_asking(struct lock *lock);
 void lock_set_state(struct lock *lock, enum lock_state state);

@@ -75,14 +75,14 @@ static void add_denied(struct entries *es, const struct lock *lock, enum lock_ki
 
 /* Whether more permits are believed to be held here than are out. Those that are being
  * given back may be out still, or not. */
-static bool has_too_many_permits(const struct inflight_op *w, const struct op_result *r)
+static bool has_too_many_permits(const struct inflight_op *o, const struct op_result *r)
 {
-    const struct lock *lock = w->lock;
+    const struct lock *lock = o->lock;
     int64_t sure = lock->permits_here;
     struct list *it;
 
-    if (lock_hold_of(lock, spec_field(w->claim.spec)) == NULL) {
-        sure += w->claim.spec->terms.permits;
+    if (lock_hold_of(lock, spec_field(o->claim.spec)) == NULL) {
+        sure += o->claim.spec->terms.permits;
     }
     LIST_FOREACH(it, &lock->holds)
     {
@@ -94,39 +94,39 @@ static bool has_too_many_permits(const struct inflight_op *w, const struct op_re
 }
 
 /* Adds the entries that a grant contradicts. */
-static void add_by_grant(struct entries *es, const struct inflight_op *w,
+static void add_by_grant(struct entries *es, const struct inflight_op *o,
                          const struct op_result *r, const struct hold *but)
 {
     struct list *it;
 
-    if (w->claim.waiter == NULL) {
+    if (o->claim.waiter == NULL) {
         return;
     }
-    if (w->claim.spec->terms.kind != KIND_PERMITS) {
-        add_denied(es, w->lock, lock_mode_of_hold(w->claim.spec->terms.kind),
-                   spec_field(w->claim.spec), r->token, but);
-    } else if (w->lock->permits_here + w->claim.spec->terms.permits >
+    if (o->claim.spec->terms.kind != KIND_PERMITS) {
+        add_denied(es, o->lock, lock_mode_of_hold(o->claim.spec->terms.kind),
+                   spec_field(o->claim.spec), r->token, but);
+    } else if (o->lock->permits_here + o->claim.spec->terms.permits >
                    r->permits.limit - r->permits.free &&
-               has_too_many_permits(w, r)) {
-        LIST_FOREACH(it, &w->lock->holds)
+               has_too_many_permits(o, r)) {
+        LIST_FOREACH(it, &o->lock->holds)
         {
             add_hold(es, container_of(it, struct hold, in_lock), NULL);
         }
     }
 }
 
-static void add_by_attach(struct entries *es, const struct inflight_op *w,
+static void add_by_attach(struct entries *es, const struct inflight_op *o,
                           const struct op_result *r)
 {
     struct entry *e;
 
-    if (w->request.call == NULL) {
+    if (o->request.call == NULL) {
         return;
     }
     if (r->status == OP_OK) {
-        add_denied(es, w->lock, r->lock_kind, r->attach.field, r->token, NULL);
+        add_denied(es, o->lock, r->lock_kind, r->attach.field, r->token, NULL);
     } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
-        e = lock_find_target(w->lock, &w->request.call->target);
+        e = lock_find_target(o->lock, &o->request.call->target);
         if (e != NULL && !entry_is_ending(e)) {
             es->list[es->count++] = e;
         }
@@ -135,10 +135,10 @@ static void add_by_attach(struct entries *es, const struct inflight_op *w,
 
 /* By force it should have ended what is believed in, and there was nothing; or there
  * was something, whatever it was. */
-static void add_by_force(struct entries *es, const struct inflight_op *w,
+static void add_by_force(struct entries *es, const struct inflight_op *o,
                          const struct op_result *r)
 {
-    const struct pending_release *d = w->claim.release;
+    const struct pending_release *d = o->claim.release;
     bool any = r->status == OP_OK && d->target.kind == TARGET_ANY;
     bool ran = release_may_have_ended_it(d); /* before: that was its doing */
     struct list *it;
@@ -146,7 +146,7 @@ static void add_by_force(struct entries *es, const struct inflight_op *w,
     if (!any && (r->status != OP_NOTHELD || ran)) {
         return;
     }
-    LIST_FOREACH(it, &w->lock->holds)
+    LIST_FOREACH(it, &o->lock->holds)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
@@ -158,15 +158,15 @@ static void add_by_force(struct entries *es, const struct inflight_op *w,
 
 /* Adds the entries that a release contradicts: it ended the last entry of an owner that
  * was thought to have more, or it handed the lock over. */
-static void add_by_release(struct entries *es, const struct inflight_op *w,
+static void add_by_release(struct entries *es, const struct inflight_op *o,
                            const struct op_result *r)
 {
-    const struct pending_release *d = w->claim.release;
+    const struct pending_release *d = o->claim.release;
     const struct entry *e =
-        d->local != NULL ? d->local : lock_find_target(w->lock, &d->target);
+        d->local != NULL ? d->local : lock_find_target(o->lock, &d->target);
 
     if (release_is_forced(d)) {
-        add_by_force(es, w, r);
+        add_by_force(es, o, r);
     }
     if (release_is_forced(d) || r->status != OP_OK || r->count > 0) {
         return;
@@ -175,25 +175,25 @@ static void add_by_release(struct entries *es, const struct inflight_op *w,
         add_hold(es, e->hold, e);
     }
     if (r->moved) {
-        add_by_grant(es, w, r, e == NULL ? NULL : e->hold);
+        add_by_grant(es, o, r, e == NULL ? NULL : e->hold);
     }
 }
 
-static void collect_entries(struct entries *es, const struct inflight_op *w,
+static void collect_entries(struct entries *es, const struct inflight_op *o,
                             const struct op_result *r)
 {
-    switch (w->kind) {
+    switch (o->kind) {
     case INFLIGHT_ASK:
     case INFLIGHT_PROBE:
         if (r->status == OP_OK) {
-            add_by_grant(es, w, r, NULL);
+            add_by_grant(es, o, r, NULL);
         }
         break;
     case INFLIGHT_ATTACH:
-        add_by_attach(es, w, r);
+        add_by_attach(es, o, r);
         break;
     case INFLIGHT_RELEASE:
-        add_by_release(es, w, r);
+        add_by_release(es, o, r);
         break;
     default:
         break;
@@ -209,7 +209,7 @@ static struct loss_check *loss_check_new(const struct engine *eng,
 {
     bool attach = about->kind == INFLIGHT_ATTACH;
     size_t room = r->text.len + 1;
-    struct loss_check *v;
+    struct loss_check *check;
     char *at;
 
     if (attach) {
@@ -218,20 +218,20 @@ static struct loss_check *loss_check_new(const struct engine *eng,
     for (size_t i = 0; i < es->count; i++) {
         room += hold_field(es->list[i]->hold).len + spec_entry(es->list[i]->spec).len;
     }
-    v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list) + room);
-    at = (char *)&v->list[es->count];
-    v->result = *r;
+    check = xcalloc(1, sizeof(*check) + es->count * sizeof(*check->list) + room);
+    at = (char *)&check->list[es->count];
+    check->result = *r;
     if (attach) {
-        v->result.attach.field = span_put2(&at, r->attach.field, SPAN_NONE);
-        v->result.attach.entry = span_put2(&at, r->attach.entry, SPAN_NONE);
-        v->result.attach.data = span_put2(&at, r->attach.data, SPAN_NONE);
+        check->result.attach.field = span_put2(&at, r->attach.field, SPAN_NONE);
+        check->result.attach.entry = span_put2(&at, r->attach.entry, SPAN_NONE);
+        check->result.attach.data = span_put2(&at, r->attach.data, SPAN_NONE);
     }
-    v->result.text = span_put2(&at, r->text, SPAN_NONE);
-    v->count = es->count;
+    check->result.text = span_put2(&at, r->text, SPAN_NONE);
+    check->count = es->count;
     for (size_t i = 0; i < es->count; i++) {
         const struct entry *e = es->list[i];
 
-        v->list[i] = (struct suspect){
+        check->list[i] = (struct suspect){
             .lock_kind = e->hold->lock_kind,
             .kind = e->hold->kind,
             .token = e->hold->token,
@@ -239,59 +239,60 @@ static struct loss_check *loss_check_new(const struct engine *eng,
             .entry = span_put2(&at, spec_entry(e->spec), SPAN_NONE),
         };
     }
-    return v;
+    return check;
 }
 
-void loss_check_send(struct engine *eng, struct inflight_op *check)
+void loss_check_send(struct engine *eng, struct inflight_op *o)
 {
-    const struct loss_check *v = check->loss.check;
-    const struct lock *lock = check->loss.about->lock;
-    struct renew_item *items = effects_alloc(&eng->fx, v->count * sizeof(*items));
+    const struct loss_check *check = o->loss.check;
+    const struct lock *lock = o->loss.about->lock;
+    struct renew_item *items = effects_alloc(&eng->fx, check->count * sizeof(*items));
     struct op *op;
 
-    for (size_t i = 0; i < v->count; i++) {
-        const struct suspect *s = &v->list[i];
+    for (size_t i = 0; i < check->count; i++) {
+        const struct suspect *suspect = &check->list[i];
 
         items[i] = (struct renew_item){
             .name = op_copy(eng, lock_name(lock)),
-            .lock_kind = s->lock_kind,
-            .kind = s->kind,
-            .field = op_copy(eng, s->field),
-            .entry = s->kind == OWNER_NAMED ? op_copy(eng, s->entry) : SPAN_NONE,
+            .lock_kind = suspect->lock_kind,
+            .kind = suspect->kind,
+            .field = op_copy(eng, suspect->field),
+            .entry =
+                suspect->kind == OWNER_NAMED ? op_copy(eng, suspect->entry) : SPAN_NONE,
             .lease_ms = CHECK_LEASE_MS,
-            .token = s->token,
+            .token = suspect->token,
         };
     }
-    op = inflight_op(eng, check, OP_RENEW);
+    op = inflight_op(eng, o, OP_RENEW);
     op->group = lock->group;
-    op->lock_class = lock_class_of(v->list[0].lock_kind);
+    op->lock_class = lock_class_of(check->list[0].lock_kind);
     op->renew.items = items;
-    op->renew.count = v->count;
+    op->renew.count = check->count;
 }
 
-bool loss_check_begin(struct engine *eng, struct inflight_op *w,
+bool loss_check_begin(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r)
 {
     struct entries es;
 
-    if (w->checked || !eng->up || w->lock == NULL || list_empty(&w->lock->holds)) {
+    if (o->checked || !eng->up || o->lock == NULL || list_empty(&o->lock->holds)) {
         return false;
     }
     es.count = 0;
     es.cost = 0;
-    collect_entries(&es, w, r);
+    collect_entries(&es, o, r);
     if (es.count == 0) {
         return false;
     }
-    w->checked = true;
-    if (w->kind == INFLIGHT_ATTACH) {
-        w->request.renewed_token = r->status == OP_OK ? r->token : 0;
+    o->checked = true;
+    if (o->kind == INFLIGHT_ATTACH) {
+        o->request.renewed_token = r->status == OP_OK ? r->token : 0;
     }
-    w->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
-    w->check->lease_ms = CHECK_LEASE_MS;
-    w->check->loss.about = w;
-    w->check->loss.check = loss_check_new(eng, w, r, &es);
-    list_append(&eng->unsent, &w->check->in_sent);
+    o->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
+    o->check->lease_ms = CHECK_LEASE_MS;
+    o->check->loss.about = o;
+    o->check->loss.check = loss_check_new(eng, o, r, &es);
+    list_append(&eng->unsent, &o->check->in_sent);
     return true;
 }
 
@@ -309,14 +310,15 @@ static void settle_permits(struct engine *eng, struct hold *h, enum renew_result
 }
 
 static void settle_suspect(struct engine *eng, const struct lock *lock,
-                           const struct suspect *s, enum renew_result result,
+                           const struct suspect *suspect, enum renew_result result,
                            struct asked asked)
 {
-    struct hold *h = lock_hold_of(lock, s->field);
-    struct entry *e =
-        h == NULL || h->token != s->token ? NULL : hold_find_entry(h, s->entry);
+    struct hold *h = lock_hold_of(lock, suspect->field);
+    struct entry *e = h == NULL || h->token != suspect->token
+                          ? NULL
+                          : hold_find_entry(h, suspect->entry);
 
-    if (e != NULL && s->lock_kind == KIND_PERMITS) {
+    if (e != NULL && suspect->lock_kind == KIND_PERMITS) {
         settle_permits(eng, h, result, asked);
     }
     if (e == NULL || (result != RENEW_ENDED && result != RENEW_ELSEWHERE) ||
@@ -337,34 +339,33 @@ static void settle_suspect(struct engine *eng, const struct lock *lock,
 /* Redis did not answer. What stands beside permits that are not there is not told lost
  * by them. */
 static void doubt_suspect(struct engine *eng, const struct lock *lock,
-                          const struct suspect *s)
+                          const struct suspect *suspect)
 {
-    struct hold *h = lock_hold_of(lock, s->field);
+    struct hold *h = lock_hold_of(lock, suspect->field);
 
-    if (s->lock_kind == KIND_PERMITS && h != NULL && h->token == s->token) {
+    if (suspect->lock_kind == KIND_PERMITS && h != NULL && h->token == suspect->token) {
         hold_set_uncertain(eng, h);
         renew_request(eng, h);
     }
 }
 
-const struct op_result *on_loss_check_reply(struct engine *eng,
-                                            struct inflight_op *check,
+const struct op_result *on_loss_check_reply(struct engine *eng, struct inflight_op *o,
                                             const struct op_result *r)
 {
-    const struct loss_check *v = check->loss.check;
+    const struct loss_check *check = o->loss.check;
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
-    for (size_t i = 0; i < v->count; i++) {
+    for (size_t i = 0; i < check->count; i++) {
         if (r->status == OP_NOREPLICAS && i < r->renew.count &&
             r->renew.items[i] == RENEW_OK) {
             continue; /* too few have it: nothing is confirmed */
         }
         if (told && i < r->renew.count) {
-            settle_suspect(eng, check->loss.about->lock, &v->list[i], r->renew.items[i],
-                           inflight_asked(check));
+            settle_suspect(eng, o->loss.about->lock, &check->list[i], r->renew.items[i],
+                           inflight_asked(o));
         } else {
-            doubt_suspect(eng, check->loss.about->lock, &v->list[i]);
+            doubt_suspect(eng, o->loss.about->lock, &check->list[i]);
         }
     }
-    return &v->result;
+    return &check->result;
 }

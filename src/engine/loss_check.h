@@ -12,7 +12,7 @@ struct op_result;
 /* If the result says that a hold believed in here is missing, asks for the reason
  * first, by an op that the scheduler sends; the result is taken again when the answer
  * is there. False: the result can be taken as it is. */
-bool loss_check_begin(struct engine *eng, struct inflight_op *w,
+bool loss_check_begin(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r);
 void loss_check_send(struct engine *eng, struct inflight_op *check);
 /* Takes the answer. Returns the result that waited for it, which is to be taken next;

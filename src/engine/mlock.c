@@ -39,8 +39,8 @@ static void mlock_drop_requests(struct engine *eng, struct mlock *ml, size_t fir
 static void mlock_rewind(struct engine *eng, struct mlock *ml, size_t first);
 static void mlock_free(struct engine *eng, struct mlock *ml);
 static void mlock_unbind(struct engine *eng, struct mlock *ml);
-static void mlock_confirm(struct engine *eng, struct mlock_member *p);
-static void mlock_renew(struct engine *eng, struct mlock_member *p);
+static void mlock_confirm(struct engine *eng, struct mlock_member *m);
+static void mlock_renew(struct engine *eng, struct mlock_member *m);
 static void mlock_ask_next(struct engine *eng, struct mlock *ml);
 
 /* When it gives up to learn what Redis would say. */
@@ -57,15 +57,15 @@ static uint64_t patience_ms(const struct engine *eng, const struct mlock *ml)
 /* While it waited for the last name, the same MLOCK may have come to another daemon,
  * which took this entry over and gave it back: its owner's other entries keep the hold.
  */
-static bool may_be_elsewhere(const struct engine *eng, const struct mlock_member *p)
+static bool may_be_elsewhere(const struct engine *eng, const struct mlock_member *m)
 {
-    return p->mlock->request != NULL && peers_known(&eng->peers) &&
-           p->confirmed + TICK_MS < p->mlock->last_taken;
+    return m->mlock->request != NULL && peers_known(&eng->peers) &&
+           m->confirmed + TICK_MS < m->mlock->last_taken;
 }
 
-static bool is_fresh(const struct engine *eng, const struct mlock_member *p)
+static bool is_fresh(const struct engine *eng, const struct mlock_member *m)
 {
-    return !p->stale && entry_is_fresh(eng, p->entry) && !may_be_elsewhere(eng, p);
+    return !m->stale && entry_is_fresh(eng, m->entry) && !may_be_elsewhere(eng, m);
 }
 
 static void end_null(struct engine *eng, struct mlock *ml)
@@ -108,14 +108,14 @@ static void answer_tokens(struct engine *eng, struct mlock *ml)
     uint64_t grant = ++eng->next_grant;
 
     for (size_t i = 0; i < ml->count; i++) {
-        struct mlock_member *p = &ml->members[i];
-        struct attach *a = entry_attach_of(p->entry, ml->session);
+        struct mlock_member *m = &ml->members[i];
+        struct attach *a = entry_attach_of(m->entry, ml->session);
 
-        a = a != NULL ? a : entry_attach(eng, p->entry, ml->session);
+        a = a != NULL ? a : entry_attach(eng, m->entry, ml->session);
         a->grant = grant;
-        p->token_sent = true;
-        p->joined = false;
-        tokens[p->place] = p->entry->hold->token;
+        m->token_sent = true;
+        m->joined = false;
+        tokens[m->place] = m->entry->hold->token;
     }
     emit_tokens(eng, ml->call, tokens, ml->count, grant);
     mlock_drop_requests(eng, ml, 0); /* renewals of what it was waiting with */
@@ -129,12 +129,12 @@ static void answer_tokens(struct engine *eng, struct mlock *ml)
 }
 
 /* Confirms a member; one that is being renewed is confirmed by its renewal. */
-static void confirm_member(struct engine *eng, struct mlock_member *p)
+static void confirm_member(struct engine *eng, struct mlock_member *m)
 {
-    if (p->renewing) {
-        mlock_set_asked(p, true);
+    if (m->renewing) {
+        mlock_set_asked(m, true);
     } else {
-        mlock_confirm(eng, p);
+        mlock_confirm(eng, m);
     }
 }
 
@@ -166,14 +166,14 @@ static void finish_mlock(struct engine *eng, struct mlock *ml)
 /* Somebody else sees to the time of what comes next. */
 static bool is_waited_for(const struct mlock *ml)
 {
-    const struct mlock_member *p = &ml->members[ml->next];
+    const struct mlock_member *m = &ml->members[ml->next];
 
-    return p->asked || p->waiter != NULL;
+    return m->asked || m->waiter != NULL;
 }
 
 static void go_on(struct engine *eng, struct mlock *ml)
 {
-    const struct mlock_member *p = &ml->members[ml->next];
+    const struct mlock_member *m = &ml->members[ml->next];
     bool over = !ml->once && eng->now >= ml->deadline;
 
     if (is_waited_for(ml)) {
@@ -184,7 +184,7 @@ static void go_on(struct engine *eng, struct mlock *ml)
     } else if ((over && (ml->failing || !eng->up)) ||
                eng->now >= patience_ms(eng, ml)) {
         end_backend(eng, ml);
-    } else if (eng->now >= ml->pause && p->entry == NULL) {
+    } else if (eng->now >= ml->pause && m->entry == NULL) {
         mlock_ask_next(eng, ml);
     } /* else it is being released: it is taken anew when that is done */
 }
@@ -210,9 +210,9 @@ static void arm_timer(struct engine *eng, struct mlock *ml)
     }
 }
 
-static bool is_taken(const struct mlock_member *p)
+static bool is_taken(const struct mlock_member *m)
 {
-    return p->entry != NULL && !entry_is_ending(p->entry);
+    return m->entry != NULL && !entry_is_ending(m->entry);
 }
 
 /* May free it. */
@@ -257,15 +257,15 @@ static void refresh_leases(struct engine *eng, struct mlock *ml)
 {
     ml->refresh_at = UINT64_MAX;
     for (size_t i = 0; i < ml->count; i++) {
-        struct mlock_member *p = &ml->members[i];
+        struct mlock_member *m = &ml->members[i];
         uint64_t due;
 
-        if (!mlock_has_lease(ml) || !is_taken(p) || p->asked || p->renewing) {
+        if (!mlock_has_lease(ml) || !is_taken(m) || m->asked || m->renewing) {
             continue; /* whose answer comes arms it again */
         }
-        due = entry_lease_began(p->entry) + ml->terms.lease_ms / 3;
+        due = entry_lease_began(m->entry) + ml->terms.lease_ms / 3;
         if (due <= eng->now) {
-            mlock_renew(eng, p);
+            mlock_renew(eng, m);
         } else if (due < ml->refresh_at) {
             ml->refresh_at = due;
         }
@@ -309,16 +309,16 @@ static void outlast_keep(struct engine *eng, struct entry *e)
     }
 }
 
-static void leave_entry(struct engine *eng, struct mlock_member *p, bool keep)
+static void leave_entry(struct engine *eng, struct mlock_member *m, bool keep)
 {
-    struct entry *e = p->entry;
-    struct session *s = p->mlock->session;
+    struct entry *e = m->entry;
+    struct session *s = m->mlock->session;
     struct attach *a = s == NULL ? NULL : entry_attach_of(e, s);
-    bool told = p->token_sent, joined = p->joined;
+    bool told = m->token_sent, joined = m->joined;
 
-    p->joined = false;
+    m->joined = false;
     if (!keep) {
-        mlock_unlink_entry(p);
+        mlock_unlink_entry(m);
     }
     if (told) {
         /* By an answer before: it is its client's, but not by this connection. */
@@ -351,9 +351,9 @@ static void mlock_drop_requests(struct engine *eng, struct mlock *ml, size_t fir
     {
         struct pending_request *c =
             container_of(it, struct pending_request, in_session);
-        struct mlock_member *p = mlock_find_member(eng, c->ref);
+        struct mlock_member *m = mlock_find_member(eng, c->ref);
 
-        if (p != NULL && p->mlock == ml && p >= &ml->members[first]) {
+        if (m != NULL && m->mlock == ml && m >= &ml->members[first]) {
             pending_request_free(eng, c);
         }
     }
@@ -365,15 +365,15 @@ static void mlock_rewind(struct engine *eng, struct mlock *ml, size_t first)
 {
     mlock_drop_requests(eng, ml, first);
     for (size_t i = first; i < ml->count; i++) {
-        struct mlock_member *p = &ml->members[i];
+        struct mlock_member *m = &ml->members[i];
 
-        if (p->waiter != NULL) {
-            waiter_remove(eng, p->waiter);
+        if (m->waiter != NULL) {
+            waiter_remove(eng, m->waiter);
         }
-        if (p->entry != NULL) {
-            leave_entry(eng, p, false);
+        if (m->entry != NULL) {
+            leave_entry(eng, m, false);
         }
-        p->stale = false;
+        m->stale = false;
     }
     ml->next = first;
     ml->lost = SIZE_MAX;
@@ -382,13 +382,13 @@ static void mlock_rewind(struct engine *eng, struct mlock *ml, size_t first)
 static void mlock_free(struct engine *eng, struct mlock *ml)
 {
     for (size_t i = 0; i < ml->count; i++) {
-        struct mlock_member *p = &ml->members[i];
+        struct mlock_member *m = &ml->members[i];
 
-        if (p->waiter != NULL) {
-            p->waiter->member = NULL;
+        if (m->waiter != NULL) {
+            m->waiter->member = NULL;
         }
-        if (p->entry != NULL) {
-            mlock_unlink_entry(p);
+        if (m->entry != NULL) {
+            mlock_unlink_entry(m);
         }
     }
     if (ml->request != NULL) {
@@ -419,15 +419,15 @@ void mlock_end(struct engine *eng, struct mlock *ml, bool keep)
         mlock_drop_requests(eng, ml, 0);
     }
     for (size_t i = 0; i < ml->count; i++) {
-        struct mlock_member *p = &ml->members[i];
+        struct mlock_member *m = &ml->members[i];
 
-        if (p->waiter != NULL && !keep) {
-            waiter_remove(eng, p->waiter);
-        } else if (p->waiter != NULL && p->waiter->session != NULL) {
-            waiter_detach(eng, p->waiter);
+        if (m->waiter != NULL && !keep) {
+            waiter_remove(eng, m->waiter);
+        } else if (m->waiter != NULL && m->waiter->session != NULL) {
+            waiter_detach(eng, m->waiter);
         }
-        if (p->entry != NULL) {
-            leave_entry(eng, p, keep);
+        if (m->entry != NULL) {
+            leave_entry(eng, m, keep);
         }
     }
     if (ml->session != NULL) {
@@ -506,12 +506,12 @@ void mlocks_free(struct engine *eng)
 
 /* The LOCK request of one member. */
 static struct lock_req mlock_request(const struct engine *eng,
-                                     const struct mlock_member *p)
+                                     const struct mlock_member *m)
 {
-    const struct mlock *ml = p->mlock;
+    const struct mlock *ml = m->mlock;
     struct lock_req req = {
-        .from = { ml->call.conn, mlock_member_call(p) },
-        .name = p->name,
+        .from = { ml->call.conn, mlock_member_call(m) },
+        .name = m->name,
         .terms = ml->terms,
         .polls_since = ml->polls_since,
     };
@@ -526,42 +526,42 @@ static struct lock_req mlock_request(const struct engine *eng,
     return req;
 }
 
-static void ask_again(struct engine *eng, struct mlock_member *p)
+static void ask_again(struct engine *eng, struct mlock_member *m)
 {
-    struct lock_req req = mlock_request(eng, p);
+    struct lock_req req = mlock_request(eng, m);
 
-    (void)pending_request_regrant(eng, p->entry, &req);
+    (void)pending_request_regrant(eng, m->entry, &req);
 }
 
 /* Asks Redis whether the member is still held, and for its whole lease again. */
-static void mlock_confirm(struct engine *eng, struct mlock_member *p)
+static void mlock_confirm(struct engine *eng, struct mlock_member *m)
 {
-    mlock_set_asked(p, true);
-    p->stale = true;
-    ask_again(eng, p);
+    mlock_set_asked(m, true);
+    m->stale = true;
+    ask_again(eng, m);
 }
 
 /* mlock_confirm(), while the last confirmation still counts: the MLOCK does not wait
  * for it. */
-static void mlock_renew(struct engine *eng, struct mlock_member *p)
+static void mlock_renew(struct engine *eng, struct mlock_member *m)
 {
-    p->renewing = true;
-    ask_again(eng, p);
+    m->renewing = true;
+    ask_again(eng, m);
 }
 
 /* A member that joins a queue, for the first time or again, has waited since the MLOCK
  * came. */
-static void on_joined(struct engine *eng, struct mlock_member *p)
+static void on_joined(struct engine *eng, struct mlock_member *m)
 {
-    if (p->waiter != NULL) {
-        waiter_set_since(eng, p->waiter, p->mlock->since);
+    if (m->waiter != NULL) {
+        waiter_set_since(eng, m->waiter, m->mlock->since);
     }
 }
 
-static bool same_group(const struct engine *eng, const struct mlock_member *a,
-                       const struct mlock_member *b)
+static bool same_group(const struct engine *eng, const struct mlock_member *one,
+                       const struct mlock_member *other)
 {
-    return lock_group(eng, a->name) == lock_group(eng, b->name);
+    return lock_group(eng, one->name) == lock_group(eng, other->name);
 }
 
 /* A lock library's try, which is over at once: no name is to be taken, be it for a
@@ -616,31 +616,31 @@ static void ask_run(struct engine *eng, struct mlock *ml, size_t count)
     struct waiter *waiters[OP_BATCH_MAX];
 
     for (size_t i = 0; i < count; i++) {
-        struct mlock_member *p = &ml->members[ml->next + i];
-        struct lock_req req = mlock_request(eng, p);
+        struct mlock_member *m = &ml->members[ml->next + i];
+        struct lock_req req = mlock_request(eng, m);
 
-        mlock_set_asked(p, true);
+        mlock_set_asked(m, true);
         waiters[i] = request_lock_enqueue(eng, &req);
-        on_joined(eng, p);
+        on_joined(eng, m);
     }
     acquire_ask_batch(eng, waiters, count, takes_all_or_none(ml) && count == ml->count);
 }
 
 static void mlock_ask_next(struct engine *eng, struct mlock *ml)
 {
-    struct mlock_member *p = &ml->members[ml->next];
+    struct mlock_member *m = &ml->members[ml->next];
     size_t run = run_length(eng, ml);
 
     if (takes_all_or_none(ml) && is_held_here(eng, ml)) {
-        mlock_on_null(eng, p);
+        mlock_on_null(eng, m);
     } else if (run > 1) {
         ask_run(eng, ml, run);
     } else {
-        struct lock_req req = mlock_request(eng, p);
+        struct lock_req req = mlock_request(eng, m);
 
-        mlock_set_asked(p, true);
+        mlock_set_asked(m, true);
         request_lock(eng, &req);
-        on_joined(eng, p);
+        on_joined(eng, m);
     }
 }
 
@@ -653,9 +653,9 @@ static void mlock_ask_next(struct engine *eng, struct mlock *ml)
 
 static struct mlock *find_by_id(const struct engine *eng, struct span id)
 {
-    struct request *r = request_find(eng, NO_NAME, id);
+    struct request *request = request_find(eng, NO_NAME, id);
 
-    return r == NULL ? NULL : r->mlock;
+    return request == NULL ? NULL : request->mlock;
 }
 
 /* --- names ------------------------------------------------------------------------ */
@@ -740,26 +740,27 @@ static bool id_refused(struct engine *eng, const struct mlock_req *req)
 {
     for (size_t i = 0; i <= req->name_count; i++) {
         struct span name = i == 0 ? NO_NAME : req->names[i - 1];
-        const struct request *r = request_find(eng, name, req->terms.id);
+        const struct request *request = request_find(eng, name, req->terms.id);
 
-        if (r == NULL) {
+        if (request == NULL) {
             continue;
         }
-        if (user_differs(r->user, req->terms.user)) {
+        if (user_differs(request->user, req->terms.user)) {
             emit_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
             return true;
         }
-        if (r->over_at != NEVER || (r->entry != NULL && entry_is_ending(r->entry))) {
+        if (request->over_at != NEVER ||
+            (request->entry != NULL && entry_is_ending(request->entry))) {
             emit_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
             return true;
         }
-        if (!span_eq(r->owner, req->terms.owner)) {
+        if (!span_eq(request->owner, req->terms.owner)) {
             return refuse_mlock(eng, req, SPAN("that ID was used with another OWNER"));
         }
-        if (r->lock_kind != KIND_PLAIN && !r->found) {
+        if (request->lock_kind != KIND_PLAIN && !request->found) {
             return refuse_mlock(eng, req, SPAN("that ID was used with another kind"));
         }
-        if (r->waiter != NULL && r->waiter->member == NULL) {
+        if (request->waiter != NULL && request->waiter->member == NULL) {
             return refuse_mlock(eng, req, SPAN("that ID was used with LOCK"));
         }
     }
@@ -869,28 +870,28 @@ static void begin_mlock(struct engine *eng, const struct mlock_req *req,
 }
 
 /* Moves the member's entry to the newest connection; Redis has to confirm it. */
-static void rebind_entry(struct engine *eng, struct mlock_member *p, struct attach *old)
+static void rebind_entry(struct engine *eng, struct mlock_member *m, struct attach *old)
 {
-    bool joins = entry_attach_of(p->entry, p->mlock->session) == NULL;
-    struct attach *a = entry_attach(eng, p->entry, p->mlock->session);
+    bool joins = entry_attach_of(m->entry, m->mlock->session) == NULL;
+    struct attach *a = entry_attach(eng, m->entry, m->mlock->session);
 
-    p->entry->spec->terms.keep_ms = p->mlock->terms.keep_ms;
-    if (old != NULL && old != a && (!p->token_sent || p->joined)) {
+    m->entry->spec->terms.keep_ms = m->mlock->terms.keep_ms;
+    if (old != NULL && old != a && (!m->token_sent || m->joined)) {
         attach_free(eng, old); /* whose connection was told nothing */
     }
     if (old == NULL || old != a) {
-        p->joined = joins;
+        m->joined = joins;
     }
-    mlock_confirm(eng, p);
+    mlock_confirm(eng, m);
 }
 
-static void rebind_waiter(struct engine *eng, struct mlock_member *p)
+static void rebind_waiter(struct engine *eng, struct mlock_member *m)
 {
-    struct lock_req req = mlock_request(eng, p);
+    struct lock_req req = mlock_request(eng, m);
 
-    p->waiter->spec->terms.keep_ms = p->mlock->terms.keep_ms;
-    waiter_bind(eng, p->waiter, p->mlock->session, &req);
-    request_lock_start(eng, p->waiter);
+    m->waiter->spec->terms.keep_ms = m->mlock->terms.keep_ms;
+    waiter_bind(eng, m->waiter, m->mlock->session, &req);
+    request_lock_start(eng, m->waiter);
 }
 
 /* The same ID again: it goes on where it is, for the newest call. */
@@ -911,13 +912,13 @@ static void resume_mlock(struct engine *eng, struct mlock *ml,
     }
     bind_session(eng, ml, req);
     for (size_t i = 0; i < ml->count; i++) {
-        struct mlock_member *p = &ml->members[i];
+        struct mlock_member *m = &ml->members[i];
 
-        p->place = names[i].place;
-        if (p->entry != NULL && !entry_is_ending(p->entry)) {
-            rebind_entry(eng, p, old == NULL ? NULL : entry_attach_of(p->entry, old));
-        } else if (p->waiter != NULL) {
-            rebind_waiter(eng, p);
+        m->place = names[i].place;
+        if (m->entry != NULL && !entry_is_ending(m->entry)) {
+            rebind_entry(eng, m, old == NULL ? NULL : entry_attach_of(m->entry, old));
+        } else if (m->waiter != NULL) {
+            rebind_waiter(eng, m);
         }
     }
     if (old != NULL) {
@@ -960,10 +961,10 @@ void mlock_on_unlocked(struct engine *eng, struct span name, struct span id)
         return;
     }
     for (size_t i = 0; i < ml->count; i++) {
-        struct mlock_member *p = &ml->members[i];
+        struct mlock_member *m = &ml->members[i];
 
-        if (p->waiter == NULL && p->entry == NULL && span_eq(p->name, name)) {
-            mlock_on_error(eng, p, LOCK_NOTHELD, TEXT_OVER);
+        if (m->waiter == NULL && m->entry == NULL && span_eq(m->name, name)) {
+            mlock_on_error(eng, m, LOCK_NOTHELD, TEXT_OVER);
         }
     }
 }
@@ -1026,15 +1027,15 @@ size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_ot
 
     while ((ml = req->id.len != 0 ? find_of_id(eng, req, ret_others)
                                   : find_of_owner(eng, req, ret_others)) != NULL) {
-        struct request *r = ml->request;
+        struct request *request = ml->request;
 
         if (ml->state == MLOCK_ACQUIRING) {
             emit_null(eng, ml->call);
         }
-        if (r != NULL) {
+        if (request != NULL) {
             ml->request = NULL;
-            r->mlock = NULL;
-            request_over(eng, r, -1);
+            request->mlock = NULL;
+            request_over(eng, request, -1);
         }
         mlock_end(eng, ml, false);
         count++;

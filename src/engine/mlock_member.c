@@ -50,11 +50,11 @@ bool mlock_has_lease(const struct mlock *ml)
     return (ml->terms.has & OPT_LEASE) != 0;
 }
 
-void mlock_set_asked(struct mlock_member *p, bool asked)
+void mlock_set_asked(struct mlock_member *m, bool asked)
 {
-    p->mlock->asking += (size_t)asked - (size_t)p->asked;
-    p->asked = asked;
-    p->renewing = false;
+    m->mlock->asking += (size_t)asked - (size_t)m->asked;
+    m->asked = asked;
+    m->renewing = false;
 }
 
 struct mlock *mlock_find(const struct engine *eng, uint64_t number)
@@ -64,10 +64,10 @@ struct mlock *mlock_find(const struct engine *eng, uint64_t number)
     return n == NULL ? NULL : container_of(n, struct mlock, in_mlocks);
 }
 
-uint64_t mlock_member_call(const struct mlock_member *p)
+uint64_t mlock_member_call(const struct mlock_member *m)
 {
-    return PIECE_CALL | p->mlock->number << MEMBER_BITS |
-           (uint64_t)(p - p->mlock->members);
+    return PIECE_CALL | m->mlock->number << MEMBER_BITS |
+           (uint64_t)(m - m->mlock->members);
 }
 
 struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref)
@@ -86,29 +86,29 @@ bool mlock_is_call(struct call_ref ref)
     return (ref.call & PIECE_CALL) != 0;
 }
 
-bool mlock_uses(const struct request *r)
+bool mlock_uses(const struct request *request)
 {
-    const struct mlock_member *p = r->waiter != NULL  ? r->waiter->member
-                                   : r->entry != NULL ? r->entry->member
-                                                      : NULL;
+    const struct mlock_member *m = request->waiter != NULL  ? request->waiter->member
+                                   : request->entry != NULL ? request->entry->member
+                                                            : NULL;
 
-    return p != NULL && p->mlock->state != MLOCK_ANSWERED;
+    return m != NULL && m->mlock->state != MLOCK_ANSWERED;
 }
 
-void mlock_unlink_entry(struct mlock_member *p)
+void mlock_unlink_entry(struct mlock_member *m)
 {
-    p->entry->member = NULL;
-    p->entry = NULL;
-    p->token_sent = p->joined = false;
-    p->mlock->taken_over--;
+    m->entry->member = NULL;
+    m->entry = NULL;
+    m->token_sent = m->joined = false;
+    m->mlock->taken_over--;
 }
 
-void mlock_on_null(struct engine *eng, struct mlock_member *p)
+void mlock_on_null(struct engine *eng, struct mlock_member *m)
 {
-    if (p->mlock->outcome == MLOCK_OPEN) {
-        p->mlock->outcome = MLOCK_NULL;
+    if (m->mlock->outcome == MLOCK_OPEN) {
+        m->mlock->outcome = MLOCK_NULL;
     }
-    mlock_touch(eng, p->mlock);
+    mlock_touch(eng, m->mlock);
 }
 
 /* Which of the names it is about. */
@@ -123,19 +123,19 @@ static struct span with_name(struct engine *eng, struct span text, struct span n
 }
 
 /* `text` lives until the engine returns. */
-void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
+void mlock_on_error(struct engine *eng, struct mlock_member *m, enum lock_error error,
                     struct span text)
 {
-    struct mlock *ml = p->mlock;
+    struct mlock *ml = m->mlock;
     bool over = error == LOCK_NOTHELD && ml->request != NULL;
     bool pause = error == LOCK_BACKEND || error == LOCK_NOREPLICAS;
 
     mlock_touch(eng, ml);
-    if (p->waiter == NULL && p->entry != NULL && !over &&
+    if (m->waiter == NULL && m->entry != NULL && !over &&
         (pause || error == LOCK_NOTHELD)) {
         /* The member was not confirmed, and is asked for again or taken anew. */
-        mlock_set_asked(p, false);
-        p->stale = true;
+        mlock_set_asked(m, false);
+        m->stale = true;
         ml->failing = true;
         ml->error = error;
         ml->pause = pause ? eng->now + ERROR_PAUSE_MS : ml->pause;
@@ -148,19 +148,19 @@ void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error 
         ml->outcome = MLOCK_REFUSED;
         ml->error = error;
         ml->text = error == LOCK_WRONGTYPE || error == LOCK_NOTHELD
-                       ? with_name(eng, text, p->name)
+                       ? with_name(eng, text, m->name)
                        : text;
     }
 }
 
-static void on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a,
+static void on_grant(struct engine *eng, struct mlock_member *m, const struct attach *a,
                      uint64_t sent)
 {
-    struct mlock *ml = p->mlock;
+    struct mlock *ml = m->mlock;
 
-    mlock_on_entry(eng, p, a->entry, sent);
-    mlock_set_asked(p, false);
-    p->stale = false;
+    mlock_on_entry(eng, m, a->entry, sent);
+    mlock_set_asked(m, false);
+    m->stale = false;
     ml->failing = false;
     if (mlock_has_lease(ml)) {
         uint64_t due = entry_lease_began(a->entry) + ml->terms.lease_ms / 3;
@@ -169,28 +169,28 @@ static void on_grant(struct engine *eng, struct mlock_member *p, const struct at
     }
 }
 
-void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
+void mlock_on_entry(struct engine *eng, struct mlock_member *m, struct entry *e,
                     uint64_t sent)
 {
-    struct mlock *ml = p->mlock;
+    struct mlock *ml = m->mlock;
 
-    if (e->member != p) {
+    if (e->member != m) {
         if (e->member != NULL) {
             mlock_on_entry_gone(eng, e);
         }
-        if (p->entry != NULL) {
-            mlock_unlink_entry(p);
+        if (m->entry != NULL) {
+            mlock_unlink_entry(m);
         }
-        p->entry = e;
-        e->member = p;
+        m->entry = e;
+        e->member = m;
         ml->taken_over++;
         if (sent > ml->last_taken) {
             ml->last_taken = sent;
         }
-        p->stale = true; /* until it is told that it has all of its lease */
-        mlock_set_asked(p, ml->session != NULL);
+        m->stale = true; /* until it is told that it has all of its lease */
+        mlock_set_asked(m, ml->session != NULL);
     }
-    p->confirmed = sent;
+    m->confirmed = sent;
     mlock_touch(eng, ml);
 }
 
@@ -205,36 +205,36 @@ static bool is_inner(const struct engine *eng, struct call_ref to,
 
 void mlock_answer_null(struct engine *eng, struct call_ref to)
 {
-    struct mlock_member *p;
+    struct mlock_member *m;
 
-    if (!is_inner(eng, to, &p)) {
+    if (!is_inner(eng, to, &m)) {
         emit_null(eng, to);
-    } else if (p != NULL) {
-        mlock_on_null(eng, p);
+    } else if (m != NULL) {
+        mlock_on_null(eng, m);
     }
 }
 
 void mlock_answer_error(struct engine *eng, struct call_ref to, enum lock_error error,
                         struct span text)
 {
-    struct mlock_member *p;
+    struct mlock_member *m;
 
-    if (!is_inner(eng, to, &p)) {
+    if (!is_inner(eng, to, &m)) {
         emit_error(eng, to, error, text);
-    } else if (p != NULL) {
-        mlock_on_error(eng, p, error, effects_copy(&eng->fx, text));
+    } else if (m != NULL) {
+        mlock_on_error(eng, m, error, effects_copy(&eng->fx, text));
     }
 }
 
 void mlock_answer_grant(struct engine *eng, struct call_ref to, const struct attach *a,
                         uint64_t sent)
 {
-    struct mlock_member *p;
+    struct mlock_member *m;
 
-    if (!is_inner(eng, to, &p)) {
+    if (!is_inner(eng, to, &m)) {
         emit_grant(eng, to, a);
-    } else if (p != NULL) {
-        on_grant(eng, p, a, sent);
+    } else if (m != NULL) {
+        on_grant(eng, m, a, sent);
     }
 }
 
@@ -247,21 +247,21 @@ void mlock_on_renewed(const struct entry *e, const struct session *s)
 
 void mlock_on_waiter_gone(struct engine *eng, struct waiter *w)
 {
-    struct mlock_member *p = w->member;
+    struct mlock_member *m = w->member;
 
     w->member = NULL;
-    p->waiter = NULL;
-    mlock_set_asked(p, false);
-    mlock_touch(eng, p->mlock);
+    m->waiter = NULL;
+    mlock_set_asked(m, false);
+    mlock_touch(eng, m->mlock);
 }
 
 void mlock_on_entry_gone(struct engine *eng, struct entry *e)
 {
-    struct mlock_member *p = e->member;
-    struct mlock *ml = p->mlock;
-    size_t index = (size_t)(p - ml->members);
+    struct mlock_member *m = e->member;
+    struct mlock *ml = m->mlock;
+    size_t index = (size_t)(m - ml->members);
 
-    mlock_unlink_entry(p);
+    mlock_unlink_entry(m);
     ml->lost = index < ml->lost ? index : ml->lost;
     mlock_touch(eng, ml);
 }

@@ -105,17 +105,17 @@ void mlock_set_state(struct mlock *ml, enum mlock_state state);
 struct mlock *mlock_find(const struct engine *eng, uint64_t number);
 /* Whether the MLOCK has a fixed lease. */
 bool mlock_has_lease(const struct mlock *ml);
-void mlock_set_asked(struct mlock_member *p, bool asked);
+void mlock_set_asked(struct mlock_member *m, bool asked);
 /* Makes a member and its entry forget each other. */
-void mlock_unlink_entry(struct mlock_member *p);
+void mlock_unlink_entry(struct mlock_member *m);
 
 /* The call number of a member's request, and the member of such a call. NULL: the call
  * is not, or not any more, one of an MLOCK. */
-uint64_t mlock_member_call(const struct mlock_member *p);
+uint64_t mlock_member_call(const struct mlock_member *m);
 struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref);
 bool mlock_is_call(struct call_ref ref);
 /* Whether that request belongs to an MLOCK that is under way. */
-bool mlock_uses(const struct request *r);
+bool mlock_uses(const struct request *request);
 
 /* Answers a LOCK: its client, or the MLOCK of whose names it is one. `sent`: when the
  * op that found the entry was sent. */
@@ -127,10 +127,10 @@ void mlock_answer_grant(struct engine *eng, struct call_ref to, const struct att
 
 /* The code that changes a member's waiter or entry reports it here. `text` lives until
  * the engine returns. */
-void mlock_on_null(struct engine *eng, struct mlock_member *p);
-void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
+void mlock_on_null(struct engine *eng, struct mlock_member *m);
+void mlock_on_error(struct engine *eng, struct mlock_member *m, enum lock_error error,
                     struct span text);
-void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e,
+void mlock_on_entry(struct engine *eng, struct mlock_member *m, struct entry *e,
                     uint64_t sent);
 /* RENEW told the session of that entry. */
 void mlock_on_renewed(const struct entry *e, const struct session *s);

@@ -14,33 +14,33 @@ void watch_set_init(struct watch_set *set)
     list_init(&set->followers);
 }
 
-void name_watch_init(struct engine *eng, struct name_watch *w,
+void name_watch_init(struct engine *eng, struct name_watch *watch,
                      const struct watch_kind *kind, struct watch_set *set,
                      struct lock *lock)
 {
-    w->kind = kind;
-    w->set = set;
-    w->lock = lock;
-    list_init(&w->followers);
-    list_append(&set->list, &w->in_set);
+    watch->kind = kind;
+    watch->set = set;
+    watch->lock = lock;
+    list_init(&watch->followers);
+    list_append(&set->list, &watch->in_set);
     set->count++;
-    name_watch_note(eng, w);
+    name_watch_note(eng, watch);
 }
 
-void name_watch_fini(struct engine *eng, struct name_watch *w)
+void name_watch_fini(struct engine *eng, struct name_watch *watch)
 {
-    timer_stop(eng, &w->timer);
-    list_del(&w->in_set);
-    w->set->count--;
-    if (w->look != NULL) {
-        w->look->watch = NULL;
+    timer_stop(eng, &watch->timer);
+    list_del(&watch->in_set);
+    watch->set->count--;
+    if (watch->look != NULL) {
+        watch->look->watch = NULL;
     }
 }
 
-void name_watch_note(struct engine *eng, struct name_watch *w)
+void name_watch_note(struct engine *eng, struct name_watch *watch)
 {
-    w->is_due = true;
-    lock_touch(eng, w->lock);
+    watch->is_due = true;
+    lock_touch(eng, watch->lock);
 }
 
 void watch_set_doubt(struct engine *eng, struct watch_set *set)
@@ -49,80 +49,81 @@ void watch_set_doubt(struct engine *eng, struct watch_set *set)
 
     LIST_FOREACH(it, &set->list)
     {
-        struct name_watch *w = container_of(it, struct name_watch, in_set);
+        struct name_watch *watch = container_of(it, struct name_watch, in_set);
 
-        w->is_known = false;
-        w->why_unknown = SPAN_NONE;
-        name_watch_note(eng, w);
+        watch->is_known = false;
+        watch->why_unknown = SPAN_NONE;
+        name_watch_note(eng, watch);
     }
 }
 
 /* --- looks ------------------------------------------------------------------------ */
 
-bool name_watch_may_look(const struct engine *eng, const struct name_watch *w)
+bool name_watch_may_look(const struct engine *eng, const struct name_watch *watch)
 {
-    return w->is_due && w->look == NULL && eng->up && !eng->stopping &&
-           w->lock->needs_restore == 0 && eng->now >= w->not_before;
+    return watch->is_due && watch->look == NULL && eng->up && !eng->stopping &&
+           watch->lock->needs_restore == 0 && eng->now >= watch->not_before;
 }
 
-struct inflight_op *name_watch_begin_look(struct engine *eng, struct name_watch *w)
+struct inflight_op *name_watch_begin_look(struct engine *eng, struct name_watch *watch)
 {
-    w->look = inflight_new(eng, INFLIGHT_WATCH, w->lock);
-    w->look->watch = w;
-    w->is_due = false;
-    timer_stop(eng, &w->timer);
-    return w->look;
+    watch->look = inflight_new(eng, INFLIGHT_WATCH, watch->lock);
+    watch->look->watch = watch;
+    watch->is_due = false;
+    timer_stop(eng, &watch->timer);
+    return watch->look;
 }
 
-uint64_t name_watch_next_look_in(const struct name_watch *w, uint64_t ms)
+uint64_t name_watch_next_look_in(const struct name_watch *watch, uint64_t ms)
 {
-    uint64_t fair_share = w->set->count * 1000 / WATCH_LOOKS_PER_S;
+    uint64_t fair_share = watch->set->count * 1000 / WATCH_LOOKS_PER_S;
 
     return fair_share > ms ? fair_share : ms;
 }
 
 /* The next look is not sent before that. */
-static uint64_t pause_looks(const struct engine *eng, struct name_watch *w, uint64_t ms)
+static uint64_t pause_looks(const struct engine *eng, struct name_watch *watch,
+                            uint64_t ms)
 {
-    w->is_due = true;
-    w->not_before = eng->now + ms;
+    watch->is_due = true;
+    watch->not_before = eng->now + ms;
     return ms;
 }
 
 /* In how many ms to look again. */
-static uint64_t take_result(struct engine *eng, struct name_watch *w, uint64_t op_id,
-                            const struct op_result *r)
+static uint64_t take_result(struct engine *eng, struct name_watch *watch,
+                            uint64_t op_id, const struct op_result *r)
 {
-    bool is_stale = asked_before(eng, w->lock, op_id);
+    bool is_stale = asked_before(eng, watch->lock, op_id);
     uint64_t retry_in =
         inflight_retry_in(INFLIGHT_WATCH, is_stale ? OP_LATE : r->status);
 
-    w->why_unknown = SPAN_NONE;
+    watch->why_unknown = SPAN_NONE;
     if (retry_in != RETRY_NEVER) {
-        w->is_known = false; /* the one Redis of a cluster may be out of reach */
-        return pause_looks(eng, w, retry_in);
+        watch->is_known = false; /* the one Redis of a cluster may be out of reach */
+        return pause_looks(eng, watch, retry_in);
     }
-    if (w->kind->finds_other_data(r)) {
-        w->is_known = false;
-        name_watch_refuse(eng, w, true, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+    if (watch->kind->finds_other_data(r)) {
+        watch->is_known = false;
+        name_watch_refuse(eng, watch, true, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return eng->cfg.recheck_ms;
     }
     if (r->status != OP_OK) {
-        w->is_known = false;
-        name_watch_refuse(eng, w, false, LOCK_BACKEND, r->text);
-        return pause_looks(eng, w, ERROR_PAUSE_MS);
+        watch->is_known = false;
+        name_watch_refuse(eng, watch, false, LOCK_BACKEND, r->text);
+        return pause_looks(eng, watch, ERROR_PAUSE_MS);
     }
-    return w->kind->take_look(eng, w, op_id, r);
+    return watch->kind->take_look(eng, watch, op_id, r);
 }
 
 void on_name_watch_look(struct engine *eng, struct inflight_op *op,
                         const struct op_result *r)
 {
-    struct name_watch *w = op->watch;
+    struct name_watch *watch = op->watch;
 
-    if (w != NULL) { /* else nobody follows any more */
-        timer_set(eng, &w->timer, TIMER_WATCH,
-                  eng->now + take_result(eng, w, op->op.key, r));
+    if (watch != NULL) { /* else nobody follows any more */
+        timer_set(eng, &watch->timer, TIMER_WATCH,
+                  eng->now + take_result(eng, watch, op->op.key, r));
     }
     inflight_free(eng, op); /* marks the lock for its step */
 }
@@ -143,17 +144,17 @@ bool name_watch_refuses(struct engine *eng, struct call_ref from)
     return false;
 }
 
-void name_watch_follow(struct engine *eng, struct name_watch *w,
+void name_watch_follow(struct engine *eng, struct name_watch *watch,
                        struct pending_request *c, uint64_t wait_ms, bool has_end)
 {
-    c->follower.watch = w;
+    c->follower.watch = watch;
     c->follower.asked_op = eng->next_op;
     c->follower.wait_until = has_end ? eng->now + wait_ms : UINT64_MAX;
-    w->follower_count++;
-    w->set->follower_count++;
-    list_append(&w->followers, &c->in_waiting);
-    list_append(&w->set->followers, &c->in_all);
-    w->is_due = true;
+    watch->follower_count++;
+    watch->set->follower_count++;
+    list_append(&watch->followers, &c->in_waiting);
+    list_append(&watch->set->followers, &c->in_all);
+    watch->is_due = true;
     if (c->follower.wait_until == UINT64_MAX) {
         timer_stop(eng, &c->timer);
     } else if (c->follower.wait_until > c->deadline) {
@@ -164,18 +165,19 @@ void name_watch_follow(struct engine *eng, struct name_watch *w,
     }
 }
 
-bool name_watch_is_known_to(const struct name_watch *w, const struct pending_request *c)
+bool name_watch_is_known_to(const struct name_watch *watch,
+                            const struct pending_request *c)
 {
-    return w->is_known && w->known_op > c->follower.asked_op &&
-           !w->kind->is_older(w, c);
+    return watch->is_known && watch->known_op > c->follower.asked_op &&
+           !watch->kind->is_older(watch, c);
 }
 
-void name_watch_refuse(struct engine *eng, struct name_watch *w, bool all,
+void name_watch_refuse(struct engine *eng, struct name_watch *watch, bool all,
                        enum lock_error error, struct span text)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &w->followers)
+    LIST_FOREACH_SAFE(it, tmp, &watch->followers)
     {
         struct pending_request *c =
             container_of(it, struct pending_request, in_waiting);

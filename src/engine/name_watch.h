@@ -37,12 +37,12 @@ struct watch_kind {
     bool (*finds_other_data)(const struct op_result *r);
     /* Takes what a look says, unless that counts no more. Returns in how many ms to
      * look again. */
-    uint64_t (*take_look)(struct engine *eng, struct name_watch *w, uint64_t op_id,
+    uint64_t (*take_look)(struct engine *eng, struct name_watch *watch, uint64_t op_id,
                           const struct op_result *r);
     /* Whether what is known is older than what the follower's client knows already. */
-    bool (*is_older)(const struct name_watch *w, const struct pending_request *c);
+    bool (*is_older)(const struct name_watch *watch, const struct pending_request *c);
     /* What a follower is answered whose WAIT is over. */
-    void (*answer_over)(struct engine *eng, const struct name_watch *w,
+    void (*answer_over)(struct engine *eng, const struct name_watch *watch,
                         const struct pending_request *c);
 };
 
@@ -72,34 +72,34 @@ struct name_watch {
 };
 
 void watch_set_init(struct watch_set *set);
-void name_watch_init(struct engine *eng, struct name_watch *w,
+void name_watch_init(struct engine *eng, struct name_watch *watch,
                      const struct watch_kind *kind, struct watch_set *set,
                      struct lock *lock);
 /* Nobody may follow any more. */
-void name_watch_fini(struct engine *eng, struct name_watch *w);
+void name_watch_fini(struct engine *eng, struct name_watch *watch);
 /* Something may have changed: the watch looks again. */
-void name_watch_note(struct engine *eng, struct name_watch *w);
+void name_watch_note(struct engine *eng, struct name_watch *watch);
 /* Nothing is known any more, of any of these names. */
 void watch_set_doubt(struct engine *eng, struct watch_set *set);
 /* The daemon stops: all waits end. */
 void watch_set_stop(struct engine *eng, struct watch_set *set);
 /* Whether a look is due and can be sent. */
-bool name_watch_may_look(const struct engine *eng, const struct name_watch *w);
+bool name_watch_may_look(const struct engine *eng, const struct name_watch *watch);
 /* Begins a look, for which the caller makes the op. */
-struct inflight_op *name_watch_begin_look(struct engine *eng, struct name_watch *w);
+struct inflight_op *name_watch_begin_look(struct engine *eng, struct name_watch *watch);
 /* Follows the name by the request, for `wait_ms`, or for ever. */
-void name_watch_follow(struct engine *eng, struct name_watch *w,
+void name_watch_follow(struct engine *eng, struct name_watch *watch,
                        struct pending_request *c, uint64_t wait_ms, bool has_end);
 /* Whether what is known was looked for after the request came, so that no reply is
  * older than what its client may know already. */
-bool name_watch_is_known_to(const struct name_watch *w,
+bool name_watch_is_known_to(const struct name_watch *watch,
                             const struct pending_request *c);
 /* All followers get that error; `all` is false: but not those that wait for a change.
  */
-void name_watch_refuse(struct engine *eng, struct name_watch *w, bool all,
+void name_watch_refuse(struct engine *eng, struct name_watch *watch, bool all,
                        enum lock_error error, struct span text);
 /* In how many ms the next look is due of a watch that is to look every `ms`. */
-uint64_t name_watch_next_look_in(const struct name_watch *w, uint64_t ms);
+uint64_t name_watch_next_look_in(const struct name_watch *watch, uint64_t ms);
 void on_name_watch_look(struct engine *eng, struct inflight_op *op,
                         const struct op_result *r);
 /* Whether no more followers can be served; the request has been answered then. */

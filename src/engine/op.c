@@ -111,9 +111,9 @@ static size_t texts_bytes(const void *of, const struct texts *texts)
 static void move_texts(void *of, const struct texts *texts, char **at)
 {
     for (size_t i = 0; i < texts->count; i++) {
-        struct span *s = text_at(of, texts, i);
+        struct span *text = text_at(of, texts, i);
 
-        *s = span_put(at, *s);
+        *text = span_put(at, *text);
     }
 }
 

@@ -16,45 +16,45 @@ enum { ANNOUNCEMENT_MAX = 128 };
 
 /* --- who is there ----------------------------------------------------------------- */
 
-static struct peer *find_peer(struct peers *p, struct span instance)
+static struct peer *find_peer(struct peers *peers, struct span instance)
 {
-    for (size_t i = 0; i < p->count; i++) {
-        if (span_eq(span_of(p->list[i].instance, OP_INSTANCE_LEN), instance)) {
-            return &p->list[i];
+    for (size_t i = 0; i < peers->count; i++) {
+        if (span_eq(span_of(peers->list[i].instance, OP_INSTANCE_LEN), instance)) {
+            return &peers->list[i];
         }
     }
     return NULL;
 }
 
 /* NULL: there are too many. */
-static struct peer *add_peer(struct peers *p, struct span instance)
+static struct peer *add_peer(struct peers *peers, struct span instance)
 {
     struct peer *peer;
 
-    if (p->count == PEERS_MAX) {
-        p->more = true;
+    if (peers->count == PEERS_MAX) {
+        peers->more = true;
         return NULL;
     }
-    peer = &p->list[p->count++];
+    peer = &peers->list[peers->count++];
     *peer = (struct peer){ 0 };
     memcpy(peer->instance, instance.ptr, OP_INSTANCE_LEN);
     return peer;
 }
 
-static void remove_peer(struct peers *p, struct peer *peer)
+static void remove_peer(struct peers *peers, struct peer *peer)
 {
-    *peer = p->list[--p->count];
+    *peer = peers->list[--peers->count];
 }
 
 /* A daemon that has not come back by now has died, or keeps its locks elsewhere. */
-static void forget_absent(struct peers *p)
+static void forget_absent(struct peers *peers)
 {
-    for (size_t i = p->count; i-- > 0;) {
-        if (p->list[i].heard < p->lost_at) {
-            remove_peer(p, &p->list[i]);
+    for (size_t i = peers->count; i-- > 0;) {
+        if (peers->list[i].heard < peers->lost_at) {
+            remove_peer(peers, &peers->list[i]);
         }
     }
-    p->more = p->more && p->count == PEERS_MAX;
+    peers->more = peers->more && peers->count == PEERS_MAX;
 }
 
 /* Redis has gone back, and something is to be put back that somebody else could get. */

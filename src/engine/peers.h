@@ -60,9 +60,9 @@ struct peers {
 struct engine;
 
 /* Whether other daemons are known of. */
-static inline bool peers_known(const struct peers *p)
+static inline bool peers_known(const struct peers *peers)
 {
-    return p->count != 0 || p->more;
+    return peers->count != 0 || peers->more;
 }
 
 /* Redis has become reachable. True: locks must wait, as other daemons are asked first;

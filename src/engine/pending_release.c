@@ -37,21 +37,22 @@ void pending_release_set_state(struct pending_release *d, enum release_state sta
 
 struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
                                             enum release_cause cause,
-                                            const struct target *t)
+                                            const struct target *target)
 {
     struct pending_release *d =
-        pool_alloc(&eng->pool, sizeof(*d) + t->field.len + t->entry.len);
+        pool_alloc(&eng->pool, sizeof(*d) + target->field.len + target->entry.len);
     char *at = d->data;
 
     d->cause = cause;
-    d->target = *t;
-    d->target.field = span_put2(&at, t->field, SPAN_NONE);
-    d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
-    d->lock_class = t->kind == TARGET_VALUE               ? CLASS_PLAIN
-                    : lock_kind_tells_class(t->lock_kind) ? lock_class_of(t->lock_kind)
-                                                          : lock_class_guess(lock);
-    d->guessed = t->kind != TARGET_VALUE && !lock_in_use(lock) &&
-                 !lock_kind_tells_class(t->lock_kind);
+    d->target = *target;
+    d->target.field = span_put2(&at, target->field, SPAN_NONE);
+    d->target.entry = span_put2(&at, target->entry, SPAN_NONE);
+    d->lock_class = target->kind == TARGET_VALUE ? CLASS_PLAIN
+                    : lock_kind_tells_class(target->lock_kind)
+                        ? lock_class_of(target->lock_kind)
+                        : lock_class_guess(lock);
+    d->guessed = target->kind != TARGET_VALUE && !lock_in_use(lock) &&
+                 !lock_kind_tells_class(target->lock_kind);
     d->since = eng->now;
     d->give_up_at =
         release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
@@ -130,15 +131,15 @@ static const struct entry *find_granted(const struct lock *lock,
 static bool is_superseded(struct engine *eng, struct lock *lock,
                           const struct acquire_spec *spec)
 {
-    struct request *r = request_find(eng, lock_name(lock), spec_id(spec));
+    struct request *request = request_find(eng, lock_name(lock), spec_id(spec));
     const struct entry *e = find_granted(lock, spec);
 
-    if (r != NULL && r->waiter != NULL) {
-        r->waiter->maybe_granted = true;
-        waiter_ask_again(eng, r->waiter);
+    if (request != NULL && request->waiter != NULL) {
+        request->waiter->maybe_granted = true;
+        waiter_ask_again(eng, request->waiter);
     }
     return (e != NULL && !entry_is_ending(e)) ||
-           (r != NULL && (r->waiter != NULL || r->entry != NULL));
+           (request != NULL && (request->waiter != NULL || request->entry != NULL));
 }
 
 bool pending_release_undo(struct engine *eng, struct lock *lock,
@@ -252,7 +253,7 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
 static bool is_renewed_by(const struct lock *lock, const struct pending_release *d,
                           const struct pending_request *c)
 {
-    const struct target *t = &d->target;
+    const struct target *target = &d->target;
     const struct entry *e = lock_find_target(lock, &c->target);
 
     if (d->local != NULL) {
@@ -262,10 +263,10 @@ static bool is_renewed_by(const struct lock *lock, const struct pending_release 
         return true; /* it may be the token of what is undone, which is not known here
                       */
     }
-    return span_eq(field_owner(t->field), c->target.field) &&
-           (t->kind == TARGET_FIELD
-                ? c->target.kind == TARGET_ID
-                : c->target.kind == TARGET_ENTRY && span_eq(t->entry, c->target.entry));
+    return span_eq(field_owner(target->field), c->target.field) &&
+           (target->kind == TARGET_FIELD ? c->target.kind == TARGET_ID
+                                         : c->target.kind == TARGET_ENTRY &&
+                                               span_eq(target->entry, c->target.entry));
 }
 
 bool pending_release_awaits_renewal(const struct lock *lock,
@@ -321,13 +322,14 @@ struct span release_request_id(const struct pending_release *d)
 
 bool release_forces(const struct pending_release *d, const struct hold *h)
 {
-    const struct target *t = &d->target;
+    const struct target *target = &d->target;
 
-    if (!release_is_forced(d) || (t->token != 0 && t->token != h->token)) {
+    if (!release_is_forced(d) || (target->token != 0 && target->token != h->token)) {
         return false;
     }
-    return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
-           (t->kind == TARGET_OWNER && span_eq(field_owner(hold_field(h)), t->field));
+    return target->kind == TARGET_ANY || target->kind == TARGET_TOKEN ||
+           (target->kind == TARGET_OWNER &&
+            span_eq(field_owner(hold_field(h)), target->field));
 }
 
 struct pending_release *pending_release_for_call(struct engine *eng, struct lock *lock,

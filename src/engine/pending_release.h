@@ -127,7 +127,7 @@ static inline bool release_may_have_ended_it(const struct pending_release *d)
 /* A release of that target, on the lock's list; lock_step() sends it. */
 struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
                                             enum release_cause cause,
-                                            const struct target *t);
+                                            const struct target *target);
 /* The same for an entry that is known here, which is ending from then on. */
 struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e,
                                                   enum release_cause cause);

@@ -180,16 +180,16 @@ void pending_request_retry(struct engine *eng, struct pending_request *c,
     }
 }
 
-bool pending_request_was_retried(struct engine *eng, struct inflight_op *w,
+bool pending_request_was_retried(struct engine *eng, struct inflight_op *o,
                                  const struct op_result *r)
 {
-    struct pending_request *c = w->request.call;
-    uint64_t pause_ms = inflight_retry_in(w->kind, r->status);
+    struct pending_request *c = o->request.call;
+    uint64_t pause_ms = inflight_retry_in(o->kind, r->status);
 
     if (c == NULL || pause_ms == RETRY_NEVER) {
         return false;
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     pending_request_retry(eng, c, pause_ms);
     return true;
 }

@@ -110,7 +110,7 @@ void pending_request_retry(struct engine *eng, struct pending_request *c,
                            uint64_t pause_ms);
 /* The same if the op's result was no answer; the op is freed then. False: it was one,
  * or nobody waits for it. */
-bool pending_request_was_retried(struct engine *eng, struct inflight_op *w,
+bool pending_request_was_retried(struct engine *eng, struct inflight_op *o,
                                  const struct op_result *r);
 /* A request for a LOCK that was sent again: the lease of its grant must be extended
  * first. */

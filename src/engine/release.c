@@ -34,31 +34,31 @@ bool successor_choose(struct engine *eng, const struct lock *lock,
                       const struct entry *e, const struct hold_req *req,
                       struct waiter **ret)
 {
-    const struct request *r;
+    const struct request *request;
 
     *ret = NULL;
     if (req->to.len == 0) {
         return true;
     }
-    r = request_find(eng, req->name, req->to);
-    if (r != NULL && r->entry != NULL && req->token != 0 &&
-        r->entry->hold->token > req->token) {
+    request = request_find(eng, req->name, req->to);
+    if (request != NULL && request->entry != NULL && req->token != 0 &&
+        request->entry->hold->token > req->token) {
         return true;
     }
     if (eng->quorum) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_NOT_NEXT);
         return false;
     }
-    if (r == NULL || r->waiter == NULL) {
+    if (request == NULL || request->waiter == NULL) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_NO_WAITER);
         return false;
     }
-    if (!is_exclusive(r->waiter->spec->terms.kind) || lock->fair != NULL ||
+    if (!is_exclusive(request->waiter->spec->terms.kind) || lock->fair != NULL ||
         (e != NULL && !is_exclusive(e->hold->lock_kind))) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_NOT_NEXT);
         return false;
     }
-    *ret = r->waiter;
+    *ret = request->waiter;
     return true;
 }
 
@@ -85,10 +85,10 @@ static bool may_hold(const struct lock *lock, const struct waiter *w,
 static struct waiter *named_waiter(const struct engine *eng, const struct lock *lock,
                                    const struct pending_release *d)
 {
-    struct request *r =
+    struct request *request =
         d->to == NULL ? NULL : request_find(eng, lock_name(lock), spec_id(d->to));
 
-    return r == NULL ? NULL : r->waiter;
+    return request == NULL ? NULL : request->waiter;
 }
 
 bool successor_is_busy(const struct engine *eng, const struct lock *lock,
@@ -201,59 +201,59 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     bool parallel = d->state == RELEASE_PARALLEL;
     struct waiter *next =
         release_is_forced(d) || parallel ? NULL : successor_find(eng, lock, d);
-    struct inflight_op *w = inflight_new(eng, INFLIGHT_RELEASE, lock);
+    struct inflight_op *o = inflight_new(eng, INFLIGHT_RELEASE, lock);
     struct op *op;
-    struct op_release *r;
+    struct op_release *release;
 
     if (d->next == NULL && next != NULL) {
         d->next = spec_ref(next->spec);
     }
-    w->claim.release = d;
+    o->claim.release = d;
     if (!parallel) {
         pending_release_set_state(d, d->state == RELEASE_MAYBE_RUN ? RELEASE_SENT_AGAIN
                                                                    : RELEASE_SENT);
-        lock_begin_asking(lock, w, next != NULL && next == lock_head(lock));
+        lock_begin_asking(lock, o, next != NULL && next == lock_head(lock));
     }
     if (d->tries++ == 0) {
         d->was_held = is_held(eng, lock, d);
     }
-    op = inflight_op(eng, w, OP_RELEASE);
+    op = inflight_op(eng, o, OP_RELEASE);
     op->lock_class = d->lock_class;
-    r = &op->release;
-    r->target = op_make_target(eng, &d->target);
-    r->if_keeper = release_is_if_keeper(d);
-    r->force = release_is_forced(d);
-    r->leave_tombstone = d->leave_tombstone;
-    r->untold = d->untold;
-    r->was_held = d->was_held;
-    r->may_rest = may_leave_rest(d);
-    r->tombstone_if_missing = leaves_tombstone_if_missing(d);
-    r->tombstone_ms = tombstone_ms(eng);
-    r->subscribed = lock->sub != SUB_NONE;
-    r->ends_in_ms = d->local == NULL ? 0 : ends_in_ms(eng, d->local->hold);
+    release = &op->release;
+    release->target = op_make_target(eng, &d->target);
+    release->if_keeper = release_is_if_keeper(d);
+    release->force = release_is_forced(d);
+    release->leave_tombstone = d->leave_tombstone;
+    release->untold = d->untold;
+    release->was_held = d->was_held;
+    release->may_rest = may_leave_rest(d);
+    release->tombstone_if_missing = leaves_tombstone_if_missing(d);
+    release->tombstone_ms = tombstone_ms(eng);
+    release->subscribed = lock->sub != SUB_NONE;
+    release->ends_in_ms = d->local == NULL ? 0 : ends_in_ms(eng, d->local->hold);
     if (d->next == NULL) {
         d->may_free = true;
         return;
     }
-    w->claim.spec = spec_ref(d->next);
-    w->lease_ms = next != NULL ? waiter_lease(eng, next) : spec_lease(eng, d->next);
+    o->claim.spec = spec_ref(d->next);
+    o->lease_ms = next != NULL ? waiter_lease(eng, next) : spec_lease(eng, d->next);
     if (next != NULL) {
-        w->claim.waiter = next;
-        next->in_flight = w;
+        o->claim.waiter = next;
+        next->in_flight = o;
         d->next_asked = eng->now - waiter_asked_ago_ms(eng, next);
     }
-    w->claim.asked_ago_ms = eng->now - d->next_asked;
-    w->claim.claimed_before = d->tries > 1; /* the lock may have moved to it */
-    r->has_next = true;
+    o->claim.asked_ago_ms = eng->now - d->next_asked;
+    o->claim.claimed_before = d->tries > 1; /* the lock may have moved to it */
+    release->has_next = true;
     /* A repetition only finds out: it must not give the lock away otherwise. */
-    r->yield = d->tries > 1 && next == NULL             ? YIELD_ALWAYS
-               : successor_is_named(eng, lock, d, next) ? YIELD_NEVER
-                                                        : yield_choose(eng, lock);
-    d->may_free = d->may_free || r->yield != YIELD_NEVER || lock->fair != NULL ||
+    release->yield = d->tries > 1 && next == NULL             ? YIELD_ALWAYS
+                     : successor_is_named(eng, lock, d, next) ? YIELD_NEVER
+                                                              : yield_choose(eng, lock);
+    d->may_free = d->may_free || release->yield != YIELD_NEVER || lock->fair != NULL ||
                   d->lock_class != CLASS_PLAIN;
-    r->next = op_make_claim(eng, d->next, w->lease_ms);
-    r->next.asked_ago_ms = w->claim.asked_ago_ms;
-    r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;
+    release->next = op_make_claim(eng, d->next, o->lease_ms);
+    release->next.asked_ago_ms = o->claim.asked_ago_ms;
+    release->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;
 }
 
 /* Handles the answer to a release: the end of an entry, a hand-over, or another try.
@@ -274,9 +274,10 @@ static void lose_forced_holds(struct engine *eng, struct lock *lock,
 static struct waiter *waiter_of_ended(const struct engine *eng, const struct lock *lock,
                                       const struct pending_release *d)
 {
-    const struct request *r = request_find(eng, lock_name(lock), release_request_id(d));
+    const struct request *request =
+        request_find(eng, lock_name(lock), release_request_id(d));
 
-    return r == NULL ? NULL : r->waiter;
+    return request == NULL ? NULL : request->waiter;
 }
 
 /* Ends that wait, or that of the MLOCK whose request it is: what is kept of the request
@@ -372,14 +373,16 @@ static void answer_error(struct engine *eng, struct pending_release *d,
 static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
                                  const struct pending_release *d, struct asked asked)
 {
-    const struct target *t = &d->target;
+    const struct target *target = &d->target;
     struct hold *h;
 
-    if ((t->kind != TARGET_OWNER && t->kind != TARGET_VALUE) || release_is_forced(d)) {
+    if ((target->kind != TARGET_OWNER && target->kind != TARGET_VALUE) ||
+        release_is_forced(d)) {
         return;
     }
-    h = t->kind == TARGET_VALUE ? lock_value_hold(lock, t->field)
-                                : lock_held_by(lock, t->field, t->lock_kind);
+    h = target->kind == TARGET_VALUE
+            ? lock_value_hold(lock, target->field)
+            : lock_held_by(lock, target->field, target->lock_kind);
     if (h != NULL && h->confirmed <= asked.at) {
         emit_if_heard(eng, NOTICE_RELEASED, h);
         hold_forget(eng, h, true);
@@ -405,15 +408,15 @@ static void decide_named(struct engine *eng, struct waiter *named)
 /* The release ran. The client that released is answered before the waiter that the lock
  * moved to. */
 static void on_released(struct engine *eng, struct lock *lock,
-                        struct pending_release *d, struct inflight_op *w,
+                        struct pending_release *d, struct inflight_op *o,
                         const struct op_result *r)
 {
-    struct waiter *waiter = w->claim.waiter;
-    struct acquire_spec *spec = w->claim.spec == NULL ? NULL : spec_ref(w->claim.spec);
-    struct asked asked = inflight_asked(w);
+    struct waiter *waiter = o->claim.waiter;
+    struct acquire_spec *spec = o->claim.spec == NULL ? NULL : spec_ref(o->claim.spec);
+    struct asked asked = inflight_asked(o);
     bool yielded = r->release.freed && spec != NULL && !lacks_permits(spec, r);
 
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     fair_on_result(eng, lock, NULL, r);
     lose_forced_holds(eng, lock, d);
     waiter = waiter == waiter_of_ended(eng, lock, d) ? NULL : waiter;
@@ -615,12 +618,12 @@ static void retry_release(struct engine *eng, struct lock *lock,
     }
 }
 
-void on_release_reply(struct engine *eng, struct inflight_op *w,
+void on_release_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r)
 {
-    struct lock *lock = w->lock;
-    struct pending_release *d = w->claim.release;
-    struct waiter *next = w->claim.waiter;
+    struct lock *lock = o->lock;
+    struct pending_release *d = o->claim.release;
+    struct waiter *next = o->claim.waiter;
     bool ran = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
     if ((ran || r->status == OP_ENDED) && d->local == NULL && !release_is_forced(d)) {
@@ -629,10 +632,10 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
     }
     if (ran) {
         release_log_add(eng, lock, d);
-        on_released(eng, lock, d, w, r);
+        on_released(eng, lock, d, o, r);
         return;
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     if (next != NULL && inflight_retry_in(INFLIGHT_RELEASE, r->status) == RETRY_NEVER) {
         decide_named(eng, next);
     }

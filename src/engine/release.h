@@ -33,7 +33,7 @@ bool successor_is_busy(const struct engine *eng, const struct lock *lock,
 void pending_release_give_up(struct engine *eng, struct lock *lock,
                              struct pending_release *d);
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d);
-void on_release_reply(struct engine *eng, struct inflight_op *w,
+void on_release_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r);
 
 #endif

@@ -38,52 +38,53 @@ void release_log_add(struct engine *eng, const struct lock *lock,
                      const struct pending_release *d)
 {
     struct span name = lock_name(lock);
-    struct logged_release *e;
+    struct logged_release *logged;
     char *at;
 
     if (eng->quorum || !is_final(d)) {
         return;
     }
-    e = recent_add(&eng->release_log,
-                   sizeof(*e) + name.len + d->target.field.len + d->target.entry.len,
-                   eng->now);
-    at = e->data;
+    logged = recent_add(&eng->release_log,
+                        sizeof(*logged) + name.len + d->target.field.len +
+                            d->target.entry.len,
+                        eng->now);
+    at = logged->data;
     (void)span_put2(&at, name, SPAN_NONE);
-    e->name_len = name.len;
-    e->target = d->target;
-    e->target.field = span_put2(&at, d->target.field, SPAN_NONE);
-    e->target.entry = span_put2(&at, d->target.entry, SPAN_NONE);
+    logged->name_len = name.len;
+    logged->target = d->target;
+    logged->target.field = span_put2(&at, d->target.field, SPAN_NONE);
+    logged->target.entry = span_put2(&at, d->target.entry, SPAN_NONE);
     if (d->local != NULL) {
-        e->target.token = d->local->hold->token;
+        logged->target.token = d->local->hold->token;
     }
-    e->if_keeper = release_is_if_keeper(d);
-    e->lock_class = d->lock_class;
+    logged->if_keeper = release_is_if_keeper(d);
+    logged->lock_class = d->lock_class;
     recent_expire(&eng->release_log, eng->now, eng->cfg.watchdog_ms);
 }
 
-static void replay_release(struct engine *eng, struct logged_release *e)
+static void replay_release(struct engine *eng, struct logged_release *logged)
 {
     struct lock *lock;
     struct pending_release *d;
 
-    if (e->next_op == eng->next_op) {
+    if (logged->next_op == eng->next_op) {
         return; /* nothing was sent since: a failover and then another server are one */
     }
-    e->next_op = eng->next_op;
-    lock = lock_get(eng, span_of(e->data, e->name_len));
-    if (lock_find_target(lock, &e->target) != NULL) {
+    logged->next_op = eng->next_op;
+    lock = lock_get(eng, span_of(logged->data, logged->name_len));
+    if (lock_find_target(lock, &logged->target) != NULL) {
         return; /* its client sent the LOCK again, which it should not have */
     }
     d = pending_release_new(
-        eng, lock, e->if_keeper ? RELEASE_ENDED_AGAIN : RELEASE_REQUESTED_AGAIN,
-        &e->target);
-    d->lock_class = e->lock_class;
+        eng, lock, logged->if_keeper ? RELEASE_ENDED_AGAIN : RELEASE_REQUESTED_AGAIN,
+        &logged->target);
+    d->lock_class = logged->lock_class;
     d->guessed = false;
-    d->leave_tombstone = !e->if_keeper;
+    d->leave_tombstone = !logged->if_keeper;
     d->give_up_at = eng->now + eng->cfg.watchdog_ms + eng->cfg.redis_timeout_ms;
 }
 
-static bool is_asked_for(const struct lock *lock, const struct target *t)
+static bool is_asked_for(const struct lock *lock, const struct target *target)
 {
     struct list *it;
 
@@ -91,7 +92,7 @@ static bool is_asked_for(const struct lock *lock, const struct target *t)
     {
         const struct waiter *w = container_of(it, struct waiter, in_queue);
 
-        if (w->in_flight != NULL && span_eq(spec_entry(w->spec), t->entry)) {
+        if (w->in_flight != NULL && span_eq(spec_entry(w->spec), target->entry)) {
             return true;
         }
     }
@@ -113,15 +114,15 @@ bool release_log_defers(struct engine *eng, struct lock *lock,
 
 void release_log_replay(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
 {
-    struct logged_release *e;
+    struct logged_release *logged;
 
     recent_expire(&eng->release_log, eng->now, eng->cfg.watchdog_ms);
-    for (e = recent_oldest(&eng->release_log); e != NULL;
-         e = recent_newer(&eng->release_log, e)) {
-        uint32_t group = lock_group(eng, span_of(e->data, e->name_len));
+    for (logged = recent_oldest(&eng->release_log); logged != NULL;
+         logged = recent_newer(&eng->release_log, logged)) {
+        uint32_t group = lock_group(eng, span_of(logged->data, logged->name_len));
 
         if (concerns == NULL || concerns(ctx, group)) {
-            replay_release(eng, e);
+            replay_release(eng, logged);
         }
     }
 }

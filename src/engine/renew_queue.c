@@ -19,12 +19,12 @@ void renew_queues_init(struct engine *eng)
     list_init(&eng->renew_queues.sent);
     eng->renew_queues.all = xcalloc(count, sizeof(*eng->renew_queues.all));
     for (size_t i = 0; i < count; i++) {
-        struct renew_queue *d = &eng->renew_queues.all[i];
+        struct renew_queue *queue = &eng->renew_queues.all[i];
 
-        list_init(&d->holds);
-        list_init(&d->in_ready);
-        d->group = (uint32_t)(i / LOCK_CLASSES);
-        d->lock_class = i % LOCK_CLASSES;
+        list_init(&queue->holds);
+        list_init(&queue->in_ready);
+        queue->group = (uint32_t)(i / LOCK_CLASSES);
+        queue->lock_class = i % LOCK_CLASSES;
     }
 }
 
@@ -34,9 +34,9 @@ void renew_queues_fini(struct engine *eng)
 }
 
 /* How many scripts may be in flight for it. */
-static size_t max_in_flight(const struct engine *eng, const struct renew_queue *d)
+static size_t max_in_flight(const struct engine *eng, const struct renew_queue *queue)
 {
-    const struct list *first = list_first(&d->holds);
+    const struct list *first = list_first(&queue->holds);
     const struct hold *h =
         first == NULL ? NULL : container_of(first, struct hold, in_queue);
 
@@ -49,31 +49,31 @@ static size_t max_in_flight(const struct engine *eng, const struct renew_queue *
 }
 
 /* Whether more can be sent for it. */
-static void update_ready(struct engine *eng, struct renew_queue *d)
+static void update_ready(struct engine *eng, struct renew_queue *queue)
 {
-    if (list_empty(&d->in_ready) && !list_empty(&d->holds) &&
-        d->in_flight < max_in_flight(eng, d)) {
-        list_append(&eng->renew_queues.ready, &d->in_ready);
+    if (list_empty(&queue->in_ready) && !list_empty(&queue->holds) &&
+        queue->in_flight < max_in_flight(eng, queue)) {
+        list_append(&eng->renew_queues.ready, &queue->in_ready);
     }
 }
 
 void renew_queue_add(struct engine *eng, struct hold *h)
 {
-    struct renew_queue *d =
+    struct renew_queue *queue =
         &eng->renew_queues
              .all[LOCK_CLASSES * (size_t)h->lock->group + lock_class_of(h->lock_kind)];
 
-    list_append(&d->holds, &h->in_queue);
-    update_ready(eng, d);
+    list_append(&queue->holds, &h->in_queue);
+    update_ready(eng, queue);
 }
 
 /* Counts the op out of those under way, if it was among them. */
-static void uncount_sent(struct engine *eng, struct inflight_op *w)
+static void uncount_sent(struct engine *eng, struct inflight_op *o)
 {
-    if (!list_empty(&w->in_sent)) {
-        list_del(&w->in_sent);
+    if (!list_empty(&o->in_sent)) {
+        list_del(&o->in_sent);
         eng->renew_queues.sent_count--;
-        eng->renew_queues.sent_cost -= w->cost;
+        eng->renew_queues.sent_cost -= o->cost;
     }
 }
 
@@ -84,21 +84,21 @@ static bool is_beyond(const struct engine *eng, size_t scripts)
 }
 
 /* With what is in flight for all of them; `d`: who would be next. */
-static bool is_full(struct engine *eng, const struct renew_queue *d)
+static bool is_full(struct engine *eng, const struct renew_queue *queue)
 {
     struct list *it;
 
     if (eng->group_of == NULL) {
-        return is_beyond(eng, max_in_flight(eng, d));
+        return is_beyond(eng, max_in_flight(eng, queue));
     }
     /* A server that does not answer must not hold up the groups of the others. */
     while ((it = list_first(&eng->renew_queues.sent)) != NULL) {
-        struct inflight_op *w = container_of(it, struct inflight_op, in_sent);
+        struct inflight_op *o = container_of(it, struct inflight_op, in_sent);
 
-        if (w->sent + RENEW_STUCK_MS > eng->now) {
+        if (o->sent + RENEW_STUCK_MS > eng->now) {
             break;
         }
-        uncount_sent(eng, w);
+        uncount_sent(eng, o);
     }
     return is_beyond(eng, RENEW_GROUPS_MAX);
 }
@@ -106,38 +106,38 @@ static bool is_full(struct engine *eng, const struct renew_queue *d)
 struct renew_queue *renew_queue_next(struct engine *eng)
 {
     struct list *first = list_first(&eng->renew_queues.ready);
-    struct renew_queue *d;
+    struct renew_queue *queue;
 
     if (first == NULL) {
         return NULL;
     }
-    d = container_of(first, struct renew_queue, in_ready);
-    if (is_full(eng, d)) {
+    queue = container_of(first, struct renew_queue, in_ready);
+    if (is_full(eng, queue)) {
         return NULL;
     }
     list_del(first);
-    return d;
+    return queue;
 }
 
-void renew_queue_on_sent(struct engine *eng, struct renew_queue *d,
-                         struct inflight_op *w)
+void renew_queue_on_sent(struct engine *eng, struct renew_queue *queue,
+                         struct inflight_op *o)
 {
-    w->renew.queue = d;
-    d->in_flight++;
-    list_append(&eng->renew_queues.sent, &w->in_sent);
+    o->renew.queue = queue;
+    queue->in_flight++;
+    list_append(&eng->renew_queues.sent, &o->in_sent);
     eng->renew_queues.sent_count++;
-    eng->renew_queues.sent_cost += w->cost;
-    update_ready(eng, d);
+    eng->renew_queues.sent_cost += o->cost;
+    update_ready(eng, queue);
 }
 
-void renew_queue_on_done(struct engine *eng, struct renew_queue *d,
-                         struct inflight_op *w)
+void renew_queue_on_done(struct engine *eng, struct renew_queue *queue,
+                         struct inflight_op *o)
 {
-    if (w != NULL) {
-        uncount_sent(eng, w);
-        d->in_flight--;
+    if (o != NULL) {
+        uncount_sent(eng, o);
+        queue->in_flight--;
     }
-    update_ready(eng, d);
+    update_ready(eng, queue);
 }
 
 bool renew_queues_are_empty(const struct engine *eng)

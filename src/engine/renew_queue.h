@@ -55,11 +55,11 @@ void renew_queue_add(struct engine *eng, struct hold *h);
 /* The next queue for which a renewal can be sent, or NULL. renew_queue_on_sent() or
  * renew_queue_on_done() must follow. */
 struct renew_queue *renew_queue_next(struct engine *eng);
-void renew_queue_on_sent(struct engine *eng, struct renew_queue *d,
-                         struct inflight_op *w);
+void renew_queue_on_sent(struct engine *eng, struct renew_queue *queue,
+                         struct inflight_op *o);
 /* A renewal was answered; `w` NULL: there was nothing to send. */
-void renew_queue_on_done(struct engine *eng, struct renew_queue *d,
-                         struct inflight_op *w);
+void renew_queue_on_done(struct engine *eng, struct renew_queue *queue,
+                         struct inflight_op *o);
 /* Whether no renewal is waiting to be sent. */
 bool renew_queues_are_empty(const struct engine *eng);
 

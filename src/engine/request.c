@@ -26,9 +26,9 @@ static struct request *request_in(struct table_node *n)
     return container_of(n, struct request, in_requests);
 }
 
-static struct span request_key(const struct request *r)
+static struct span request_key(const struct request *request)
 {
-    return span_of(r->key, r->key_len);
+    return span_of(request->key, request->key_len);
 }
 
 struct request *request_find(const struct engine *eng, struct span name, struct span id)
@@ -54,30 +54,30 @@ struct request *request_new(struct engine *eng, struct span name,
     struct span owner =
         spec->kind == OWNER_NAMED ? field_owner(spec_field(spec)) : SPAN_NONE;
     size_t key_len = spec_id(spec).len + 1 + name.len;
-    struct request *r = xcalloc(1, sizeof(*r) + key_len + owner.len);
+    struct request *request = xcalloc(1, sizeof(*request) + key_len + owner.len);
 
-    r->key_len = make_key(r->key, name, spec_id(spec));
+    request->key_len = make_key(request->key, name, spec_id(spec));
     if (owner.len != 0) {
-        memcpy(r->key + key_len, owner.ptr, owner.len);
+        memcpy(request->key + key_len, owner.ptr, owner.len);
     }
-    r->owner = span_of(r->key + key_len, owner.len);
-    r->user = spec->terms.user;
-    r->lock_kind = spec->terms.kind;
-    r->found = spec->found;
-    list_init(&r->in_over);
-    r->in_requests.key = hash_bytes(r->key, r->key_len);
-    table_add(&eng->requests, &r->in_requests);
-    return r;
+    request->owner = span_of(request->key + key_len, owner.len);
+    request->user = spec->terms.user;
+    request->lock_kind = spec->terms.kind;
+    request->found = spec->found;
+    list_init(&request->in_over);
+    request->in_requests.key = hash_bytes(request->key, request->key_len);
+    table_add(&eng->requests, &request->in_requests);
+    return request;
 }
 
-static void request_free(struct engine *eng, struct request *r)
+static void request_free(struct engine *eng, struct request *request)
 {
-    if (r->over_at != NEVER) {
-        list_del(&r->in_over);
+    if (request->over_at != NEVER) {
+        list_del(&request->in_over);
         eng->over_count--;
     }
-    table_remove(&eng->requests, &r->in_requests);
-    free(r);
+    table_remove(&eng->requests, &request->in_requests);
+    free(request);
 }
 
 static void arm_over(struct engine *eng)
@@ -93,14 +93,14 @@ static void arm_over(struct engine *eng)
     }
 }
 
-void request_over(struct engine *eng, struct request *r, int64_t answer)
+void request_over(struct engine *eng, struct request *request, int64_t answer)
 {
-    if (r->over_at != NEVER) {
+    if (request->over_at != NEVER) {
         return;
     }
-    r->over_at = eng->now == NEVER ? 1 : eng->now;
-    r->answer = answer;
-    list_append(&eng->over, &r->in_over);
+    request->over_at = eng->now == NEVER ? 1 : eng->now;
+    request->answer = answer;
+    list_append(&eng->over, &request->in_over);
     if (++eng->over_count > OVER_MAX) {
         request_free(eng,
                      container_of(list_first(&eng->over), struct request, in_over));
@@ -108,11 +108,11 @@ void request_over(struct engine *eng, struct request *r, int64_t answer)
     arm_over(eng);
 }
 
-void request_idle(struct engine *eng, struct request *r)
+void request_idle(struct engine *eng, struct request *request)
 {
-    if (r->waiter == NULL && r->entry == NULL && r->mlock == NULL &&
-        r->over_at == NEVER) {
-        request_free(eng, r);
+    if (request->waiter == NULL && request->entry == NULL && request->mlock == NULL &&
+        request->over_at == NEVER) {
+        request_free(eng, request);
     }
 }
 
@@ -121,12 +121,12 @@ void request_expire(struct engine *eng)
     struct list *first;
 
     while ((first = list_first(&eng->over)) != NULL) {
-        struct request *r = container_of(first, struct request, in_over);
+        struct request *request = container_of(first, struct request, in_over);
 
-        if (r->over_at + LATCHD_OVER_MS > eng->now) {
+        if (request->over_at + LATCHD_OVER_MS > eng->now) {
             break;
         }
-        request_free(eng, r);
+        request_free(eng, request);
     }
     arm_over(eng);
 }

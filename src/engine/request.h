@@ -41,9 +41,9 @@ struct request *request_find(const struct engine *eng, struct span name,
                              struct span id);
 struct request *request_new(struct engine *eng, struct span name,
                             const struct acquire_spec *spec);
-void request_over(struct engine *eng, struct request *r, int64_t answer);
+void request_over(struct engine *eng, struct request *request, int64_t answer);
 /* Frees a request that nothing refers to and that is not over. */
-void request_idle(struct engine *eng, struct request *r);
+void request_idle(struct engine *eng, struct request *request);
 void request_expire(struct engine *eng);
 void requests_free(struct engine *eng);
 

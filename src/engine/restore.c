@@ -114,7 +114,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     size_t room = count_unsure(h);
     const struct entry *first;
     struct restore_entry *kept;
-    struct inflight_op *w;
+    struct inflight_op *o;
     struct op *op;
 
     list_del(&h->in_queue);
@@ -124,18 +124,18 @@ static void send_restore(struct engine *eng, struct hold *h)
         return;
     }
     first = h->entries;
-    w = inflight_new(eng, INFLIGHT_RESTORE, h->lock);
-    w->restore.hold = h;
-    w->lease_ms = lease_ms;
+    o = inflight_new(eng, INFLIGHT_RESTORE, h->lock);
+    o->restore.hold = h;
+    o->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->restore.spec = spec_found(eng, hold_field(h), spec_entry(first->spec),
+    o->restore.spec = spec_found(eng, hold_field(h), spec_entry(first->spec),
                                  &(struct lock_terms){ .kind = h->lock_kind });
-    h->restoring = w;
-    w->cost = hold_cost(h) + (uint64_t)2 * OP_COST_ENTRY * room;
+    h->restoring = o;
+    o->cost = hold_cost(h) + (uint64_t)2 * OP_COST_ENTRY * room;
     eng->restores_in_flight++;
-    eng->restores_cost += w->cost;
+    eng->restores_cost += o->cost;
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));
-    op = inflight_op(eng, w, OP_RESTORE);
+    op = inflight_op(eng, o, OP_RESTORE);
     op->lock_class = lock_class_of(h->lock_kind);
     op->restore.token = h->token;
     op->restore.has_keeper_key = h->keeper_key;
@@ -147,7 +147,7 @@ static void send_restore(struct engine *eng, struct hold *h)
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(eng, hold_field(h)),
-        .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(w->restore.spec))
+        .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(o->restore.spec))
                                             : SPAN_NONE,
         .data = op_copy(eng, hold_data(h)),
         .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
@@ -234,15 +234,15 @@ static void on_hold_lost(struct engine *eng, struct hold *h)
     hold_lost_to(eng, h, SPAN_NONE);
 }
 
-void on_restore_reply(struct engine *eng, struct inflight_op *w,
+void on_restore_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r)
 {
-    struct lock *lock = w->lock;
-    struct hold *h = w->restore.hold;
-    struct asked asked = inflight_asked(w);
-    struct acquire_spec *spec = spec_ref(w->restore.spec);
+    struct lock *lock = o->lock;
+    struct hold *h = o->restore.hold;
+    struct asked asked = inflight_asked(o);
+    struct acquire_spec *spec = spec_ref(o->restore.spec);
 
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     if (h == NULL) {
         if (r->status == OP_OK || r->status == OP_UNKNOWN) {
             (void)pending_release_undo(eng, lock, spec); /* it has ended meanwhile */

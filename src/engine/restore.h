@@ -19,7 +19,7 @@ struct lock;
 void restore_lock(struct engine *eng, struct lock *lock);
 /* Sends the RESTOREs that are waiting, as many as may be in flight. */
 void restore_flush(struct engine *eng);
-void on_restore_reply(struct engine *eng, struct inflight_op *w,
+void on_restore_reply(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r);
 
 #endif

@@ -54,27 +54,27 @@ static const struct sent_as {
 };
 
 static void fill_attach(struct engine *eng, struct pending_request *c,
-                        struct inflight_op *w, struct op *op)
+                        struct inflight_op *o, struct op *op)
 {
     const struct entry *e = entry_of_request(c);
     uint64_t ago_ms = eng->now - c->asked;
 
-    w->lease_ms = c->attach.lease_ms != 0 ? c->attach.lease_ms : eng->cfg.watchdog_ms;
-    w->request.exact = c->kind == PENDING_RENEW && c->attach.lease_ms != 0;
+    o->lease_ms = c->attach.lease_ms != 0 ? c->attach.lease_ms : eng->cfg.watchdog_ms;
+    o->request.exact = c->kind == PENDING_RENEW && c->attach.lease_ms != 0;
     op->lock_class = c->lock_class;
     op->attach.target = op_make_target(eng, &c->target);
-    op->attach.lease_ms = w->lease_ms;
+    op->attach.lease_ms = o->lease_ms;
     op->attach.asked_ago_ms = ago_ms > ASKED_AGAIN_MS ? ago_ms - ASKED_AGAIN_MS : 0;
-    op->attach.exact = w->request.exact;
-    if (w->request.exact && e != NULL && hold_has_one_entry(e->hold)) {
-        hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
+    op->attach.exact = o->request.exact;
+    if (o->request.exact && e != NULL && hold_has_one_entry(e->hold)) {
+        hold_shorten_lease(eng, e->hold, inflight_asked(o), false);
     }
 }
 
 static void send_request(struct engine *eng, struct pending_request *c)
 {
     const struct sent_as *as = &SENT_AS[c->kind];
-    struct inflight_op *w;
+    struct inflight_op *o;
     struct op *op;
 
     list_del(&c->in_waiting);
@@ -86,12 +86,12 @@ static void send_request(struct engine *eng, struct pending_request *c)
         lock_touch(eng, c->lock);
         return;
     }
-    w = inflight_new(eng, as->kind, c->lock);
-    w->request.call = c;
-    c->in_flight = w;
-    op = inflight_op(eng, w, as->op);
+    o = inflight_new(eng, as->kind, c->lock);
+    o->request.call = c;
+    c->in_flight = o;
+    op = inflight_op(eng, o, as->op);
     if (as->op == OP_ATTACH) {
-        fill_attach(eng, c, w, op);
+        fill_attach(eng, c, o, op);
     } else if (as->op == OP_LIMIT) {
         op->lock_class = CLASS_SEMAPHORE;
         op->limit.limit = c->limit;
@@ -151,14 +151,14 @@ static void pending_requests_resume(struct engine *eng, struct lock *lock)
     }
 }
 
-static void on_check_reply(struct engine *eng, struct inflight_op *w,
+static void on_check_reply(struct engine *eng, struct inflight_op *o,
                            const struct op_result *r)
 {
-    inflight_on_result(eng, on_loss_check_reply(eng, w, r));
-    inflight_free(eng, w);
+    inflight_on_result(eng, on_loss_check_reply(eng, o, r));
+    inflight_free(eng, o);
 }
 
-typedef void reply_fn(struct engine *eng, struct inflight_op *w,
+typedef void reply_fn(struct engine *eng, struct inflight_op *o,
                       const struct op_result *r);
 
 static reply_fn *const ON_REPLY[] = {
@@ -182,12 +182,12 @@ static reply_fn *const ON_REPLY[] = {
 
 void inflight_on_result(struct engine *eng, const struct op_result *r)
 {
-    struct inflight_op *w = inflight_find(eng, r->id);
+    struct inflight_op *o = inflight_find(eng, r->id);
 
-    if (w != NULL) {
+    if (o != NULL) {
         inflight_saw_token(eng, r->token);
-        if (!loss_check_begin(eng, w, r)) {
-            ON_REPLY[w->kind](eng, w, r);
+        if (!loss_check_begin(eng, o, r)) {
+            ON_REPLY[o->kind](eng, o, r);
         }
     }
 }
@@ -543,10 +543,10 @@ static void send_queued(struct engine *eng)
 
     pending_requests_send(eng);
     while ((it = list_first(&eng->unsent)) != NULL) {
-        struct inflight_op *w = container_of(it, struct inflight_op, in_sent);
+        struct inflight_op *o = container_of(it, struct inflight_op, in_sent);
 
-        list_del(&w->in_sent);
-        (w->kind == INFLIGHT_BATCH ? acquire_send_batch : loss_check_send)(eng, w);
+        list_del(&o->in_sent);
+        (o->kind == INFLIGHT_BATCH ? acquire_send_batch : loss_check_send)(eng, o);
     }
 }
 

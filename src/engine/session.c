@@ -35,11 +35,11 @@ struct session *session_get(struct engine *eng, uint64_t conn)
 
 void session_forget_lost(struct session *s)
 {
-    struct lost_name *n;
+    struct lost_name *lost;
 
-    while ((n = s->lost) != NULL) {
-        s->lost = n->next;
-        free(n);
+    while ((lost = s->lost) != NULL) {
+        s->lost = lost->next;
+        free(lost);
     }
 }
 
@@ -62,8 +62,8 @@ void session_idle(struct engine *eng, struct session *s)
 
 bool session_has_lost(const struct session *s, const struct lock *lock)
 {
-    for (const struct lost_name *n = s->lost; n != NULL; n = n->next) {
-        if (span_eq(span_of(n->name, n->len), lock_name(lock))) {
+    for (const struct lost_name *lost = s->lost; lost != NULL; lost = lost->next) {
+        if (span_eq(span_of(lost->name, lost->len), lock_name(lock))) {
             return true;
         }
     }
@@ -72,7 +72,7 @@ bool session_has_lost(const struct session *s, const struct lock *lock)
 
 void session_lost(struct session *s, const struct lock *lock)
 {
-    struct lost_name *n;
+    struct lost_name *lost;
 
     if (session_has_lost(s, lock)) {
         return;
@@ -81,10 +81,10 @@ void session_lost(struct session *s, const struct lock *lock)
         s->lost_many = true;
         return;
     }
-    n = xmalloc(sizeof(*n) + lock->name_len);
-    n->len = lock->name_len;
-    memcpy(n->name, lock->name, lock->name_len);
-    n->next = s->lost;
-    s->lost = n;
+    lost = xmalloc(sizeof(*lost) + lock->name_len);
+    lost->len = lock->name_len;
+    memcpy(lost->name, lock->name, lock->name_len);
+    lost->next = s->lost;
+    s->lost = lost;
     s->lost_count++;
 }

@@ -216,10 +216,10 @@ struct naming {
 
 static void on_lock(void *ctx, const struct lock *lock)
 {
-    const struct naming *n = ctx;
-    struct name_view view = view_name(n->locks, lock);
+    const struct naming *naming = ctx;
+    struct name_view view = view_name(naming->locks, lock);
 
-    n->fn(n->ctx, &view);
+    naming->fn(naming->ctx, &view);
 }
 
 uint64_t survey_names(struct engine *eng, uint64_t cursor, size_t count,

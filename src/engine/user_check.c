@@ -31,10 +31,10 @@ bool lock_owner_is_others(const struct lock *lock, struct span owner, uint32_t u
 bool user_refuses(struct engine *eng, const struct lock *lock,
                   const struct hold_req *req)
 {
-    const struct request *r = request_find(eng, req->name, req->id);
+    const struct request *request = request_find(eng, req->name, req->id);
 
     if (req->overrides ||
-        !((r != NULL && user_differs(r->user, req->user)) ||
+        !((request != NULL && user_differs(request->user, req->user)) ||
           (req->token != 0 && is_others(lock_hold_with(lock, req->token), req->user)) ||
           (req->value.len != 0 &&
            is_others(lock_value_hold(lock, req->value), req->user)) ||
@@ -49,7 +49,7 @@ bool user_refuses(struct engine *eng, const struct lock *lock,
 bool user_refuses_release(struct engine *eng, struct lock *lock,
                           struct pending_release *d)
 {
-    const struct target *t = &d->target;
+    const struct target *target = &d->target;
     struct pending_request *c = d->call;
     const struct entry *e;
 
@@ -57,11 +57,12 @@ bool user_refuses_release(struct engine *eng, struct lock *lock,
         c->overrides) {
         return false;
     }
-    e = lock_find_target(lock, t);
+    e = lock_find_target(lock, target);
     if (!(e != NULL && is_others(e->hold, c->user)) &&
-        !(t->kind == TARGET_VALUE &&
-          is_others(lock_value_hold(lock, t->field), c->user)) &&
-        !(t->kind == TARGET_OWNER && lock_owner_is_others(lock, t->field, c->user))) {
+        !(target->kind == TARGET_VALUE &&
+          is_others(lock_value_hold(lock, target->field), c->user)) &&
+        !(target->kind == TARGET_OWNER &&
+          lock_owner_is_others(lock, target->field, c->user))) {
         return false;
     }
     emit_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);

@@ -82,18 +82,19 @@ static uint16_t fence_time(const struct engine *eng, const struct hold *h, uint6
 }
 
 static void fill_item(struct engine *eng, struct renew_item *item,
-                      const struct renewal_item *r)
+                      const struct renewal_item *renewing)
 {
-    const struct hold *h = r->hold;
+    const struct hold *h = renewing->hold;
 
     *item = (struct renew_item){
         .name = op_copy(eng, lock_name(h->lock)),
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(eng, hold_field(h)),
-        .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(r->checked->spec))
-                                        : SPAN_NONE,
-        .lease_ms = r->lease_ms,
+        .entry = h->kind == OWNER_NAMED
+                     ? op_copy(eng, spec_entry(renewing->checked->spec))
+                     : SPAN_NONE,
+        .lease_ms = renewing->lease_ms,
         .token = h->token,
         .limit = h->lock->limit,
         .loan_token = hold_loan(h) != NULL ? h->loan_token : 0,
@@ -105,26 +106,27 @@ static void fill_item(struct engine *eng, struct renew_item *item,
 
 /* Anonymous holds go first: their words are few if they stand together. Takes them from
  * the list, while they find room. */
-static size_t acquire_due(struct engine *eng, struct renew_queue *d,
-                          struct inflight_op *w)
+static size_t acquire_due(struct engine *eng, struct renew_queue *queue,
+                          struct inflight_op *o)
 {
-    struct renewal_item *renewing = w->renew.items;
+    struct renewal_item *renewing = o->renew.items;
     struct hold *others[BATCH_MAX];
     size_t count = 0, other_count = 0;
     struct list *it;
 
-    while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
+    while (count + other_count < BATCH_MAX &&
+           (it = list_first(&queue->holds)) != NULL) {
         struct hold *h = container_of(it, struct hold, in_queue);
         uint64_t cost = hold_cost(h);
 
-        if (w->cost > 0 && w->cost + cost > OP_COST_MAX) {
+        if (o->cost > 0 && o->cost + cost > OP_COST_MAX) {
             break;
         }
         list_del(&h->in_queue);
         if (hold_renewal_lease(eng, h) == 0) {
             continue;
         }
-        w->cost += cost;
+        o->cost += cost;
         if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
             renewing[count++].hold = h;
         } else {
@@ -137,53 +139,53 @@ static size_t acquire_due(struct engine *eng, struct renew_queue *d,
     return count;
 }
 
-static void send_batch(struct engine *eng, struct renew_queue *d)
+static void send_batch(struct engine *eng, struct renew_queue *queue)
 {
-    struct inflight_op *w = inflight_new(eng, INFLIGHT_RENEW, NULL);
+    struct inflight_op *o = inflight_new(eng, INFLIGHT_RENEW, NULL);
     struct renew_item *items = effects_alloc(&eng->fx, BATCH_MAX * sizeof(*items));
     struct op *op;
 
-    w->renew.items = xcalloc(BATCH_MAX, sizeof(*w->renew.items));
-    w->renew.count = acquire_due(eng, d, w);
-    if (w->renew.count == 0) {
-        inflight_free(eng, w);
-        renew_queue_on_done(eng, d, NULL);
+    o->renew.items = xcalloc(BATCH_MAX, sizeof(*o->renew.items));
+    o->renew.count = acquire_due(eng, queue, o);
+    if (o->renew.count == 0) {
+        inflight_free(eng, o);
+        renew_queue_on_done(eng, queue, NULL);
         return;
     }
-    for (size_t i = 0; i < w->renew.count; i++) {
-        struct renewal_item *r = &w->renew.items[i];
-        struct hold *h = r->hold;
+    for (size_t i = 0; i < o->renew.count; i++) {
+        struct renewal_item *item = &o->renew.items[i];
+        struct hold *h = item->hold;
 
-        r->lease_ms = hold_renewal_lease(eng, h);
-        r->checked = pick_entry(h);
+        item->lease_ms = hold_renewal_lease(eng, h);
+        item->checked = pick_entry(h);
         if (h->exact_ms != 0) {
             hold_shorten_lease(eng, h,
-                               (struct asked){ .op = w->op.key,
-                                               .at = w->sent,
-                                               .lease_ms = r->lease_ms },
+                               (struct asked){ .op = o->op.key,
+                                               .at = o->sent,
+                                               .lease_ms = item->lease_ms },
                                true);
         }
-        fill_item(eng, &items[i], r);
+        fill_item(eng, &items[i], item);
         if (hold_loan(h) != NULL && hold_loan(h)->state == LOAN_HELD) {
             loan_set_state(hold_loan(h), LOAN_SETTLING);
         }
-        h->renewal = w;
+        h->renewal = o;
         h->renewal_slot = (uint8_t)i;
     }
-    renew_queue_on_sent(eng, d, w);
-    op = inflight_op(eng, w, OP_RENEW);
-    op->group = d->group;
-    op->lock_class = d->lock_class;
+    renew_queue_on_sent(eng, queue, o);
+    op = inflight_op(eng, o, OP_RENEW);
+    op->group = queue->group;
+    op->lock_class = queue->lock_class;
     op->renew.items = items;
-    op->renew.count = w->renew.count;
+    op->renew.count = o->renew.count;
 }
 
 void renew_flush(struct engine *eng)
 {
-    struct renew_queue *d;
+    struct renew_queue *queue;
 
-    while (eng->up && (d = renew_queue_next(eng)) != NULL) {
-        send_batch(eng, d);
+    while (eng->up && (queue = renew_queue_next(eng)) != NULL) {
+        send_batch(eng, queue);
     }
 }
 
@@ -207,11 +209,11 @@ static void drop_checked(struct engine *eng, struct hold *h, struct entry *e, bo
 
 /* Another daemon kept the hold when it was renewed; this one may have taken it over
  * since. */
-static void on_kept_elsewhere(struct engine *eng, const struct inflight_op *w,
+static void on_kept_elsewhere(struct engine *eng, const struct inflight_op *o,
                               struct hold *h, struct entry *checked)
 {
-    if (checked != NULL && entry_taken_since(eng, checked, w->sent)) {
-        hold_shortening_failed(eng, h, w->op.key);
+    if (checked != NULL && entry_taken_since(eng, checked, o->sent)) {
+        hold_shortening_failed(eng, h, o->op.key);
         renew_request(eng, h);
         hold_schedule_renewal(eng, h);
         return;
@@ -250,10 +252,10 @@ static void on_hold_gone(struct engine *eng, struct hold *h, struct entry *check
     hold_schedule_renewal(eng, h);
 }
 
-static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
+static void on_renewal_confirmed(struct engine *eng, struct inflight_op *o,
                                  struct hold *h, uint64_t lease_ms)
 {
-    struct asked asked = { .op = w->op.key, .at = w->sent, .lease_ms = lease_ms };
+    struct asked asked = { .op = o->op.key, .at = o->sent, .lease_ms = lease_ms };
 
     if (asked_before(eng, h->lock, asked.op)) {
         renew_request(eng,
@@ -265,11 +267,11 @@ static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
     eng->stats.renewals++;
     histogram_add(&eng->timings.renewal_lag,
                   eng->now > h->due ? (eng->now - h->due) * 1000 : 0);
-    h->fence_time = fence_time(eng, h, w->sent);
+    h->fence_time = fence_time(eng, h, o->sent);
     if (h->exact_ms == lease_ms) {
         h->exact_ms = 0;
     }
-    lock_seen(eng, h->lock, w->op.key,
+    lock_seen(eng, h->lock, o->op.key,
               lease_ms == CHECK_LEASE_MS ? -1 : (int64_t)lease_ms, h->lock_kind);
     hold_confirm(eng, h, asked);
     if (hold_lease(eng, h) > lease_ms + RENEW_SLOT_MS) {
@@ -288,10 +290,10 @@ static void note_settled(struct engine *eng, const struct hold *h)
 }
 
 /* The renewal says nothing of the hold: another one follows. */
-static void retry_renewal(struct engine *eng, const struct inflight_op *w,
+static void retry_renewal(struct engine *eng, const struct inflight_op *o,
                           struct hold *h, uint64_t pause_ms)
 {
-    hold_shortening_failed(eng, h, w->op.key);
+    hold_shortening_failed(eng, h, o->op.key);
     if (pause_ms > 0) {
         h->not_before = eng->now + pause_ms;
     } else {
@@ -301,52 +303,52 @@ static void retry_renewal(struct engine *eng, const struct inflight_op *w,
 }
 
 /* Redis has it, but a failover may take it back: it does not count. */
-static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
+static void on_renewal_unacked(struct engine *eng, const struct inflight_op *o,
                                struct hold *h)
 {
     eng->stats.unacked_renewals++;
-    retry_renewal(eng, w, h, ERROR_PAUSE_MS);
+    retry_renewal(eng, o, h, ERROR_PAUSE_MS);
 }
 
-void on_renew_reply(struct engine *eng, struct inflight_op *w,
+void on_renew_reply(struct engine *eng, struct inflight_op *o,
                     const struct op_result *r)
 {
-    uint64_t retry_in = inflight_retry_in(w->kind, r->status);
+    uint64_t retry_in = inflight_retry_in(o->kind, r->status);
 
-    renew_queue_on_done(eng, w->renew.queue, w);
-    for (size_t i = 0; i < w->renew.count; i++) {
-        struct hold *h = w->renew.items[i].hold;
-        struct entry *checked = w->renew.items[i].checked;
+    renew_queue_on_done(eng, o->renew.queue, o);
+    for (size_t i = 0; i < o->renew.count; i++) {
+        struct hold *h = o->renew.items[i].hold;
+        struct entry *checked = o->renew.items[i].checked;
 
         if (h == NULL) {
             continue;
         }
-        w->renew.items[i].hold = NULL;
+        o->renew.items[i].hold = NULL;
         h->renewal = NULL;
         if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->renew.count) {
-            retry_renewal(eng, w, h, retry_in == RETRY_NEVER ? 0 : retry_in);
+            retry_renewal(eng, o, h, retry_in == RETRY_NEVER ? 0 : retry_in);
             continue;
         }
         switch (r->renew.items[i]) {
         case RENEW_OK:
             note_settled(eng, h);
             if (r->status == OP_OK) {
-                on_renewal_confirmed(eng, w, h, w->renew.items[i].lease_ms);
+                on_renewal_confirmed(eng, o, h, o->renew.items[i].lease_ms);
             } else {
-                on_renewal_unacked(eng, w, h);
+                on_renewal_unacked(eng, o, h);
             }
             break;
         case RENEW_ENDED:
             drop_checked(eng, h, checked, true);
             break;
         case RENEW_ELSEWHERE:
-            on_kept_elsewhere(eng, w, h, checked);
+            on_kept_elsewhere(eng, o, h, checked);
             break;
         case RENEW_GONE:
             on_hold_gone(eng, h, checked);
             break;
         case RENEW_UNKNOWN:
-            retry_renewal(eng, w, h, ERROR_PAUSE_MS);
+            retry_renewal(eng, o, h, ERROR_PAUSE_MS);
             break;
         case RENEW_WRONGTYPE:
         default:
@@ -354,14 +356,14 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             break;
         }
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
 }
 
 /* Handles the answer to an attach: of a RENEW, or a LOCK sent again after its grant. */
 
 /* The local entry of a hold that Redis has just confirmed for us. */
 static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
-                                 struct inflight_op *w, const struct op_result *r)
+                                 struct inflight_op *o, const struct op_result *r)
 {
     enum owner_kind kind = field_kind(r->attach.field);
     struct hold *h;
@@ -372,12 +374,12 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     if (h == NULL) {
         h = hold_new(eng, lock, r->lock_kind, r->attach.field, r->token);
     }
-    h->user = h->user == 0 ? w->request.call->user : h->user;
+    h->user = h->user == 0 ? o->request.call->user : h->user;
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
     if (r->loan_token != 0) {
         h->loan_token = r->loan_token;
     }
-    hold_confirm(eng, h, inflight_asked(w));
+    hold_confirm(eng, h, inflight_asked(o));
     e = hold_find_entry(h, r->attach.entry);
     if (e == NULL) {
         spec = spec_found(eng, r->attach.field, r->attach.entry,
@@ -396,18 +398,19 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
 /* Remembers the ID of an entry that this daemon did not know. */
 static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
 {
-    struct request *r;
+    struct request *request;
 
     if (spec_id(e->spec).len == 0 || e->request != NULL) {
         return;
     }
-    r = request_find(eng, lock_name(lock), spec_id(e->spec));
-    if (r == NULL) {
-        r = request_new(eng, lock_name(lock), e->spec);
+    request = request_find(eng, lock_name(lock), spec_id(e->spec));
+    if (request == NULL) {
+        request = request_new(eng, lock_name(lock), e->spec);
     }
-    if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
-        r->entry = e;
-        e->request = r;
+    if (request->waiter == NULL && request->entry == NULL &&
+        request->over_at == NEVER) {
+        request->entry = e;
+        e->request = request;
     }
 }
 
@@ -416,26 +419,26 @@ static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
 static bool was_unlocked(const struct engine *eng, const struct pending_request *c)
 {
     const struct span prefix = SPAN(ID_ENTRY_PREFIX);
-    const struct request *r = NULL;
+    const struct request *request = NULL;
 
     if (span_starts(c->target.entry, prefix)) {
-        r = request_find(eng, lock_name(c->lock),
-                         span_after(c->target.entry, prefix.len));
+        request = request_find(eng, lock_name(c->lock),
+                               span_after(c->target.entry, prefix.len));
     }
-    return r != NULL && r->over_at != NEVER && r->answer >= 0 &&
+    return request != NULL && request->over_at != NEVER && request->answer >= 0 &&
            entry_of_request(c) == NULL;
 }
 
-static void on_attached(struct engine *eng, struct inflight_op *w,
+static void on_attached(struct engine *eng, struct inflight_op *o,
                         const struct op_result *r)
 {
-    struct pending_request *c = w->request.call;
+    struct pending_request *c = o->request.call;
     struct entry *e;
     struct attach *a;
     bool knew;
 
     if (!c->overrides &&
-        lock_owner_is_others(w->lock, field_owner(r->attach.field), c->user)) {
+        lock_owner_is_others(o->lock, field_owner(r->attach.field), c->user)) {
         mlock_answer_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);
         return;
     }
@@ -443,21 +446,21 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
         mlock_answer_error(eng, c->ref, LOCK_NOTHELD, TEXT_OVER);
         return;
     }
-    if (!pending_release_withdraw(eng, w->lock, r->attach.field, r->attach.entry)) {
+    if (!pending_release_withdraw(eng, o->lock, r->attach.field, r->attach.entry)) {
         mlock_answer_error(eng, c->ref, LOCK_NOTHELD, TEXT_ENDING);
         return;
     }
-    e = adopt_entry(eng, w->lock, w, r);
+    e = adopt_entry(eng, o->lock, o, r);
     entry_set_state(e, ENTRY_HELD); /* in case its release was given up */
-    e->since = e->asked = w->sent;
+    e->since = e->asked = o->sent;
     e->taken_over = true;
-    know_request(eng, w->lock, e);
+    know_request(eng, o->lock, e);
     entry_set_lease(eng, e,
                     c->attach.endless         ? LEASE_ENDLESS
                     : c->attach.lease_ms != 0 ? LEASE_FIXED
                                               : LEASE_WATCHDOG);
     if (c->attach.lease_ms != 0) {
-        uint64_t until = lease_valid_until(w->sent, c->attach.lease_ms);
+        uint64_t until = lease_valid_until(o->sent, c->attach.lease_ms);
 
         e->until = until;
         if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
@@ -466,25 +469,25 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     }
     knew = e->member == NULL && entry_attach_of(e, c->session) != NULL;
     a = entry_attach(eng, e, c->session);
-    lock_seen(eng, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
-    hold_shorten_by_requests(eng, e, w->op.key);
+    lock_seen(eng, o->lock, o->op.key, (int64_t)o->lease_ms, r->lock_kind);
+    hold_shorten_by_requests(eng, e, o->op.key);
     hold_schedule_renewal(eng, e->hold);
     if (c->kind == PENDING_REGRANT) {
-        mlock_answer_grant(eng, c->ref, a, w->sent);
+        mlock_answer_grant(eng, c->ref, a, o->sent);
         if (knew && e->member != NULL) {
             e->member->token_sent = true;
         }
     } else {
         mlock_on_renewed(e, c->session);
-        emit_renewed(eng, c->ref, r->ttl_ms - (int64_t)(eng->now - w->sent),
+        emit_renewed(eng, c->ref, r->ttl_ms - (int64_t)(eng->now - o->sent),
                      c->attach.tells_token ? e->hold : NULL);
     }
 }
 
-static void attach_refused(struct engine *eng, struct inflight_op *w,
+static void attach_refused(struct engine *eng, struct inflight_op *o,
                            const struct op_result *r)
 {
-    struct pending_request *c = w->request.call;
+    struct pending_request *c = o->request.call;
     struct entry *e = entry_of_request(c);
 
     switch (r->status) {
@@ -513,7 +516,7 @@ static void attach_refused(struct engine *eng, struct inflight_op *w,
 
 /* Requests whose answers are still to come make a hold known here with a lease that a
  * later op has shortened: they have to ask again. */
-static void cut_earlier_requests(const struct lock *lock, const struct inflight_op *w)
+static void cut_earlier_requests(const struct lock *lock, const struct inflight_op *o)
 {
     struct list *it;
 
@@ -522,7 +525,7 @@ static void cut_earlier_requests(const struct lock *lock, const struct inflight_
         struct inflight_op *other =
             container_of(it, struct pending_request, in_lock)->in_flight;
 
-        if (other != NULL && other->op.key < w->op.key) {
+        if (other != NULL && other->op.key < o->op.key) {
             other->request.cut = true;
         }
     }
@@ -531,11 +534,11 @@ static void cut_earlier_requests(const struct lock *lock, const struct inflight_
 /* A RENEW LEASE may have shortened the lease, but its client gets no answer: counts on
  * what is left only, and asks for the old lease again. */
 static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
-                                        const struct inflight_op *w,
+                                        const struct inflight_op *o,
                                         const struct op_result *r)
 {
     const struct entry *e =
-        w->request.call == NULL ? NULL : entry_of_request(w->request.call);
+        o->request.call == NULL ? NULL : entry_of_request(o->request.call);
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
     bool ran = told || r->status == OP_UNKNOWN;
     bool known = false;
@@ -545,29 +548,29 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
     {
         struct hold *h = container_of(it, struct hold, in_lock);
         bool meant = told                      ? span_eq(hold_field(h), r->attach.field)
-                     : w->request.call != NULL ? e != NULL && e->hold == h
+                     : o->request.call != NULL ? e != NULL && e->hold == h
                                                : !hold_is_rest(h); /* who knows */
 
-        if (w->request.exact && ran && meant && hold_has_one_entry(h)) {
-            hold_shorten_lease(eng, h, inflight_asked(w), false);
+        if (o->request.exact && ran && meant && hold_has_one_entry(h)) {
+            hold_shorten_lease(eng, h, inflight_asked(o), false);
         }
         known = known || meant;
-        hold_shortening_failed(eng, h, w->op.key);
+        hold_shortening_failed(eng, h, o->op.key);
     }
-    if (w->request.exact && ran && !known) {
-        cut_earlier_requests(lock, w);
+    if (o->request.exact && ran && !known) {
+        cut_earlier_requests(lock, o);
     }
 }
 
 /* The hold has its lease, but the client that came back to it has gone again: another
  * entry, or what is retained for KEEP, lasts as long as Redis says. */
 static void confirm_for_nobody(struct engine *eng, struct lock *lock,
-                               const struct inflight_op *w, const struct op_result *r)
+                               const struct inflight_op *o, const struct op_result *r)
 {
     struct hold *h = lock_hold_of(lock, r->attach.field);
 
-    if (h != NULL && h->token == r->token && !w->request.exact) {
-        hold_confirm(eng, h, inflight_asked(w));
+    if (h != NULL && h->token == r->token && !o->request.exact) {
+        hold_confirm(eng, h, inflight_asked(o));
         hold_schedule_renewal(eng, h);
     }
 }
@@ -581,33 +584,33 @@ static bool may_come_back(const struct engine *eng, const struct pending_request
            entry_of_request(c) == NULL && peers_may_restore(eng);
 }
 
-void on_attach_reply(struct engine *eng, struct inflight_op *w,
+void on_attach_reply(struct engine *eng, struct inflight_op *o,
                      const struct op_result *r)
 {
-    struct pending_request *c = w->request.call;
-    struct lock *lock = w->lock;
+    struct pending_request *c = o->request.call;
+    struct lock *lock = o->lock;
     enum lock_class other;
     /* As with a grant: no client gets a lease of which less than half is left, nor one
      * that a later op has shortened since. */
     bool stale = r->status == OP_OK &&
-                 (w->request.cut || !asked_leaves_time(eng, lock, inflight_asked(w)) ||
-                  lock_shortened_since(eng, lock, r->attach.field, w->op.key));
+                 (o->request.cut || !asked_leaves_time(eng, lock, inflight_asked(o)) ||
+                  lock_shortened_since(eng, lock, r->attach.field, o->op.key));
 
     if (c == NULL || stale || r->status != OP_OK) {
-        lease_shortening_for_nobody(eng, lock, w, r);
+        lease_shortening_for_nobody(eng, lock, o, r);
     }
     if (c == NULL) {
         if (r->status == OP_OK && !stale) {
-            confirm_for_nobody(eng, lock, w, r);
+            confirm_for_nobody(eng, lock, o, r);
         }
-        inflight_free(eng, w); /* the client is gone: its lease ends the hold */
+        inflight_free(eng, o); /* the client is gone: its lease ends the hold */
         return;
     }
-    if (pending_request_was_retried(eng, w, r)) {
+    if (pending_request_was_retried(eng, o, r)) {
         return;
     }
     if (stale || may_come_back(eng, c, r)) {
-        inflight_free(eng, w);
+        inflight_free(eng, o);
         pending_request_retry(eng, c, stale ? 0 : RETRY_PAUSE_MS);
         return;
     }
@@ -615,7 +618,7 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         op_result_tells_class(r, c->lock_class, &other)) {
         c->guessed = false;
         c->lock_class = other;
-        inflight_free(eng, w);
+        inflight_free(eng, o);
         pending_request_queue(eng, c);
         return;
     }
@@ -623,11 +626,11 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         if (!lock_in_use(lock)) {
             lock_set_class(eng, lock, c->lock_class);
         }
-        on_attached(eng, w, r);
+        on_attached(eng, o, r);
     } else {
-        attach_refused(eng, w, r);
+        attach_refused(eng, o, r);
         lock_touch(eng, lock);
     }
-    inflight_free(eng, w);
+    inflight_free(eng, o);
     pending_request_free(eng, c);
 }

@@ -10,12 +10,12 @@ struct op_result;
 
 /* Sends the renewals that are due, as many as may be in flight. */
 void renew_flush(struct engine *eng);
-void on_renew_reply(struct engine *eng, struct inflight_op *w,
+void on_renew_reply(struct engine *eng, struct inflight_op *o,
                     const struct op_result *r);
 
 /* On attach: takes the answer to an attach. */
 
-void on_attach_reply(struct engine *eng, struct inflight_op *w,
+void on_attach_reply(struct engine *eng, struct inflight_op *o,
                      const struct op_result *r);
 
 #endif

@@ -48,9 +48,10 @@ static void extend_pause(struct engine *eng, struct lock *lock)
  * link to Redis is lost, and hides one. */
 static uint32_t count_foreign(const struct engine *eng, uint32_t listeners)
 {
-    const struct peers *p = &eng->peers;
+    const struct peers *peers = &eng->peers;
 
-    return p->more || listeners < p->count ? 0 : listeners - (uint32_t)p->count;
+    return peers->more || listeners < peers->count ? 0
+                                                   : listeners - (uint32_t)peers->count;
 }
 
 void yield_begin(struct engine *eng, struct lock *lock, uint32_t listeners)

@@ -246,8 +246,8 @@ MUTATIONS = [
     Mutation(
         "stale_leader", "a follower is told who led before it asked", [
             ("engine/name_watch.c",
-             "w->known_op > c->follower.asked_op &&",
-             "w->known_op + 2 > c->follower.asked_op &&"),
+             "watch->known_op > c->follower.asked_op &&",
+             "watch->known_op + 2 > c->follower.asked_op &&"),
         ]),
     Mutation(
         "unseen_leader", "what nobody tells of a leader is not looked for", [
@@ -345,9 +345,9 @@ MUTATIONS = [
     Mutation(
         "loan_never_yields", "whom a name is lent with gets it before others", [
             ("engine/release.c",
-             "r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n",
-             "r->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n"
-             "    r->yield = r->next.block_us != 0 ? YIELD_NEVER : r->yield;\n"),
+             "release->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n",
+             "release->next.block_us = next != NULL ? local_grant_block(eng, next) : 0;\n"
+             "    release->yield = release->next.block_us != 0 ? YIELD_NEVER : release->yield;\n"),
         ]),
     Mutation(
         "loan_held_twice", "a name is granted from memory while somebody has it", [
@@ -384,13 +384,13 @@ MUTATIONS = [
     Mutation(
         "count_again", "a COUNT that got no answer is sent again as another request", [
             ("engine/latch.c",
-             "    if (pending_request_was_retried(eng, w, r)) {\n",
+             "    if (pending_request_was_retried(eng, o, r)) {\n",
              "    if (c != NULL && c->target.entry.len == 0 &&\n"
              "        (r->status == OP_UNKNOWN || r->status == OP_LATE)) {\n"
              "        c->latch.op.request =\n"
              "            make_serial(eng, c->latch.serial, sizeof(c->latch.serial));\n"
              "    }\n"
-             "    if (pending_request_was_retried(eng, w, r)) {\n"),
+             "    if (pending_request_was_retried(eng, o, r)) {\n"),
         ]),
     Mutation(
         "forgotten_ids", "a latch does not remember who has counted it down", [
@@ -401,10 +401,10 @@ MUTATIONS = [
     Mutation(
         "deaf_await", "the message that a latch is open wakes nobody", [
             ("engine/latch.c",
-             "        w->heard_after = eng->next_op;\n"
+             "        watch->heard_after = eng->next_op;\n"
              "    }\n"
-             "    name_watch_note(eng, &w->watch);\n",
-             "        w->heard_after = eng->next_op;\n"
+             "    name_watch_note(eng, &watch->watch);\n",
+             "        watch->heard_after = eng->next_op;\n"
              "    }\n"),
         ]),
     Mutation(
@@ -416,26 +416,26 @@ MUTATIONS = [
     Mutation(
         "lost_counts", "what a failover took back of a latch is not counted again", [
             ("engine/latch.c",
-             "if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(e)))) {",
-             "if (concerns != NULL && concerns(ctx, lock_group(eng, logged_name(e)))) {"),
+             "if (concerns == NULL || concerns(ctx, lock_group(eng, logged_name(logged)))) {",
+             "if (concerns != NULL && concerns(ctx, lock_group(eng, logged_name(logged)))) {"),
         ]),
     Mutation(
         "brief_memory", "what was counted before a long outage is not counted again", [
             ("engine/latch.c",
-             "while (!log->is_paused && (e = ",
-             "while ((e = "),
+             "while (!log->is_paused && (logged = ",
+             "while ((logged = "),
         ]),
     Mutation(
         "count_in_another", "what was lost with its latch is counted in the next one", [
             ("engine/latch.c",
-             "        .generation = e->generation,\n",
+             "        .generation = logged->generation,\n",
              ""),
         ]),
     Mutation(
         "stale_opening", "an AWAIT is answered by a look that was sent before it came", [
             ("engine/name_watch.c",
-             "return w->is_known && w->known_op > c->follower.asked_op &&",
-             "return w->is_known &&"),
+             "return watch->is_known && watch->known_op > c->follower.asked_op &&",
+             "return watch->is_known &&"),
         ]),
     Mutation(
         "gone_is_open", "a latch that was deleted and set anew counts as opened", [
@@ -455,7 +455,7 @@ MUTATIONS = [
     Mutation(
         "next_latch", "who waits for a latch that was opened and set anew waits for the new one", [
             ("engine/latch.c",
-             "            c->follower.generation = w->told.generation;\n",
+             "            c->follower.generation = watch->told.generation;\n",
              ""),
         ]),
 ]
