@@ -1,5 +1,8 @@
 /* latchctl: the command line of latchd; see latchctl(1). */
 #include "latchctl/commands.h"
+#include "latchctl/run.h"
+#include "latchctl/top.h"
+#include "latchctl/why.h"
 
 #include <fcntl.h>
 #include <unistd.h>

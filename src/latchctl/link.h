@@ -13,10 +13,13 @@
 #define LATCHD_LATCHCTL_LINK_H
 
 #include "io/tls_session.h"
+#include "latchctl/options.h"
 #include "latchctl/target.h"
 #include "util/buf.h"
+#include "util/span.h"
 
 #include <hiredis/hiredis.h>
+#include <stdint.h>
 
 enum link_state { LINK_CLOSED, LINK_CONNECTING, LINK_SHAKING_HANDS, LINK_OPEN };
 
@@ -59,5 +62,33 @@ redisReply *link_wait(struct link *l, uint64_t timeout_ms);
 
 /* Whether the reply is an error with this first word. */
 bool reply_is_error(const redisReply *reply, const char *word);
+
+/* Ask: one command, one answer, for subcommands that change nothing. */
+
+/* Connects. False: an error was printed. */
+bool ask_open(struct link *l, struct options *o);
+
+/* Sends a command, and returns the answer, to be freed by freeReplyObject(). NULL:
+ * latchd refused or is gone, and an error was printed. */
+redisReply *ask_daemon(struct link *l, const char *const *words);
+/* The same, without printing an error of latchd. */
+redisReply *ask_quietly(struct link *l, const char *const *words);
+
+/* --- reading answers: what is missing is empty, 0 or NULL ---------------- */
+
+/* The value of `key` in a map, which RESP2 writes as a flat array. */
+const redisReply *reply_get(const redisReply *map, const char *key);
+struct span reply_text(const redisReply *reply);
+bool reply_has_number(const redisReply *reply);
+/* A number; negative ones are 0. */
+uint64_t reply_number(const redisReply *reply);
+size_t reply_count(const redisReply *reply);
+const redisReply *reply_at(const redisReply *reply, size_t index);
+
+/* The value of `key=` in a line of CLIENT LIST, up to the next space. */
+struct span line_get(struct span line, const char *key);
+/* The value of `key:` in INFO, up to the end of its line. */
+struct span info_get(struct span info, const char *key);
+uint64_t info_number(struct span info, const char *key);
 
 #endif

@@ -47,9 +47,6 @@ struct term {
 
 extern const struct term TERMS[OPTION_COUNT];
 
-/* latchctl --help. False: stdout cannot be written. */
-bool print_help(void);
-
 #define CTL_FOREVER UINT64_MAX
 
 enum { OPTIONS_TIME_ROOM = 24 };

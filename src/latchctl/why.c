@@ -1,14 +1,144 @@
 /* `latchctl why NAME`: explains who holds a name, who waits for it, which holds of it
  * were lost or expired lately, and what to do. */
-#include "latchctl/ask.h"
+#include "latchctl/why.h"
+
 #include "latchctl/commands.h"
+#include "latchctl/link.h"
 #include "latchctl/show.h"
-#include "latchctl/why_waiters.h"
+#include "util/buf.h"
 #include "util/clock.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define WAITERS_COUNT "100"
+
+enum { NUMBER_MAX = 24 };
+
+/* Adds which connection that is, given the id of a client; nothing if there is none. */
+static void describe_client(struct link *l, struct buf *out, const redisReply *client)
+{
+    char id[NUMBER_MAX];
+    redisReply *list;
+    struct span line;
+
+    if (!reply_has_number(client)) {
+        return;
+    }
+    (void)snprintf(id, sizeof(id), "%" PRIu64, reply_number(client));
+    buf_printf(out, ", connection %s", id);
+    list = ask_quietly(l, (const char *[]){ "CLIENT", "LIST", "ID", id, NULL });
+    line = reply_text(list);
+    if (line_get(line, "addr").len != 0) {
+        buf_add_str(out, " from ");
+        show_bytes(out, line_get(line, "addr"), 0);
+    }
+    if (line_get(line, "name").len != 0) {
+        buf_add_str(out, ", named ");
+        show_bytes(out, line_get(line, "name"), 0);
+    }
+    freeReplyObject(list);
+}
+
+static void add_waiter(struct link *l, struct buf *out, const redisReply *waiter,
+                       size_t place)
+{
+    const redisReply *left = reply_get(waiter, "left");
+    struct span kind = reply_text(reply_get(waiter, "kind"));
+
+    buf_printf(out, "  %zu. ", place);
+    show_owner(out, reply_text(reply_get(waiter, "owner")));
+    buf_add_str(out, ", ");
+    show_bytes(out, kind, 0);
+    if (reply_number(reply_get(waiter, "local")) == 1) {
+        buf_add_str(out, ", local");
+    }
+    if (reply_number(reply_get(waiter, "priority")) != 0) {
+        buf_printf(out, ", priority %" PRIu64,
+                   reply_number(reply_get(waiter, "priority")));
+    }
+    buf_add_str(out, ", for ");
+    show_ms(out, reply_number(reply_get(waiter, "waited")));
+    if (reply_has_number(left)) {
+        buf_add_str(out, ", waits for another ");
+        show_ms(out, reply_number(left));
+    } else {
+        buf_add_str(out, ", waits for ever");
+    }
+    if (reply_has_number(reply_get(waiter, "client"))) {
+        describe_client(l, out, reply_get(waiter, "client"));
+    } else {
+        buf_add_str(out, ", its place is kept until it asks again");
+    }
+    buf_add_str(out, "\n");
+}
+
+/* Adds a line for each of the first waiters; `waiting`: how many there are. False: an
+ * error was printed. */
+static bool list_waiters(struct link *l, struct buf *out, const char *name,
+                         uint64_t waiting)
+{
+    redisReply *waiters = ask_daemon(
+        l, (const char *[]){ "WAITERS", name, "COUNT", WAITERS_COUNT, NULL });
+
+    if (waiters == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < reply_count(waiters); i++) {
+        add_waiter(l, out, reply_at(waiters, i), i + 1);
+    }
+    if (waiting > reply_count(waiters)) {
+        buf_printf(out, "  and %" PRIu64 " more\n", waiting - reply_count(waiters));
+    }
+    freeReplyObject(waiters);
+    return true;
+}
+
+/* Prints what is to be said of the name if it is a latch that is set; else false.
+ * *ret_code is latchctl's exit code. */
+static bool explain_latch(struct link *l, const char *name, int *ret_code)
+{
+    redisReply *info = ask_quietly(l, (const char *[]){ "LATCH", "INFO", name, NULL });
+    bool is_set = span_eq(reply_text(reply_get(info, "state")), SPAN("set"));
+    uint64_t waiting = reply_number(reply_get(info, "waiting"));
+    struct buf out = { 0 };
+
+    if (is_set) {
+        show_bytes(&out, span_str(name), 0);
+        buf_printf(&out,
+                   " is a latch: nobody holds it\n"
+                   "  %" PRIu64 " to count until it is open\n"
+                   "  %" PRIu64 " waiting for that at this latchd%s\n",
+                   reply_number(reply_get(info, "left")), waiting,
+                   waiting == 0 ? "" : ":");
+        if (waiting == 0 || list_waiters(l, &out, name, waiting)) {
+            buf_add_str(&out,
+                        "To count for whoever does not, or to end the waits: latchctl "
+                        "latch NAME count, or delete\n");
+            (void)fwrite(buf_ptr(&out), 1, buf_len(&out), stdout);
+            *ret_code = 0;
+        }
+    }
+    buf_reset(&out);
+    freeReplyObject(info);
+    return is_set;
+}
+
+/* LOCKINFO of the name. NULL: an error was printed, or what is to be said of a latch of
+ * that name; *ret_code is set then. */
+static redisReply *latch_or_lockinfo(struct link *l, const char *name, int *ret_code)
+{
+    const char *const words[] = { "LOCKINFO", name, NULL };
+    redisReply *info = ask_quietly(l, words);
+
+    if (info == NULL && !explain_latch(l, name, ret_code)) {
+        info = ask_daemon(l, words);
+    }
+    return info;
+}
 
 enum {
     /* A token is the time of the grant by Redis's clock, unless an earlier token was
