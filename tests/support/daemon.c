@@ -61,6 +61,13 @@ void test_sleep_ms(uint64_t ms)
     (void)nanosleep(&ts, NULL);
 }
 
+void test_await_more(uint64_t until, const char *condition, const char *file, int line)
+{
+    ck_assert_msg(test_now_ms() < until, "%s:%d: never true: %s", file, line,
+                  condition);
+    test_sleep_ms(POLL_MS);
+}
+
 static int bind_socket(const struct sockaddr *sa, socklen_t len, int type)
 {
     int fd = socket(sa->sa_family, type | SOCK_CLOEXEC, 0);

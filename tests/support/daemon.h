@@ -9,14 +9,36 @@
 #ifndef LATCHD_TESTS_DAEMON_H
 #define LATCHD_TESTS_DAEMON_H
 
+#include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct test_daemon;
 
+/* Longer than a busy machine needs for anything, and shorter than the default lease. */
+enum { TEST_PATIENCE_MS = 10000 };
+
 /* Milliseconds of a clock that only moves forward. */
 uint64_t test_now_ms(void);
-void test_sleep_ms(uint64_t ms); /* only inside loops that wait for a condition */
+/* A test waits with AWAIT(), and looks with STAYS(). CONTRIBUTING has the rule. */
+void test_sleep_ms(uint64_t ms);
+
+/* Waits until the condition is true. It may take `own_ms` by itself, as a lease does,
+ * and the patience on top, which only a hang outlasts. */
+#define AWAIT(condition) AWAIT_FOR(0, condition)
+#define AWAIT_FOR(own_ms, condition)                                                   \
+    for (uint64_t until_ = test_now_ms() + (own_ms) + TEST_PATIENCE_MS; !(condition);  \
+         test_await_more(until_, #condition, __FILE__, __LINE__)) {                    \
+    }
+void test_await_more(uint64_t until, const char *condition, const char *file, int line);
+
+/* The condition is true at each look for so long: for what must not happen, when no
+ * state tells that it did not. A machine that stands still only makes it look less. */
+#define STAYS(ms, condition)                                                           \
+    for (uint64_t until_ = test_now_ms() + (ms); test_now_ms() < until_;               \
+         test_sleep_ms(10)) {                                                          \
+        ck_assert(condition);                                                          \
+    }
 
 /* `redis_socket`: path of the Redis to use, NULL: the arguments say. Then more
  * arguments of the command line, ended by NULL. Returns when the daemon is ready. */

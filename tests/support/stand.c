@@ -89,14 +89,8 @@ void await_waiters(int64_t count)
 void await_queue(const char *name, long long count)
 {
     const char *key = redisson_key("redisson_lock_queue", name);
-    uint64_t deadline = test_now_ms() + AWAIT_MS;
-    long long now;
 
-    while ((now = peek_int("LLEN %s", key)) != count) {
-        ck_assert_msg(test_now_ms() < deadline, "%lld in the queue of %s, not %lld",
-                      now, name, count);
-        test_sleep_ms(2);
-    }
+    AWAIT(peek_int("LLEN %s", key) == count);
 }
 
 void subscribe(struct client *c, const char *channel)
@@ -106,6 +100,13 @@ void subscribe(struct client *c, const char *channel)
     ck_assert_uint_eq(v.count, 3);
     ck_assert(value_is_text(&v.items[0], "subscribe"));
     value_fini(&v);
+}
+
+void expect_not_before(uint64_t start, uint64_t ms)
+{
+    uint64_t took = test_now_ms() - start;
+
+    ck_assert_msg(took >= ms, "took %" PRIu64 " ms, wanted %" PRIu64, took, ms);
 }
 
 void expect_elapsed(uint64_t start, uint64_t at_least, uint64_t at_most)
@@ -211,9 +212,8 @@ static size_t count_locks(char *example, size_t room)
     return count;
 }
 
-void await_no_locks(uint64_t ms)
+static void no_locks_until(uint64_t deadline)
 {
-    uint64_t deadline = test_now_ms() + ms;
     char example[256] = "";
     size_t count;
 
@@ -221,6 +221,35 @@ void await_no_locks(uint64_t ms)
         ck_assert_msg(test_now_ms() < deadline,
                       "%zu locks are left in Redis, such as %s", count, example);
         test_sleep_ms(5);
+    }
+}
+
+void expect_no_locks(void)
+{
+    no_locks_until(0);
+}
+
+void await_no_locks(uint64_t own_ms)
+{
+    no_locks_until(test_now_ms() + own_ms + TEST_PATIENCE_MS);
+}
+
+/* The TTL has risen since the last look. */
+static bool has_risen(const char *key, long long *last)
+{
+    long long before = *last;
+
+    *last = peek_int("PTTL %s", key);
+    ck_assert_msg(*last > 0, "%s is not renewed: its lease is over", key);
+    return *last > before;
+}
+
+void await_renewals(const char *key, int count)
+{
+    long long ttl = INT64_MAX;
+
+    for (; count > 0; count--) {
+        AWAIT(has_risen(key, &ttl));
     }
 }
 

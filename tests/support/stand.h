@@ -22,6 +22,13 @@ struct stand {
 
 extern struct stand stand;
 
+/* For stand_up(): a waiter that nobody wakes does not ask Redis before a test is over,
+ * so that the message alone can have woken who is served. */
+#define NO_RECHECK "--recheck", "1h"
+/* Leases are renewed every second, and outlast a machine that stands still for two. */
+#define SHORT_LEASES "--watchdog-timeout", "3s", "--redis-timeout", "1s"
+enum { SHORT_LEASE_MS = 3000 };
+
 enum {
     SLACK_MS = 500,     /* what a busy machine may add to "at once" */
     INTEGRATION_S = 60, /* time for one test */
@@ -47,6 +54,10 @@ void await_waiters(int64_t count);
 /* Returns when Redis's fair queue of that name has so many. */
 void await_queue(const char *name, long long count);
 
+/* So long has it been since `start`, which was before the time began to count: for
+ * leases and waits, which never end early. What ends them late is a hang, of which the
+ * clients' deadline tells. */
+void expect_not_before(uint64_t start, uint64_t ms);
 /* The time since `start` is within these bounds, the upper one with slack. */
 void expect_elapsed(uint64_t start, uint64_t at_least, uint64_t at_most);
 
@@ -56,8 +67,12 @@ long long peek_int(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *peek_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Script calls that Redis has counted since it started. */
 long long peek_script_calls(void);
-/* Waits until Redis knows no key of locks: no hash but ours of helpers. */
-void await_no_locks(uint64_t ms);
+/* The key's lease in Redis is renewed so many times from now on, and never ends. */
+void await_renewals(const char *key, int count);
+/* Redis knows no key of locks: no hash but ours of helpers. The waiting one: they may
+ * take so long by themselves, and a busy machine's time on top. */
+void expect_no_locks(void);
+void await_no_locks(uint64_t own_ms);
 /* Every key in Redis has a TTL. */
 void expect_ttl_everywhere(void);
 

@@ -186,11 +186,11 @@ START_TEST(forceunlock_frees_the_hold_it_names)
     (void)ask_int(a, "LOCK job OWNER o");
     (void)ask_int(a, "LOCK job OWNER o");
     ck_assert_int_eq(ask_int(b, "FORCEUNLOCK job OWNER o"), 1);
-    await_no_locks(0);
+    expect_no_locks();
     (void)ask_int(a, "LOCK job");
     ck_assert_int_eq(ask_int(b, "FORCEUNLOCK job ANY"), 1);
     ck_assert_int_eq(ask_int(b, "FORCEUNLOCK job ANY"), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(a);
     client_close(b);
     stand_down();

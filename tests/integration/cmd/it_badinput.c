@@ -88,7 +88,7 @@ START_TEST(each_bad_command_is_an_error_and_the_connection_goes_on)
         client_send(c, "PING");
         expect_status(c, "PONG");
     }
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }
@@ -216,7 +216,7 @@ START_TEST(half_a_command_and_a_close_leaves_nothing)
         ck_assert_int_lt(i, 2000);
         test_sleep_ms(2);
     }
-    await_no_locks(0);
+    expect_no_locks();
     stand_down();
 }
 

@@ -81,7 +81,7 @@ START_TEST(locks_that_are_asked_for_together_are_few_calls_of_redis)
     expect_few_calls(c, "LOCK");
     ck_assert_int_eq(peek_int("HLEN t:%d", TOGETHER - 1), 1);
     expect_few_calls(c, "UNLOCK");
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     close_clients(c, TOGETHER);
     stand_down();
 }
@@ -106,7 +106,7 @@ START_TEST(a_pipeline_is_answered_in_order)
         expect_text(c, text);
         expect_int(c, 0);
     }
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }

@@ -62,7 +62,7 @@ START_TEST(a_second_one_waits_and_unlock_wakes_it)
     ck_assert_int_eq(ask_int(a, "UNLOCK job"), 0);
     ck_assert_int_gt(client_read_int(b), first);
     ck_assert_int_eq(ask_int(b, "UNLOCK job"), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(a);
     client_close(b);
     stand_down();

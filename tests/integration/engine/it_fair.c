@@ -26,7 +26,7 @@ START_TEST(a_free_fair_lock_is_granted_at_once_and_leaves_no_queue_F5)
     ask_nil(stand.admin, "LOCK job WAIT 0");
     fair_expect_no_queue();
     ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }
@@ -49,7 +49,7 @@ START_TEST(one_daemon_serves_in_order_of_arrival)
         ck_assert_int_gt(next, token);
         token = next;
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     close_clients(c, FEW);
     client_close(holder);
     stand_down();
@@ -75,7 +75,7 @@ START_TEST(two_daemons_serve_in_order_of_arrival)
         (void)fair_served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
         expect_elapsed(start, 0, 500); /* woken, not by a recheck */
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     close_clients(c, FEW);
     client_close(holder);
     daemon_stop(second);
@@ -101,7 +101,7 @@ START_TEST(a_plain_lock_that_finds_a_fair_queue_joins_it)
     (void)fair_served(fair, plain);
     (void)fair_served(plain, late);
     (void)fair_served(late, NULL);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(holder);
     client_close(fair);
     client_close(plain);
@@ -129,7 +129,7 @@ START_TEST(a_closed_connection_leaves_the_queue_at_once)
     (void)fair_served(c[1], c[3]);
     (void)fair_served(c[3], c[4]);
     (void)fair_served(c[4], NULL);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(holder);
     client_close(c[1]);
     client_close(c[3]);
@@ -229,7 +229,7 @@ START_TEST(no_more_than_the_window_stand_in_redis)
         ck_assert_int_le(peek_int("LLEN " QUEUE), 2);
         (void)fair_served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     close_clients(c, FEW);
     client_close(holder);
     stand_down();

@@ -206,7 +206,7 @@ START_TEST(helper_keys_and_channels_have_redissons_names)
         client_close(a);
         client_close(b);
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     stand_down();
 }
 
@@ -274,7 +274,7 @@ START_TEST(owners_that_would_be_fields_of_something_else_are_refused)
         ask_error(stand.admin, "ERR OWNER must not", "MLOCK 1 x OWNER %s", OWNERS[i]);
         ask_error(stand.admin, "ERR OWNER must not", "UNLOCK x OWNER %s", OWNERS[i]);
     }
-    await_no_locks(0);
+    expect_no_locks();
     stand_down();
 }
 

@@ -157,7 +157,7 @@ START_TEST(the_fair_queue_is_there_again_after_redis_forgot_it)
         }
         ck_assert_int_eq(ask_int(c[i], "UNLOCK job"), 0);
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(holder);
     close_clients(c, FEW);
     stand_down();

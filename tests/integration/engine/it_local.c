@@ -196,7 +196,7 @@ START_TEST(a_hold_older_than_a_window_stands_in_redis_under_its_own_token)
     ck_assert_int_gt(peek_int("PTTL job"), 20000);
     ck_assert_int_gt(ask_int(c, "RENEW job TOKEN %" PRId64, token), 20000);
     ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }

@@ -60,7 +60,7 @@ START_TEST(free_names_are_taken_together_and_released_one_by_one)
     ck_assert_int_eq(held("m1") + held("m2"), 2);
     ck_assert_int_eq(ask_int(c, "UNLOCK m1 TOKEN %" PRId64, token[1]), 0);
     ck_assert_int_eq(ask_int(c, "UNLOCK m2"), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }
@@ -81,7 +81,7 @@ START_TEST(one_name_that_is_taken_means_none_is)
     expect_elapsed(start, 300, 300);
     ck_assert_int_eq(held("m1") + held("m3"), 0);
     ck_assert_int_eq(ask_int(a, "UNLOCK m2"), 0);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(a);
     client_close(b);
     stand_down();
@@ -184,7 +184,7 @@ START_TEST(opposite_orders_never_wait_for_each_other_H27)
         }
         test_sleep_ms(1);
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     close_clients(c, CLIENTS);
     daemon_stop(second);
     stand_down();
@@ -208,9 +208,9 @@ START_TEST(an_id_makes_it_safe_to_send_again)
     ck_assert_int_eq(ask_int(b, "UNLOCK m1 ID " R1), 0);
     ck_assert_int_eq(ask_int(a, "UNLOCK m2 ID " R1), 0);
     ck_assert_int_eq(ask_int(a, "UNLOCK m2 ID " R1), 0);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     ask_error(b, "NOTHELD", "MLOCK 2 m2 m1 ID " R1);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(a);
     client_close(b);
     stand_down();
@@ -235,7 +235,7 @@ START_TEST(a_place_is_kept_between_two_askings)
     ck_assert_int_gt(peek_int("PTTL m2"), 25000);
     ck_assert_int_eq(ask_int(c, "UNLOCK m1 ID " R2), 0);
     ck_assert_int_eq(ask_int(c, "UNLOCK m2 ID " R2), 0);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(holder);
     client_close(c);
     stand_down();
@@ -363,7 +363,7 @@ START_TEST(hundreds_of_names_are_taken)
     for (int i = 0; i < MANY; i++) {
         ck_assert_int_eq(ask_int(c, "UNLOCK n%d", i), 0);
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(c);
     stand_down();
 }

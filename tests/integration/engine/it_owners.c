@@ -49,7 +49,7 @@ START_TEST(an_owner_re_enters_through_another_daemon)
     ck_assert_int_eq(ask_int(a, "UNLOCK job OWNER o"), 1);
     ck_assert_int_eq(peek_int("HEXISTS job o"), 1);
     ck_assert_int_eq(ask_int(b, "UNLOCK job OWNER o"), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(a);
     client_close(b);
     daemon_stop(second);
@@ -102,7 +102,7 @@ START_TEST(the_same_id_sent_11_times_is_one_grant)
     free(count);
     ck_assert_int_eq(peek_int("HLEN job"), 1);
     ck_assert_int_eq(ask_int(c[3], "UNLOCK job ID " R1), 0);
-    await_no_locks(0);
+    expect_no_locks();
     ask_error(c[4], "NOTHELD request is over", "LOCK job ID " R1);
     close_clients(c, RETRIES);
     stand_down();
@@ -126,7 +126,7 @@ START_TEST(the_same_id_sent_11_times_with_an_owner_is_one_entry)
     ck_assert_int_eq(ask_int(c[7], "UNLOCK job ID " R1), 1);
     ck_assert_int_eq(ask_int(c[8], "UNLOCK job ID " R2), 0);
     ck_assert_int_eq(ask_int(c[9], "UNLOCK job ID " R2), 0);
-    await_no_locks(0);
+    expect_no_locks();
     close_clients(c, RETRIES);
     stand_down();
 }
@@ -174,7 +174,7 @@ START_TEST(an_id_finds_its_grant_through_another_daemon)
     await_state(stand.admin, "job", "held");
     ask_nil(stand.admin, "LOCK job WAIT 100");
     ck_assert_int_eq(ask_int(b, "UNLOCK job ID " R1), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(b);
     daemon_stop(second);
     stand_down();
@@ -198,7 +198,7 @@ START_TEST(a_token_unlocks_from_elsewhere_and_again)
     ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
     token = ask_int(a, "LOCK job ID " R1);
     ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(a);
     client_close(b);
     client_close(c);

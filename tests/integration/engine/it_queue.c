@@ -53,7 +53,7 @@ START_TEST(a_thousand_clients_get_it_in_order_once_each_with_one_script_each)
     before = peek_script_calls() - before;
     ck_assert_msg(before <= CROWD * 11 / 10, "%lld scripts for %d hand-overs", before,
                   CROWD);
-    await_no_locks(0);
+    expect_no_locks();
     close_clients(c, CROWD);
     client_close(first);
     stand_down();
@@ -192,7 +192,7 @@ START_TEST(cancel_ends_waits_and_gives_back_a_kept_grant)
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     await_state(stand.admin, "job", "held");
     ck_assert_int_eq(ask_int(stand.admin, "CANCEL job ID " R2), 1);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(holder);
     client_close(c);
     stand_down();

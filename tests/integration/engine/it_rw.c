@@ -58,7 +58,7 @@ START_TEST(readers_share_and_writers_wait_for_the_last)
     ask_nil(c[0], "LOCK doc READ WAIT 0");
     ask_nil(far, "LOCK doc READ WAIT 0");
     unlock(writer);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(writer);
     client_close(far);
     close_clients(c, FEW);
@@ -88,7 +88,7 @@ START_TEST(readers_who_wait_for_a_writer_come_in_together)
     for (int i = 0; i < READERS; i++) {
         unlock(c[i]);
     }
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(writer);
     close_clients(c, READERS);
     stand_down();
@@ -187,7 +187,7 @@ START_TEST(a_writer_may_read_and_keep_reading_and_others_come_in_at_once_W3)
     ck_assert_int_eq(ask_int(c, "UNLOCK doc OWNER o"), 0);
     unlock(near);
     unlock(far);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     client_close(c);
     client_close(near);
     client_close(far);
@@ -214,7 +214,7 @@ START_TEST(who_both_reads_and_writes_has_to_say_which)
     expect_field("o", NULL);
     ask_error(c, "NOTHELD", "UNLOCK doc READ OWNER o");
     ck_assert_int_eq(ask_int(c, "UNLOCK doc OWNER o"), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }
@@ -236,7 +236,7 @@ START_TEST(READ_is_no_name_for_a_write_nor_WRITE_for_a_read)
         ck_assert_int_gt(ask_int(c, "RENEW doc %s", has), 25000);
         ck_assert_int_eq(ask_int(c, "UNLOCK doc %s", has), 0);
     }
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }
@@ -258,13 +258,13 @@ START_TEST(entries_of_readers_and_writers_are_counted)
     ck_assert_int_eq(ask_int(c, "UNLOCK doc ID " R1), 1);
     ck_assert_int_eq(ask_int(c, "UNLOCK doc ID " R1), 1);
     ck_assert_int_eq(ask_int(c, "UNLOCK doc ID " R2), 0);
-    await_no_locks(0);
+    expect_no_locks();
     token = ask_int(c, "LOCK doc WRITE OWNER o");
     ck_assert_int_eq(ask_int(c, "LOCK doc WRITE OWNER o"), token);
     expect_field("o:write", "2");
     ck_assert_int_eq(ask_int(c, "UNLOCK doc WRITE OWNER o"), 1);
     ck_assert_int_eq(ask_int(c, "UNLOCK doc OWNER o"), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(c);
     stand_down();
 }
@@ -284,12 +284,12 @@ START_TEST(an_id_finds_its_reader_and_its_writer_again_H7)
     ck_assert_int_eq(ask_int(a, "LOCK doc READ ID " R1), token);
     ck_assert_int_eq(peek_int("HLEN doc"), 2);
     ck_assert_int_eq(ask_int(b, "UNLOCK doc ID " R1), 0);
-    await_no_locks(0);
+    expect_no_locks();
     token = ask_int(a, "LOCK doc WRITE ID " R2);
     ck_assert_int_eq(ask_int(b, "LOCK doc WRITE ID " R2), token);
     ask_error(a, "ERR", "LOCK doc READ ID " R2);
     ck_assert_int_eq(ask_int(b, "UNLOCK doc ID " R2), 0);
-    await_no_locks(0);
+    expect_no_locks();
     client_close(a);
     client_close(b);
     daemon_stop(second);
@@ -320,7 +320,7 @@ START_TEST(a_token_frees_a_reader_from_anywhere_and_after_a_restart)
     stand.admin = open_client();
     ck_assert_int_eq(ask_int(a, "UNLOCK doc READ TOKEN %" PRId64, one), 0);
     ck_assert_int_eq(ask_int(a, "UNLOCK doc TOKEN %" PRId64, three), 0);
-    await_no_locks(0);
+    expect_no_locks();
     ask_error(a, "NOTHELD", "UNLOCK doc TOKEN %" PRId64, one + 1000000000);
     client_close(a);
     client_close(far);
@@ -346,7 +346,7 @@ START_TEST(force_frees_one_reader_or_the_writer_and_says_so)
     ck_assert_int_eq(peek_int("HLEN doc"), 2);
     ask_error(a, "NOTHELD", "UNLOCK doc TOKEN %" PRId64, token);
     ck_assert_int_eq(ask_int(stand.admin, "FORCEUNLOCK doc OWNER b"), 1);
-    await_no_locks(0);
+    expect_no_locks();
     (void)ask_int(a, "LOCK doc WRITE OWNER a");
     send_lock(b, "doc", "READ", 1);
     ck_assert_int_eq(ask_int(stand.admin, "FORCEUNLOCK doc ANY"), 1);
@@ -409,6 +409,6 @@ START_TEST(grace_0_frees_readers_and_writers_with_their_connection)
     client_close(a);
     (void)client_read_int(b);
     client_close(b);
-    await_no_locks(SLACK_MS);
+    await_no_locks(0);
     stand_down();
 }

