@@ -12,11 +12,13 @@ bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t receiv
     uint64_t trip = received_us - sent_us;
     int64_t low = (int64_t)(redis_us - received_us);
     int64_t high = (int64_t)(redis_us - sent_us);
+    int64_t slack = JUMP_US + c->error_us;
     bool jumped =
-        c->known && (c->offset_us < low - JUMP_US || c->offset_us > high + JUMP_US);
+        c->known && (c->offset_us < low - slack || c->offset_us > high + slack);
 
     if (!c->known || jumped || trip <= GOOD_TRIP_US) {
         c->offset_us = low + (int64_t)(trip / 2);
+        c->error_us = trip <= GOOD_TRIP_US ? 0 : (int64_t)(trip / 2);
     } else if (c->offset_us < low) {
         c->offset_us = low;
     } else if (c->offset_us > high) {
@@ -31,7 +33,8 @@ bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t receiv
 uint64_t redis_clock_if_behind(const struct redis_clock *c, uint64_t sent_us,
                                uint64_t received_us, uint64_t redis_us)
 {
-    if (!c->known || redis_clock_at(c, sent_us) <= redis_us + JUMP_US) {
+    if (!c->known ||
+        redis_clock_at(c, sent_us) <= redis_us + JUMP_US + (uint64_t)c->error_us) {
         return 0;
     }
     return redis_clock_at(c, received_us);

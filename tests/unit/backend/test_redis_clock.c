@@ -54,3 +54,18 @@ START_TEST(a_clock_that_is_behind_is_told_H17)
     ck_assert_uint_eq(redis_clock_if_behind(&c, 905000, 909000, 1405000), 0);
     ck_assert_uint_eq(redis_clock_if_behind(&c, 905000, 909000, 1404999), 1909000);
 }
+
+/* The first answer came late to a busy machine, and was read long before. */
+START_TEST(a_long_first_trip_is_taken_neither_for_a_jump_nor_for_a_clock_behind)
+{
+    struct redis_clock c = { 0 };
+
+    ck_assert(!redis_clock_sample(&c, 0, 2000 * MS, 5000 * MS));
+    ck_assert_int_eq(c.offset_us, 4000 * MS);
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 2000 * MS, 2001 * MS, 5000 * MS), 0);
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 2000 * MS, 2001 * MS, 4499 * MS),
+                      6001 * MS);
+    ck_assert(!redis_clock_sample(&c, 2000 * MS, 2001 * MS, 5000 * MS));
+    ck_assert_uint_eq(redis_clock_if_behind(&c, 3000 * MS, 3001 * MS, 5499 * MS),
+                      6000 * MS + 500);
+}
