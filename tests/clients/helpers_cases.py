@@ -1,11 +1,12 @@
 """What each helper has to do, whatever its language. A case gets a Stage."""
+import itertools
 import os
 import signal
 import time
 
 from children import until
 from faults import Network
-from helpers_stage import LEASE_S, TIMEOUT_S, nobody_else_gets_it, waiting
+from helpers_stage import LEASE_S, PATIENCE_S, TIMEOUT_S, nobody_else_gets_it, waiting
 from sentinels import Sentinels
 
 MANY, MANY_LEASE_S = 300, 12  # to renew so many takes a busy machine some seconds
@@ -139,37 +140,49 @@ def says_whether_a_name_is_locked(stage):
 
 
 def says_whether_a_lent_name_is_locked(stage):
-    """Only the latchd that has it on loan knows: through that one, another one, and not where it stands still."""
-    lender, other = stage.latchd("--local-window", "100ms"), stage.latchd()
-    near, far = stage.agent(lender), stage.agent(other)
+    """Only the latchd that has it on loan knows: through that one, another one, and not where it stands still.
 
-    def answers(agent, *wanted):
-        return agent.hear(agent.tell("locked", "job")) == list(wanted)
+    A question through another daemon ends the loan, and no name is lent for half a minute after it. So each try
+    has a name of its own. A try counts for nothing if its loan was over before the question."""
+    lender, other = stage.latchd("--local-window", "100ms", lease_s=60), stage.latchd()
+    near, far = stage.agent(lender), stage.agent(other)
+    names = (f"job{i}" for i in itertools.count())
+
+    def answer(agent, name):
+        return agent.hear(agent.tell("locked", name))
+
+    def sure_answer(agent, name):
+        return until(lambda: [said for said in [answer(agent, name)] if said != ["error", "BACKEND"]],
+                     "the daemons of a busy machine find time")[0]
 
     with lender.wire() as wire:
 
-        def hold_locally():
-            for _ in range(4):
-                wire.ask("LOCK", "job", "LOCAL")
-                info = wire.ask("LOCKINFO", "job")
-                if "'local', 1" in str(info):
-                    return True
-                wire.ask("UNLOCK", "job")
-            return False
+        def hold_locally(name):
+            for words in ("LOCK", name, "LOCAL"), ("UNLOCK", name), ("LOCK", name, "LOCAL"):
+                wire.ask(*words)
+
+        def is_known(agent):
+            name = next(names)
+            hold_locally(name)
+            is_lent = "'local', 1" in str(wire.ask("LOCKINFO", name))
+            assert sure_answer(agent, name) == ["answer", "1"]
+            wire.ask("UNLOCK", name)
+            assert sure_answer(agent, name) == ["answer", "0"]
+            return is_lent
 
         def nobody_knows():
+            name = next(names)
+            hold_locally(name)
             lender.pause()
-            is_so = answers(far, "error", "BACKEND")  # unless the loan was over before
+            said = answer(far, name)
             lender.resume()
-            wire.ask("UNLOCK", "job")
-            return is_so
+            wire.ask("UNLOCK", name)
+            assert said in (["error", "BACKEND"], ["answer", "1"])
+            return said == ["error", "BACKEND"]
 
         for agent in near, far:
-            until(hold_locally, "it is held by a client of the loan")
-            assert answers(agent, "answer", "1")
-            wire.ask("UNLOCK", "job")
-            assert answers(agent, "answer", "0")
-        until(lambda: hold_locally() and nobody_knows(), "the loan lasts while the latchd stands still")
+            until(lambda agent=agent: is_known(agent), "a client of the loan holds it", PATIENCE_S)
+        until(nobody_knows, "the loan lasts while the latchd stands still", PATIENCE_S)
 
 
 def takes_all_names_or_none(stage):
