@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 

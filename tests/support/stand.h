@@ -49,6 +49,9 @@ void close_clients(struct client *const *clients, size_t count);
 void send_lock(struct client *c, const char *name, const char *words, int64_t place);
 void subscribe(struct client *c, const char *channel);
 
+/* What the daemon's INFO has in that field; the text goes with the next call. */
+const char *info_text(const char *field);
+int64_t info_number(const char *field);
 /* Returns when the daemon counts so many waiters, of all names. */
 void await_waiters(int64_t count);
 /* Returns when Redis's fair queue of that name has so many. */

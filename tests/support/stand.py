@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
+
+from children import until
 
 DEADLINE_S = 250
 
@@ -36,6 +37,21 @@ def python_with_redis():
 def is_sanitized(program):
     """Its own look for leaks needs to be let do what is forbidden to others."""
     return "__asan_init" in run(["nm", "-D", program]).stdout
+
+
+def start_redis(path, *options):
+    """A redis-server that keeps nothing, at that socket; it answers."""
+    path.unlink(missing_ok=True)
+    redis = subprocess.Popen(  # pylint: disable=consider-using-with
+        ["redis-server", "--port", "0", "--unixsocket", path, "--dir", path.parent, "--save", "",
+         "--appendonly", "no", *options], stdout=subprocess.DEVNULL)
+
+    def is_up():
+        if redis.poll() is not None:
+            sys.exit("redis-server does not start")
+        return path.exists()
+    until(is_up, "redis-server is up", DEADLINE_S)
+    return redis
 
 
 class Certs:
@@ -122,15 +138,7 @@ class Stand:
         return self
 
     def start_redis(self):
-        self.redis_socket.unlink(missing_ok=True)
-        self.redis = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.redis_socket, "--dir",
-             self.folder, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL)
-        end = time.monotonic() + DEADLINE_S
-        while not self.redis_socket.exists():
-            if time.monotonic() > end or self.redis.poll() is not None:
-                sys.exit("redis-server does not start")
-            time.sleep(0.01)
+        self.redis = start_redis(self.redis_socket)
 
     def start_daemon(self):
         fds = [s.fileno() for s in self.listeners]

@@ -7,21 +7,6 @@
 
 enum { SETTLE_MAX_MS = 10000 };
 
-int64_t info_number(const char *field)
-{
-    struct value v = ask(stand.admin, "INFO locks");
-    char key[64];
-    const char *at;
-    int64_t number;
-
-    (void)snprintf(key, sizeof(key), "\n%s:", field);
-    at = strstr(v.text, key);
-    ck_assert_msg(at != NULL, "%s in %s", field, v.text);
-    number = atoll(at + strlen(key));
-    value_fini(&v);
-    return number;
-}
-
 int64_t token_in_redis(const char *name)
 {
     static const char FIELD[] = "latchd:";

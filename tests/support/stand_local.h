@@ -13,8 +13,6 @@
 
 enum { LOCAL_WINDOW_MS = 100 };
 
-/* The number in that field of INFO locks. */
-int64_t info_number(const char *field);
 /* The token in whose field the lock stands in Redis; 0: there is no such lock. */
 int64_t token_in_redis(const char *name);
 /* The token that the fence key tells; 0: none. */

@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from stand import DEADLINE_S, Stand, tap
+from children import until
+from stand import Stand, start_redis, tap
 from resp import Link
 
 HASH_OF_X = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
@@ -67,14 +67,7 @@ class Both:
         for file in self.files:
             file.write_text("")
         self.path = self.folder / "other.sock"
-        self.redis = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "",
-             "--dir", self.folder, "--aclfile", self.files[1]], stdout=subprocess.DEVNULL)
-        end = time.monotonic() + DEADLINE_S
-        while not self.path.exists():
-            if time.monotonic() > end or self.redis.poll() is not None:
-                sys.exit("redis-server does not start")
-            time.sleep(0.01)
+        self.redis = start_redis(self.path, "--aclfile", self.files[1])
         self.stand = Stand(self.latchd, "--aclfile", str(self.files[0]), level="error")
         self.stand.__enter__()
         Wire(self.stand.port).ask("PING")  # it has read its file
@@ -335,25 +328,17 @@ def a_bad_file_stops_the_start(latchd):
                 raise AssertionError("a password is in the log")
 
 
-def until(condition):
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError("not in time")
-        time.sleep(0.02)
-
-
 def sighup_reads_the_file_again(latchd):
     with Both(latchd) as both:
         wire = Wire(both.stand.port)
         both.files[0].write_text("user ann on\n")
         both.stand.daemon.send_signal(signal.SIGHUP)
-        until(lambda: b"ann" in wire.ask("ACL", "USERS"))
+        until(lambda: b"ann" in wire.ask("ACL", "USERS"), "the file is read")
         ann = Wire(both.stand.port)
         expect(wire.ask("ACL", "SETUSER", "ann", "nopass", "~*", "+@all"), "+OK")
         expect(ann.ask("AUTH", "ann", ""), "+OK")
         ann.send("LEADER", "job", "AFTER", "0")
-        until(lambda: b"\nfollowers:1\r\n" in wire.ask("INFO"))
+        until(lambda: b"\nfollowers:1\r\n" in wire.ask("INFO"), "the follower is counted")
         both.stand.daemon.send_signal(signal.SIGHUP)
         expect(ann.reply(), "-NOPERM ")
 
@@ -379,7 +364,7 @@ def what_is_anns_is_not_bobs(latchd):
                       ["FORCEUNLOCK", "job", "TOKEN", token]):
             expect(bob.ask(*words), "-NOPERM ")
         ann.send("LOCK", "job", "OWNER", "ann", "ID", request + "1")
-        until(lambda: admin.ask("WAITERS", "job") != b"*0\r\n")
+        until(lambda: admin.ask("WAITERS", "job") != b"*0\r\n", "it waits")
         expect(bob.ask("CANCEL", "job", "OWNER", "ann"), "-NOPERM ")
         expect(bob.ask("CANCEL", "job", "ID", request + "1"), "-NOPERM ")
         expect(admin.ask("CANCEL", "job", "OWNER", "ann"), ":1")
@@ -437,7 +422,7 @@ def what_lockinfo_refuses_nothing_tells(latchd):
         for wire, name, owner in ((eve, "secret:7", "eve"), (admin, "secret:8", "boss")):
             expect(wire.ask("LOCK", name, "OWNER", owner), ":")
         waits.send("LOCK", "secret:7", "OWNER", "boss")
-        until(lambda: waits_of(admin, "secret:7") == 1)
+        until(lambda: waits_of(admin, "secret:7") == 1, "it waits")
         told = eve.ask("LOCK", "secret:8", "OWNER", "eve")
         expect(told, "-DEADLOCK somebody waits for a name that you may not inspect")
         if b"boss" in told:
@@ -445,7 +430,7 @@ def what_lockinfo_refuses_nothing_tells(latchd):
         expect(admin.ask("CANCEL", "secret:7", "OWNER", "boss"), ":1")
         expect(waits.reply(), "$-1")
         waits.send("LOCK", "secret:8", "OWNER", "eve")  # the admin is told all
-        until(lambda: waits_of(admin, "secret:8") == 1)
+        until(lambda: waits_of(admin, "secret:8") == 1, "it waits")
         expect(admin.ask("LOCK", "secret:7", "OWNER", "boss"),
                "-DEADLOCK boss waits for secret:7 held by eve")
         expect(admin.ask("CANCEL", "secret:8", "OWNER", "eve"), ":1")
@@ -497,8 +482,8 @@ def local_needs_no_more_than_lock(latchd):
             expect(bob.ask("UNLOCK", "hot:1"), ":0")
             return local_one
 
-        until(lambda: from_memory("LOCAL"))
-        until(from_memory)
+        until(lambda: from_memory("LOCAL"), "it is lent")
+        until(from_memory, "it is lent without the word")
 
 
 def waits_end_with_the_right_to_them(latchd):
@@ -525,7 +510,7 @@ def waits_end_with_the_right_to_them(latchd):
         pipelined.send("LEADER", "gone:job", "AFTER", token)
         until(lambda: all(admin.ask("WAITERS", f"{name}:job").startswith(b"*2\r\n")
                           for name in ("gone", "stays"))
-              and re.search(rb"\nfollowers:[34]\r\n(.*\n)*awaits:2\r\n", admin.ask("INFO")))
+              and re.search(rb"\nfollowers:[34]\r\n(.*\n)*awaits:2\r\n", admin.ask("INFO")), "all wait")
         expect(admin.ask("ACL", "SETUSER", "ann", "resetkeys", "~stays:*"), "+OK")
         for (name, verb), wire in waits.items():
             if name == "gone":

@@ -7,15 +7,12 @@ RESP2 and in RESP3. Replies are compared by type and byte; where the values must
 listed there, each with its reason. Prints TAP.
 """
 import functools
-import os
 import pathlib
-import subprocess
 import sys
-import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from beside_redis_cases import ALLOWED, CLOSED, SCENARIOS, Words
-from stand import Stand, tap
+from stand import Stand, start_redis, tap
 from resp import Link
 
 DEADLINE_S = 20
@@ -94,14 +91,7 @@ class Reference:
         self.options = options
 
     def __enter__(self):
-        self.server = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "",
-             "--appendonly", "no", *self.options], stdout=subprocess.DEVNULL)
-        end = time.monotonic() + DEADLINE_S
-        while not os.path.exists(self.path):
-            if time.monotonic() > end or self.server.poll() is not None:
-                sys.exit("redis-server does not start")
-            time.sleep(0.01)
+        self.server = start_redis(pathlib.Path(self.path), *self.options)
         return self.path
 
     def __exit__(self, *exception):

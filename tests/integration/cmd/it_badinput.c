@@ -212,10 +212,7 @@ START_TEST(half_a_command_and_a_close_leaves_nothing)
             client_reset(c);
         }
     }
-    for (int i = 0; daemon_open_fds(stand.daemon) > fds; i++) {
-        ck_assert_int_lt(i, 2000);
-        test_sleep_ms(2);
-    }
+    AWAIT(daemon_open_fds(stand.daemon) <= fds);
     expect_no_locks();
     stand_down();
 }
@@ -238,10 +235,7 @@ START_TEST(random_bytes_never_hurt_others)
         (void)client_try_send_raw(c, junk, len);
         client_close(c);
         if (i % 50 == 0) {
-            uint64_t start = test_now_ms();
-
             ask_nil(stand.admin, "LOCK job WAIT 0");
-            expect_elapsed(start, 0, 0);
         }
     }
     ck_assert_int_eq(ask_int(stand.admin, "UNLOCK job"), 0);

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { TOLD_MS = 100 };
-
 static struct client *resp3(void)
 {
     struct client *c = open_client();
@@ -53,19 +51,42 @@ struct heard_notices {
     size_t names;
 };
 
-static void read_notices(struct client *c, size_t names, struct heard_notices *ret)
+static void count_notice(struct value *v, struct heard_notices *ret)
 {
-    while (ret->names < names) {
+    ck_assert_int_eq(v->type, VALUE_PUSH);
+    ck_assert(value_is_text(&v->items[0], "invalidate"));
+    ck_assert_uint_ge(v->items[1].count, 1);
+    ret->names += v->items[1].count;
+    ret->pushes++;
+    value_fini(v);
+}
+
+static struct heard_notices read_notices(struct client *c, size_t names)
+{
+    struct heard_notices heard = { 0 };
+
+    while (heard.names < names) {
         struct value v = client_read(c);
 
-        ck_assert_int_eq(v.type, VALUE_PUSH);
-        ck_assert(value_is_text(&v.items[0], "invalidate"));
-        ck_assert_uint_ge(v.items[1].count, 1);
-        ret->names += v.items[1].count;
-        ret->pushes++;
-        value_fini(&v);
+        count_notice(&v, &heard);
     }
-    ck_assert_uint_eq(ret->names, names);
+    ck_assert_uint_eq(heard.names, names);
+    return heard;
+}
+
+/* All that have been pushed by now. */
+static void read_all_notices(struct client *c, struct heard_notices *ret)
+{
+    client_send(c, "ECHO here");
+    for (;;) {
+        struct value v = client_read(c);
+
+        if (v.type == VALUE_TEXT) {
+            value_fini(&v);
+            return;
+        }
+        count_notice(&v, ret);
+    }
 }
 
 /* --- what is told ----------------------------------------------------------------- */
@@ -76,7 +97,7 @@ START_TEST(a_holder_is_told_of_doubt_of_certainty_and_of_loss)
 {
     struct client *holder, *other;
 
-    stand_up("--redis-timeout", "300ms", "--watchdog-timeout", "1500ms", NULL);
+    stand_up(SHORT_LEASES, NULL);
     holder = tracking("");
     other = tracking(" NOLOOP");
     (void)ask_int(holder, "LOCK job");
@@ -99,16 +120,14 @@ START_TEST(who_asks_is_told_of_doubt_while_redis_hangs)
 {
     struct client *holder;
     struct value v;
-    uint64_t start;
 
-    stand_up("--redis-timeout", "1s", "--watchdog-timeout", "3s", NULL);
+    stand_up(SHORT_LEASES, NULL);
     holder = tracking("");
     (void)ask_int(holder, "LOCK job OWNER ann");
     redis_pause(stand.redis);
     expect_push(holder, "job");
-    start = test_now_ms();
+    ask_ok(stand.admin, "CONFIG SET redis-timeout 1m"); /* no answer waits for that */
     v = ask(holder, "LOCKINFO job");
-    expect_elapsed(start, 0, TOLD_MS);
     ck_assert(value_is_text(value_get(&v, "state"), "uncertain"));
     ck_assert_uint_eq(value_get(&v, "holds")->count, 1);
     ck_assert(
@@ -166,7 +185,6 @@ START_TEST(bcast_tells_of_all_names_with_a_prefix)
 START_TEST(who_waits_for_another_lock_is_told_at_once)
 {
     struct client *holder, *rival;
-    uint64_t start;
 
     stand_up(NULL);
     rival = open_client();
@@ -174,10 +192,8 @@ START_TEST(who_waits_for_another_lock_is_told_at_once)
     (void)ask_int(rival, "LOCK busy");
     (void)ask_int(holder, "LOCK job");
     send_lock(holder, "busy", "WAIT 60000", 1);
-    start = test_now_ms();
     ck_assert_int_eq(ask_int(stand.admin, "FORCEUNLOCK job ANY"), 1);
     expect_push(holder, "job");
-    expect_elapsed(start, 0, TOLD_MS);
     expect_silence(holder);
     (void)ask_int(rival, "UNLOCK busy");
     (void)client_read_int(holder);
@@ -303,57 +319,53 @@ static void take_many(struct client *c, int count)
     }
 }
 
+/* On a busy machine a hold that was put back may be in doubt once more. */
 START_TEST(doubt_about_many_holds_leaves_in_few_pushes)
 {
-    enum { MANY = 20000 };
-    struct heard_notices heard = { 0 };
+    enum { MANY = 10000 };
+    struct heard_notices heard, heard_of_all = { 0 };
     struct client *holder, *all;
+    bool certain = false;
 
-    stand_up("--recheck", "60s", NULL);
+    stand_up(NO_RECHECK, NULL);
     holder = tracking("");
     all = tracking(" BCAST");
     take_many(holder, MANY);
     redis_kill(stand.redis);
-    redis_restart(stand.redis); /* empty: all are in doubt, and then lost */
-    read_notices(holder, MANY, &heard);
+    redis_restart(stand.redis); /* empty: all are in doubt, and then put back */
+    heard = read_notices(holder, MANY);
     ck_assert_uint_le(heard.pushes, MANY / 1000 + 5);
-    heard.pushes = 0;
-    read_notices(holder, 2 * MANY, &heard);
-    ck_assert_uint_le(heard.pushes, MANY / 50);
-    expect_no_push(holder);
     heard = (struct heard_notices){ 0 };
-    read_notices(all, 2 * MANY, &heard);
-    expect_no_push(all);
+    while (!certain) { /* and reads meanwhile: who does not is closed */
+        certain = info_number("uncertain") == 0;
+        read_all_notices(holder, &heard);
+        read_all_notices(all, &heard_of_all);
+    }
+    ck_assert_int_eq(info_number("holds"), MANY);
+    ck_assert_uint_ge(heard.names, MANY);
+    ck_assert_uint_le(heard.pushes, heard.names / 50);
+    ck_assert_uint_ge(heard_of_all.names, MANY + heard.names);
     client_close(holder);
     client_close(all);
     stand_down();
 }
 
-static void await_gone(int64_t id)
+static bool is_gone(int64_t id)
 {
-    uint64_t deadline = test_now_ms() + 30000;
+    struct value v = ask(stand.admin, "CLIENT LIST ID %" PRId64, id);
+    bool gone = v.len == 0;
 
-    for (;;) {
-        struct value v = ask(stand.admin, "CLIENT LIST ID %" PRId64, id);
-        bool gone = v.len == 0;
-
-        value_fini(&v);
-        if (gone) {
-            return;
-        }
-        ck_assert_uint_lt(test_now_ms(), deadline);
-        test_sleep_ms(10);
-    }
+    value_fini(&v);
+    return gone;
 }
 
 START_TEST(who_does_not_read_is_closed_and_costs_nobody_else)
 {
     enum { MANY = 20000, SOME = 1111 };
-    struct heard_notices heard = { 0 };
     struct client *c, *holder, *deaf;
     int64_t id;
 
-    stand_up("--recheck", "60s", "--output-buffer-limit", "64kb", NULL);
+    stand_up(NO_RECHECK, "--output-buffer-limit", "64kb", NULL);
     deaf = tracking(" BCAST");
     holder = tracking(" BCAST PREFIX job:12");
     id = ask_int(deaf, "CLIENT ID");
@@ -361,8 +373,8 @@ START_TEST(who_does_not_read_is_closed_and_costs_nobody_else)
     take_many(c, MANY);
     redis_kill(stand.redis);
     redis_restart(stand.redis);
-    await_gone(id);
-    read_notices(holder, SOME, &heard); /* the same turn */
+    AWAIT_FOR(20000, is_gone(id));
+    (void)read_notices(holder, SOME); /* the same turn */
     client_close(c);
     client_close(holder);
     client_close(deaf);

@@ -96,7 +96,7 @@ static void hold_all(void)
 
 static void up(const char *watchdog)
 {
-    stand_up("--redis-timeout", "300ms", "--watchdog-timeout", watchdog, NULL);
+    stand_up("--redis-timeout", "1s", "--watchdog-timeout", watchdog, NULL);
     hold_all();
 }
 
@@ -204,7 +204,7 @@ TEST_GROUP(.timeout_s = INTEGRATION_S);
 
 START_TEST(all_are_told_when_their_keys_are_deleted)
 {
-    up("900ms");
+    up("3s");
     for (size_t i = 0; i < ALL; i++) {
         ck_assert_int_eq(peek_int("DEL %s", name_of(i)), 1);
     }
@@ -214,7 +214,7 @@ START_TEST(all_are_told_when_their_keys_are_deleted)
 
 START_TEST(all_are_told_when_redis_is_flushed)
 {
-    up("900ms");
+    up("3s");
     free(peek_text("FLUSHALL"));
     expect_all_lost();
     down();
@@ -248,7 +248,7 @@ START_TEST(all_are_told_when_they_are_freed_by_force_through_another_daemon)
     struct test_daemon *other;
     struct client *c;
 
-    up("900ms");
+    up("3s");
     other = stand_second();
     c = client_open(other);
     force_all(c);
@@ -262,7 +262,7 @@ START_TEST(all_are_told_when_redisson_frees_them_by_force)
 {
     struct redisson r = { .owner = "8743c9c0-0795-4907-87fd-6c719a6b4586:1" };
 
-    up("900ms");
+    up("3s");
     r.redis = stand.redis;
     for (size_t i = 0; i < SINGLE; i++) {
         const char *name = HOLDS[i].name;
@@ -291,7 +291,7 @@ START_TEST(all_watched_ones_are_told_of_doubt_and_loss_when_redis_hangs_for_too_
 {
     struct expected lost = all_once(), told = all_once();
 
-    up("1500ms");
+    up("3s");
     for (size_t i = 0; i < ALL; i++) {
         lost.times[i] = i >= SINGLE || HOLDS[i].watched;
         told.times[i] = 1 + lost.times[i]; /* doubt first */
@@ -322,9 +322,9 @@ START_TEST(fixed_leases_are_told_when_they_are_over_and_are_not_lost)
     (void)ask_int(holder, "LOCK doc READ LEASE 900");
     (void)ask_int(c, "LOCK doc READ"); /* Redis keeps the key for this one */
     expect_message(events, "expired:job", "ann ");
-    expect_elapsed(start, 500, 600);
+    expect_not_before(start, 500);
     expect_message(events, "expired:doc", "latchd:");
-    expect_elapsed(start, 800, 900);
+    expect_not_before(start, 800);
     expect_silence(events);
     for (int i = 0; i < 2; i++) {
         struct value v = client_read(holder);
@@ -353,7 +353,7 @@ START_TEST(what_a_client_leaves_behind_for_a_time_is_not_lost)
 {
     struct client *c;
 
-    stand_up("--watchdog-timeout", "600ms", NULL);
+    stand_up(SHORT_LEASES, NULL);
     holder = open_client();
     events = open_client();
     client_send(events, "PSUBSCRIBE lost:* expired:*");
@@ -380,7 +380,7 @@ START_TEST(a_fixed_lease_that_is_deleted_before_its_end_is_lost)
     events = open_client();
     subscribe(events, "lost:job expired:job");
     skip(events);
-    (void)ask_int(holder, "LOCK job OWNER ann LEASE 900");
+    (void)ask_int(holder, "LOCK job OWNER ann LEASE 3000");
     ck_assert_int_eq(peek_int("DEL job"), 1);
     expect_message(events, "lost:job", "ann ");
     expect_silence(events);
@@ -391,21 +391,13 @@ START_TEST(a_fixed_lease_that_is_deleted_before_its_end_is_lost)
 
 /* --- silently --------------------------------------------------------------------- */
 
-static void await_forgotten(struct client *c)
+static bool is_forgotten(void)
 {
-    uint64_t deadline = test_now_ms() + 30000;
+    struct value v = ask(stand.admin, "LOCKS COUNT 1000");
+    size_t left = v.items[1].count;
 
-    for (;;) {
-        struct value v = ask(c, "LOCKS COUNT 1000");
-        size_t left = v.items[1].count;
-
-        value_fini(&v);
-        if (left == 0) {
-            return;
-        }
-        ck_assert_uint_lt(test_now_ms(), deadline);
-        test_sleep_ms(10);
-    }
+    value_fini(&v);
+    return left == 0;
 }
 
 START_TEST(what_its_own_owner_released_through_another_daemon_ends_silently)
@@ -418,7 +410,7 @@ START_TEST(what_its_own_owner_released_through_another_daemon_ends_silently)
     struct test_daemon *other;
     struct client *c;
 
-    up("900ms");
+    up("3s");
     other = stand_second();
     c = client_open(other);
     for (size_t i = 0; i < SINGLE; i++) {
@@ -432,7 +424,7 @@ START_TEST(what_its_own_owner_released_through_another_daemon_ends_silently)
     }
     ck_assert_int_eq(ask_int(c, "UNLOCK m1 ID " ID_M), 0);
     ck_assert_int_eq(ask_int(c, "UNLOCK m2 TOKEN %" PRId64, tokens[SINGLE + 1]), 0);
-    await_forgotten(stand.admin);
+    AWAIT(is_forgotten());
     expect_pushes((struct expected){ 0 });
     expect_silence(events);
     client_close(c);
@@ -446,7 +438,7 @@ START_TEST(what_another_daemon_took_over_ends_silently_here)
     struct client *c;
     int64_t token;
 
-    stand_up("--watchdog-timeout", "900ms", NULL);
+    stand_up(SHORT_LEASES, NULL);
     other = stand_second();
     c = client_open(other);
     holder = resp3();
@@ -459,7 +451,7 @@ START_TEST(what_another_daemon_took_over_ends_silently_here)
     (void)ask_int(holder, "LOCK b READ ID " ID_A);
     (void)ask_int(c, "RENEW a TOKEN %" PRId64, token);
     (void)ask_int(c, "RENEW b ID " ID_A);
-    await_forgotten(stand.admin);
+    AWAIT(is_forgotten());
     expect_pushes((struct expected){ 0 });
     expect_silence(events);
     ck_assert_int_eq(ask_int(c, "FORCEUNLOCK a ANY"), 1); /* it is held on */

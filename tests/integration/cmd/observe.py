@@ -16,6 +16,7 @@ import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from children import until
 from stand import Stand, tap
 import resp
 
@@ -31,7 +32,7 @@ class Client(resp.Wire):
     raw = True
 
     def __init__(self, where):
-        eventually(lambda: self.opened(where), f"a connection to {where}")
+        until(lambda: self.opened(where), f"a connection to {where}")
 
     def opened(self, where):
         try:
@@ -51,15 +52,6 @@ class Client(resp.Wire):
         """Closes so that the other side gets a reset."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
-
-
-def eventually(condition, what):
-    end = time.monotonic() + DEADLINE_S
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"never: {what}")
-        time.sleep(0.01)
-    return value
 
 
 def shape(value):
@@ -103,7 +95,7 @@ def lively(stand):
     for _ in range(10):
         assert isinstance(guesser("AUTH", "guest", "sesame"), Exception)
     for name in HOSTILE:  # until each loss was noticed
-        eventually(lambda n=name: isinstance(other("UNLOCK", n, "OWNER", 'o"=\\'), Exception),
+        until(lambda n=name: isinstance(other("UNLOCK", n, "OWNER", 'o"=\\'), Exception),
                    "a loss")
     for _ in range(150):
         Client(where).close()
@@ -116,7 +108,7 @@ def run_lively(binary, log_format, check):
     with tempfile.NamedTemporaryFile() as stand.log, stand:
         log = pathlib.Path(stand.log.name)
         admin = lively(stand)
-        eventually(lambda: b"left out" in log.read_bytes(), "the limit in the log")
+        until(lambda: b"left out" in log.read_bytes(), "the limit in the log")
         admin.send("SHUTDOWN")
         stand.daemon.wait(DEADLINE_S)
         check(log.read_text(errors="backslashreplace").splitlines())
@@ -218,20 +210,22 @@ def latency_has_the_shape_of_redis(stand):
 
 
 def a_late_redis_is_an_event(stand):
-    client = both(stand)[1]
+    client, other = both(stand)[1], both(stand)[1]
     client("CONFIG", "SET", "latency-monitor-threshold", "20")
     stand.redis.send_signal(signal.SIGSTOP)
     try:
         client.send("LOCK", "late")
+        until(lambda: b" flags=b " in other("CLIENT", "LIST"), "it asks Redis")
         time.sleep(0.1)  # how late it is to be
     finally:
         stand.redis.send_signal(signal.SIGCONT)
     assert client.read() > 0
-    event = eventually(lambda: [e for e in client("LATENCY", "LATEST") if e[0] == b"redis"],
+    event = until(lambda: [e for e in client("LATENCY", "LATEST") if e[0] == b"redis"],
                        "an event")[0]
     assert event[3] >= 100 and client("LATENCY", "HISTORY", "redis")[-1][1] >= 100, event
     assert client("LATENCY", "RESET", "redis") == 1
     client.close()
+    other.close()
 
 
 def long_waits_are_told_apart(stand):
@@ -241,7 +235,7 @@ def long_waits_are_told_apart(stand):
     token = client("LOCK", "slow")
     assert other("LOCK", "slow", "WAIT", "100", "OWNER", "ann") is None
     other.send("LOCK", "slow")
-    eventually(lambda: client("WAITERS", "slow"), "a waiter")
+    until(lambda: client("WAITERS", "slow"), "a waiter")
     time.sleep(0.1)  # how long it is to wait
     assert client("UNLOCK", "slow", "TOKEN", token) == 0
     assert other.read() > token

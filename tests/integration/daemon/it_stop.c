@@ -46,7 +46,6 @@ START_TEST(sigterm_ends_waits_and_leaves_holds_their_lease)
 START_TEST(sigterm_works_while_redis_hangs_or_is_dead, 2)
 {
     struct client *holder, *waiter;
-    uint64_t start;
 
     stand_up("--redis-timeout", "500ms", NULL);
     holder = open_client();
@@ -58,11 +57,9 @@ START_TEST(sigterm_works_while_redis_hangs_or_is_dead, 2)
     } else {
         redis_kill(stand.redis);
     }
-    start = test_now_ms();
     daemon_terminate(stand.daemon);
     expect_error(waiter, "GOAWAY");
     daemon_await_end(stand.daemon);
-    expect_elapsed(start, 0, 5000);
     client_close(holder);
     client_close(waiter);
     client_close(stand.admin);
@@ -103,19 +100,13 @@ static void write_file(const char *path, const char *text)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-static void await_config(const char *key, const char *text)
+static bool is_config(const char *key, const char *text)
 {
-    for (int i = 0; i < 2000; i++) {
-        struct value v = ask(stand.admin, "CONFIG GET %s", key);
-        bool is = v.count == 2 && value_is_text(&v.items[1], text);
+    struct value v = ask(stand.admin, "CONFIG GET %s", key);
+    bool is = v.count == 2 && value_is_text(&v.items[1], text);
 
-        value_fini(&v);
-        if (is) {
-            return;
-        }
-        test_sleep_ms(5);
-    }
-    ck_abort_msg("%s never becomes %s", key, text);
+    value_fini(&v);
+    return is;
 }
 
 START_TEST(sighup_reads_the_configuration_again)
@@ -125,16 +116,16 @@ START_TEST(sighup_reads_the_configuration_again)
     scratch_path("latchd", ".conf", path, sizeof path);
     write_file(path, "# a comment\nmax-lease 2h\n");
     stand_up("--config", path, NULL);
-    await_config("max-lease", "2h");
+    AWAIT(is_config("max-lease", "2h"));
     ask_error(stand.admin, "ERR", "LOCK job LEASE 10000000");
     write_file(path, "max-lease 3h\n");
     daemon_signal(stand.daemon, SIGHUP);
-    await_config("max-lease", "3h");
+    AWAIT(is_config("max-lease", "3h"));
     (void)ask_int(stand.admin, "LOCK job LEASE 10000000");
     write_file(path, "max-lease nonsense\n"); /* is refused, the old one stays */
     daemon_signal(stand.daemon, SIGHUP);
     ask_nil(stand.admin, "LOCK job WAIT 200");
-    await_config("max-lease", "3h");
+    AWAIT(is_config("max-lease", "3h"));
     stand_down();
 }
 
@@ -146,10 +137,7 @@ START_TEST(the_daemon_gets_ready_only_once_redis_answers)
     stand.redis = redis_start();
     redis_pause(stand.redis);
     d = daemon_spawn(redis_path(stand.redis), "--redis-timeout", "300ms", NULL);
-    for (uint64_t start = test_now_ms(); test_now_ms() < start + 700;) {
-        ck_assert(!daemon_is_ready(d));
-        test_sleep_ms(20);
-    }
+    STAYS(700, !daemon_is_ready(d));
     redis_resume(stand.redis);
     daemon_await_ready(d);
     c = client_open(d);

@@ -250,9 +250,7 @@ static pid_t leave_over_for_good(void)
     }
     free(program);
     /* It must have its lock before we look. */
-    while (access(socket_path, F_OK) != 0) {
-        test_sleep_ms(5);
-    }
+    AWAIT(access(socket_path, F_OK) == 0);
     return pid;
 }
 

@@ -144,11 +144,11 @@ def permits(stand):
     got = stand.run("run", "permits", "--permits", "1", "true")
     expect(got.returncode == 125 and "no such semaphore" in got.stderr, got)
     two = stand.start_beat("permits", "--permits", "2", "--of", "3")
-    one = stand.start_beat("permits", "--permits", "1", "--lease", "1")
+    one = stand.start_beat("permits", "--permits", "1", "--lease", "3")
     expect(stand.run("run", "permits", "--permits", "1", "-n", "true").returncode == 1)
     got = stand.run("run", "permits", "--permits", "4", "-n", "true")
     expect(got.returncode == 125 and "fewer permits" in got.stderr, got)
-    time.sleep(2.5)
+    time.sleep(4)  # for longer than its lease
     one.beat.goes_on()
     waiter = stand.start("run", "permits", "--permits", "1", "true")
     until(lambda: stand.waiters("permits") == 1, "nobody waits")
@@ -222,8 +222,8 @@ def quitting_waiter(stand):
 
 
 def renewal(stand):
-    ctl = stand.start_beat("renewal", "--lease", "1")
-    time.sleep(2.5)
+    ctl = stand.start_beat("renewal", "--lease", "3")
+    stand.renewed("renewal", 2)
     ctl.beat.goes_on()
     expect(not stand.is_free("renewal"))
     ctl.terminate()

@@ -18,6 +18,7 @@ import termios
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from children import until
 from stand import DEADLINE_S, Skip, Stand
 
 # beat.py FILE [deaf] [child]: until it is killed; deaf to TERM; with a child in a session
@@ -51,13 +52,6 @@ def now():
 def expect(good, got=""):
     if not good:
         raise AssertionError(f"unexpected: {got!r}")
-
-
-def until(condition, what):
-    end = time.monotonic() + 60
-    while not condition():
-        expect(time.monotonic() < end, what)
-        time.sleep(0.01)
 
 
 class Beat:
@@ -150,6 +144,15 @@ class CtlStand(Stand):
 
     def waiters(self, name):
         return int(self.ask("WAITERS", name).split("\r\n")[0][1:])
+
+    def renewed(self, name, times):
+        """Returns when the name's lease in Redis has been renewed so often from now on."""
+        last = float("inf")
+        while times > 0:
+            ttl = int(self.redis_cli("PTTL", name))
+            expect(ttl > 0, f"{name} is not renewed: its lease is over")
+            times -= ttl > last
+            last = ttl
 
     def redis_cli(self, *words):
         return subprocess.run(["redis-cli", "-s", self.redis_socket, *words], text=True,

@@ -4,7 +4,6 @@ LATCHCTL. Prints TAP.
 """
 import functools
 import sys
-import time
 
 from latchctl_stand import CtlStand, Shell, expect, until
 from stand import tap
@@ -50,7 +49,7 @@ def suspend(stand):
         shell.type("\x1a")
         shell.expect("Stopped")
         shell.expect("ready> ")
-        time.sleep(3.5)
+        stand.renewed("tty", 4)
         expect(not stand.is_free("tty"))
         shell.type("fg\r")
         shell.expect("in-it")

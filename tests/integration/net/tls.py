@@ -16,6 +16,7 @@ import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from children import until
 from stand import Certs, Skip, Stand, run, tap
 
 HANDSHAKE_S = 10  # TLS_HANDSHAKE_MS
@@ -31,14 +32,6 @@ def need(tool):
 def expect(good, got):
     if not good:
         raise AssertionError(f"unexpected: {got!r}")
-
-
-def until(condition, what):
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"not in time: {what}")
-        time.sleep(0.02)
 
 
 def context(stand, ca="ca.pem", cert=None, version=None):
@@ -285,15 +278,15 @@ def many_at_once_come_in(stand):
                                do_handshake_on_connect=False)
         conn.setblocking(False)
         conns.append(conn)
-    end = time.monotonic() + DEADLINE_S
     waiting = list(conns)
-    while waiting and time.monotonic() < end:
+
+    def all_are_in():
         for conn in list(waiting):
             with contextlib.suppress(ssl.SSLWantReadError):
                 conn.do_handshake()
                 waiting.remove(conn)
-        time.sleep(0.001)
-    expect(not waiting, len(waiting))
+        return not waiting
+    until(all_are_in, "all handshakes end")
     until(lambda: info(stand, "tls_clients") >= 100, "they are counted")
     for conn in conns:
         conn.close()
