@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """docs/invariants.md: invariants.py ROOT. Each label is one invariant's, and has a test, by its
-name or in the table's last column; each label in a test's name stands in the document; what the
+name's end or in the table's last column; each label in a test's name stands in the document; what the
 last column names is there."""
 import collections
 import pathlib
@@ -11,6 +11,7 @@ PAGE = "docs/invariants.md"
 ROW = re.compile(r"^\| (H\d+) \| .* \| (.*?) ?\|$", re.M)
 TEST = re.compile(r"START_TEST\((\w+)[,)]|^def (\w+)\(", re.M)
 LABEL = re.compile(r"(?<![A-Z0-9])(H\d+)(?=_|$)")
+PREFIX = re.compile(r"([A-Za-z]\d+_)+[a-z]")
 WORD = re.compile(r"`([^`]+)`")
 
 
@@ -28,6 +29,7 @@ def main():
     tests = set(tests_of(root))
     labelled = {label for name in tests for label in LABEL.findall(name)}
     bad = [f"{label} is in a test's name, and not in {PAGE}" for label in labelled - set(rows)]
+    bad += [f"{name}: a label ends a test's name" for name in tests if PREFIX.match(name)]
     count = collections.Counter(label for label, _ in found)
     bad += [f"{label} is the label of {n} invariants" for label, n in count.items() if n > 1]
     for label, shown in rows.items():

@@ -166,7 +166,7 @@ START_TEST(a_killed_redis_comes_back_as_another_server)
     ck_assert_int_eq(peer->result[101].status, OP_OK);
 }
 
-START_TEST(H2_what_a_lost_link_left_open_never_runs_late)
+START_TEST(what_a_lost_link_left_open_never_runs_late_H2)
 {
     open_up(SHORT);
     redis_pause(redis);
@@ -221,7 +221,7 @@ static void break_connections(int port)
 
 /* Row 0: it may kill the link before; 1: it may not, and waits until what was open on
  * it is late. */
-START_TEST(H2_a_broken_link_is_killed_or_outlived, 2)
+START_TEST(a_broken_link_is_killed_or_outlived_H2, 2)
 {
     static const char *const RIGHTS[] = { "+@all", "-client|kill" };
     char url[256];

@@ -155,7 +155,7 @@ START_TEST(where_one_key_is_forbidden_each_is_asked_alone)
     ck_assert_int_eq(redis_ask_int(redis, "DBSIZE"), 4);
 }
 
-START_TEST(H2_all_that_a_lost_link_left_open_is_unknown_once)
+START_TEST(all_that_a_lost_link_left_open_is_unknown_once_H2)
 {
     open_up();
     redis_pause(redis);

@@ -143,7 +143,7 @@ START_TEST(other_names_are_granted_when_the_quarantine_is_over)
     scenario_end(s);
 }
 
-START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
+START_TEST(a_token_goes_on_although_the_new_clock_is_behind_H17)
 {
     struct sim *s = scenario_new(1);
     size_t c;

@@ -43,7 +43,7 @@ static void field_of(uint64_t token, char *ret, size_t room)
 
 TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
 
-START_TEST(H1_each_token_has_a_field_of_its_own)
+START_TEST(each_token_has_a_field_of_its_own_H1)
 {
     struct op op = op_acquire("n", claim_anonymous("q:1"));
     uint64_t first, second;
@@ -62,7 +62,7 @@ START_TEST(H1_each_token_has_a_field_of_its_own)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
 }
 
-START_TEST(H2_a_late_copy_does_nothing)
+START_TEST(a_late_copy_does_nothing_H2)
 {
     struct renew_item item = { .name = SPAN("n"),
                                .kind = OWNER_ID,
@@ -99,7 +99,7 @@ START_TEST(H2_a_late_copy_does_nothing)
     ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL n"), LEASE);
 }
 
-START_TEST(H3_entries_count_once_whoever_counts_with_us)
+START_TEST(entries_count_once_whoever_counts_with_us_H3)
 {
     struct op leave_1 = op_release("n", TARGET_ENTRY, REDISSON_A, "id:1");
     struct op leave_2 = op_release("n", TARGET_ENTRY, REDISSON_A, "id:2");
@@ -129,7 +129,7 @@ static const struct {
       TARGET_ENTRY },
 };
 
-START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 2)
+START_TEST(whoever_took_over_a_hold_is_left_alone_H4, 2)
 {
     struct op acquire = { .kind = OP_ACQUIRE, .name = SPAN("n") };
     struct op undo = { .kind = OP_RELEASE,
@@ -159,7 +159,7 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 2)
     ck_assert(run_as(INSTANCE_B, &undo)->release.freed);
 }
 
-START_TEST(H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere)
+START_TEST(an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere_H4)
 {
     struct op undo = op_release("n", TARGET_FIELD, ID_1, NULL);
 
@@ -172,7 +172,7 @@ START_TEST(H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 1);
 }
 
-START_TEST(H4_an_attached_hold_is_not_the_takers_any_more)
+START_TEST(an_attached_hold_is_not_the_takers_any_more_H4)
 {
     struct op attach = op_attach("n", TARGET_TOKEN, NULL, NULL);
     struct op undo = op_release("n", TARGET_FIELD, NULL, NULL);
@@ -195,7 +195,7 @@ START_TEST(H4_an_attached_hold_is_not_the_takers_any_more)
                      RENEW_ELSEWHERE);
 }
 
-START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
+START_TEST(an_id_granted_anew_is_not_the_old_holders_H4)
 {
     struct op anew = op_acquire("n", claim_id(ID_1));
     uint64_t token = take("n", claim_id(ID_1));
@@ -205,19 +205,19 @@ START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ID, ID_1, "", token), RENEW_GONE);
 }
 
-START_TEST(H4_what_was_long_on_its_way_takes_no_id_hold_over)
+START_TEST(what_was_long_on_its_way_takes_no_id_hold_over_H4)
 {
     check_late_ops(op_acquire("n", claim_id(ID_1)),
                    op_attach("n", TARGET_FIELD, ID_1, NULL));
 }
 
-START_TEST(H4_what_was_long_on_its_way_takes_no_entry_over)
+START_TEST(what_was_long_on_its_way_takes_no_entry_over_H4)
 {
     check_late_ops(op_acquire("n", claim_named("o", "id:x1")),
                    op_attach("n", TARGET_ENTRY, "o", "id:x1"));
 }
 
-START_TEST(H5_an_unlock_sent_twice_takes_one_entry)
+START_TEST(an_unlock_sent_twice_takes_one_entry_H5)
 {
     struct op leave = op_release("n", TARGET_ID, "latchd:id:x1", "id:x1");
 
@@ -233,7 +233,7 @@ START_TEST(H5_an_unlock_sent_twice_takes_one_entry)
     redis_expect(peer_redis(), "1", "HGET n o");
 }
 
-START_TEST(H5_force_frees_only_the_hold_that_it_names)
+START_TEST(force_frees_only_the_hold_that_it_names_H5)
 {
     struct op force;
     uint64_t first;
@@ -249,7 +249,7 @@ START_TEST(H5_force_frees_only_the_hold_that_it_names)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
 
-START_TEST(H6_ids_and_owners_have_name_spaces_of_their_own)
+START_TEST(ids_and_owners_have_name_spaces_of_their_own_H6)
 {
     struct op leave = op_release("n", TARGET_ENTRY, "id:r1", "id:e1");
 
@@ -260,7 +260,7 @@ START_TEST(H6_ids_and_owners_have_name_spaces_of_their_own)
     (void)take("n", claim_named("o", "id:r1"));
 }
 
-START_TEST(H6_a_request_that_ended_is_over)
+START_TEST(a_request_that_ended_is_over_H6)
 {
     struct op leave = op_release("n", TARGET_ID, ID_1, ID_1 + 7);
 
@@ -276,7 +276,7 @@ START_TEST(H6_a_request_that_ended_is_over)
     ck_assert_int_eq(try_take("n", claim_named("o", "id:1")), OP_OVER);
 }
 
-START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
+START_TEST(what_its_owner_released_elsewhere_is_not_lost_H30)
 {
     uint64_t token = take("n", claim_anonymous("q:1"));
     struct op leave = op_release_token("n", token);

@@ -187,7 +187,7 @@ START_TEST(an_owner_that_holds_one_of_them_enters_again)
     ck_assert_int_eq(r->batch.results[1].count, 2);
 }
 
-START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
+START_TEST(many_that_were_long_on_their_way_take_nothing_over_H4)
 {
     struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ID);
@@ -199,7 +199,7 @@ START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
                      OP_ELSEWHERE);
 }
 
-START_TEST(H2_late_copies_of_many_do_nothing)
+START_TEST(late_copies_of_many_do_nothing_H2)
 {
     struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ID);

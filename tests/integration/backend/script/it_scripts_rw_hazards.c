@@ -43,7 +43,7 @@ static const int NAMED[] = { 1, 2, 4, 5 };
 
 TEST_GROUP(.teardown = peer_teardown, .timeout_s = 60);
 
-START_TEST(H2_a_late_copy_does_nothing, 6)
+START_TEST(a_late_copy_does_nothing_H2, 6)
 {
     struct claim c = claim_of(_i);
     struct renew_item item = { .name = SPAN("n"),
@@ -75,7 +75,7 @@ START_TEST(H2_a_late_copy_does_nothing, 6)
     ck_assert_int_le(rw_ttl(), LEASE);
 }
 
-START_TEST(H3_entries_are_counted_once, 2)
+START_TEST(entries_are_counted_once_H3, 2)
 {
     const char *field = _i == 0 ? "o" : "o:write";
     enum lock_kind kind = _i == 0 ? KIND_READ : KIND_WRITE;
@@ -93,7 +93,7 @@ START_TEST(H3_entries_are_counted_once, 2)
     redis_expect(peer_redis(), "1", "HGET n %s", field);
 }
 
-START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 6)
+START_TEST(whoever_took_over_a_hold_is_left_alone_H4, 6)
 {
     struct claim c = claim_of(_i);
     struct op back = c.kind == OWNER_ANONYMOUS ? rw_attach_of(c) : rw_acquire(c);
@@ -118,7 +118,7 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 6)
 
 /* Its keeper key is gone: then nobody gives an ID hold back, but its writer key tells
  * who took it; and an anonymous reader's field does. */
-START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord, 6)
+START_TEST(without_a_keeper_key_only_the_taker_acts_of_its_own_accord_H4, 6)
 {
     struct claim c = claim_of(_i);
     struct op undo = rw_release_of(c);
@@ -134,14 +134,14 @@ START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord, 6)
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, nobody ? OP_ELSEWHERE : OP_OK);
 }
 
-START_TEST(H4_what_was_long_on_its_way_takes_nothing_over, TEST_ROWS(NAMED))
+START_TEST(what_was_long_on_its_way_takes_nothing_over_H4, TEST_ROWS(NAMED))
 {
     struct claim c = claim_of(NAMED[_i]);
 
     check_late_ops(rw_acquire(c), rw_attach_of(c));
 }
 
-START_TEST(H4_an_id_granted_anew_is_not_the_old_holders, 2)
+START_TEST(an_id_granted_anew_is_not_the_old_holders_H4, 2)
 {
     struct claim c = claim_of(_i == 0 ? 1 : 4);
     struct op anew = rw_acquire(c);
@@ -152,7 +152,7 @@ START_TEST(H4_an_id_granted_anew_is_not_the_old_holders, 2)
     ck_assert_int_eq(rw_renew(INSTANCE_A, c, token, false), RENEW_GONE);
 }
 
-START_TEST(H6_a_request_that_ended_is_over, TEST_ROWS(NAMED))
+START_TEST(a_request_that_ended_is_over_H6, TEST_ROWS(NAMED))
 {
     struct claim c = claim_of(NAMED[_i]);
 
@@ -164,7 +164,7 @@ START_TEST(H6_a_request_that_ended_is_over, TEST_ROWS(NAMED))
     ck_assert_int_eq(rw_leave(c)->status, OP_ENDED);
 }
 
-START_TEST(H6_an_id_that_ended_is_over_for_the_other_family_and_kind_too, 2)
+START_TEST(an_id_that_ended_is_over_for_the_other_family_and_kind_too_H6, 2)
 {
     (void)rw_take(claim_of(_i == 0 ? 1 : 4));
     ck_assert(rw_leave(claim_of(_i == 0 ? 1 : 4))->release.freed);
@@ -173,7 +173,7 @@ START_TEST(H6_an_id_that_ended_is_over_for_the_other_family_and_kind_too, 2)
     ck_assert_int_eq(rw_try(claim_of(4)), _i == 0 ? OP_OK : OP_OVER);
 }
 
-START_TEST(H7_a_reader_who_asks_again_is_not_a_second_one)
+START_TEST(a_reader_who_asks_again_is_not_a_second_one_H7)
 {
     struct claim first = rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_A ":1", NULL);
     struct claim second = rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_A ":2", NULL);
@@ -186,7 +186,7 @@ START_TEST(H7_a_reader_who_asks_again_is_not_a_second_one)
     ck_assert(rw_leave(first)->release.freed);
 }
 
-START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost, 3)
+START_TEST(what_its_owner_released_elsewhere_is_not_lost_H30, 3)
 {
     struct claim c = claim_of(_i);
     uint64_t token = rw_take(c);

@@ -189,7 +189,7 @@ static struct claim lasting(struct claim c, uint64_t lease_ms)
     return c;
 }
 
-START_TEST(W1_no_read_release_shortens_a_write_lease)
+START_TEST(no_read_release_shortens_a_write_lease_W1)
 {
     (void)rw_take(lasting(rw_writer("o:write", "id:1"), 60000));
     (void)rw_take(lasting(rw_reader("o", "id:2"), 2000));
@@ -201,7 +201,7 @@ START_TEST(W1_no_read_release_shortens_a_write_lease)
     ck_assert_int_eq(rw_try(rw_writer("p:write", "id:4")), OP_BUSY);
 }
 
-START_TEST(W2_no_renewal_shortens_a_foreign_lease, 2)
+START_TEST(no_renewal_shortens_a_foreign_lease_W2, 2)
 {
     struct redisson b = with_redis(RB);
     struct claim mine = rw_reader("o", "id:1");
@@ -218,7 +218,7 @@ START_TEST(W2_no_renewal_shortens_a_foreign_lease, 2)
 }
 
 /* The other way round: H14 as well. */
-START_TEST(W2_H14_what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal)
+START_TEST(what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal_W2_H14)
 {
     struct redisson b = with_redis(RB);
     struct claim mine = lasting(rw_reader("o", "id:1"), 60000);
@@ -233,7 +233,7 @@ START_TEST(W2_H14_what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal)
     rw_about(rw_hold_ttl(B, 1), 30000);
 }
 
-START_TEST(W3_a_downgrade_wakes_the_waiting_readers)
+START_TEST(a_downgrade_wakes_the_waiting_readers_W3)
 {
     redisContext *c = rw_listen();
     struct redisson b = with_redis(RB);
@@ -249,7 +249,7 @@ START_TEST(W3_a_downgrade_wakes_the_waiting_readers)
 }
 
 /* Who waits behind a writer at his daemon asks only whether he is in already. */
-START_TEST(W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer)
+START_TEST(a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer_W4)
 {
     struct redisson a = with_redis(RA);
     struct op op = rw_acquire(rw_reader("o", "id:1"));
@@ -261,7 +261,7 @@ START_TEST(W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
 }
 
-START_TEST(W5_a_read_release_leaves_the_write_renewed)
+START_TEST(a_read_release_leaves_the_write_renewed_W5)
 {
     struct claim w = rw_writer("o:write", "id:1");
     uint64_t token = rw_take(w);
@@ -274,7 +274,7 @@ START_TEST(W5_a_read_release_leaves_the_write_renewed)
     ck_assert(rw_leave(w)->release.freed);
 }
 
-START_TEST(W6_a_writer_does_not_wait_for_dead_readers)
+START_TEST(a_writer_does_not_wait_for_dead_readers_W6)
 {
     struct redisson a = with_redis(RA), b = with_redis(RB);
     redisContext *c = rw_listen();
@@ -315,7 +315,7 @@ START_TEST(what_of_a_latchd_reader_a_redisson_client_needs_is_there)
 }
 
 /* Both count the entries of one owner: H3. */
-START_TEST(H3_an_owner_shared_with_redisson_counts_together, 2)
+START_TEST(an_owner_shared_with_redisson_counts_together_H3, 2)
 {
     struct redisson a = with_redis(RA);
     struct claim mine = _i == 0 ? rw_reader(A, "id:1") : rw_writer(A ":write", "id:1");

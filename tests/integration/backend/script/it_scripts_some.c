@@ -339,7 +339,7 @@ START_TEST(a_release_sent_again_is_answered_from_its_mark)
     }
 }
 
-START_TEST(H2_late_copies_of_some_do_nothing)
+START_TEST(late_copies_of_some_do_nothing_H2)
 {
     struct op ops[THREE];
     struct op_times over = { .deadline_us = redis_time_us() - 1 };

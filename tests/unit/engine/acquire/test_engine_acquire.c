@@ -207,7 +207,7 @@ START_TEST(an_answer_that_comes_after_the_end_of_the_wait_is_undone)
     ck_assert(op.op.release.if_keeper);
 }
 
-START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
+START_TEST(a_grant_with_less_than_half_of_its_lease_left_is_given_back_H10)
 {
     fixture_lock(&e, 1, "job",
                  (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 2000 });
@@ -278,7 +278,7 @@ START_TEST(others_are_looked_for_once_in_as_many_handovers_as_the_limit)
     }
 }
 
-START_TEST(h23_after_a_second_of_handovers_the_lock_is_truly_released)
+START_TEST(after_a_second_of_handovers_the_lock_is_truly_released_H23)
 {
     struct engine_stats stats;
 
@@ -306,7 +306,7 @@ START_TEST(h23_after_a_second_of_handovers_the_lock_is_truly_released)
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
 
-START_TEST(h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well)
+START_TEST(who_yielded_leaves_one_release_of_others_to_the_rest_as_well_H23)
 {
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);

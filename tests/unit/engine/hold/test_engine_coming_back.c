@@ -275,7 +275,7 @@ START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
     ck_assert_str_eq(e.notices, "granted:job");
 }
 
-START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there)
+START_TEST(an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there_H4)
 {
     struct hold_req renew = { .name = SPAN("job"), .token = 100, .from = { 2, 1 } };
 
@@ -293,7 +293,7 @@ START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_th
 }
 
 /* The grace of the owner's other entry has cut the lease behind the grant. */
-START_TEST(h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out)
+START_TEST(an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out_H10)
 {
     struct lock_terms first = { .owner = SPAN("o"), .has = OPT_GRACE, .grace_ms = 100 };
     struct lock_terms second = { .owner = SPAN("o"),
@@ -314,7 +314,7 @@ START_TEST(h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out)
 }
 
 /* With min-replicas an answer may be overtaken by that of a later op. */
-START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
+START_TEST(what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten_H4)
 {
     struct seen_op renewal;
 
@@ -340,7 +340,7 @@ START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
     ck_assert_str_eq(e.notices, "granted:job expired:job");
 }
 
-START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
+START_TEST(a_kept_place_whose_request_went_on_elsewhere_undoes_nothing_H4)
 {
     struct lock_terms req = { .id = ID_A };
 

@@ -76,7 +76,7 @@ START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
 
-START_TEST(h30_a_hold_that_its_owner_released_elsewhere_ends_silently)
+START_TEST(a_hold_that_its_owner_released_elsewhere_ends_silently_H30)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 10000);
@@ -100,7 +100,7 @@ START_TEST(another_server_makes_all_uncertain_until_confirmed)
     ck_assert_str_eq(e.notices, "granted:job uncertain:job certain:job");
 }
 
-START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
+START_TEST(standing_still_makes_holds_uncertain_or_lost_H9)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     (void)fixture_grant(&e, 2, "short",
@@ -139,7 +139,7 @@ START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
     fixture_take_op(&e, OP_RELEASE, &op); /* that entry of the two */
 }
 
-START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
+START_TEST(a_fixed_lease_is_checked_and_given_what_it_still_has_H14)
 {
     (void)fixture_grant(
         &e, 1, "job", (struct lock_terms){ .has = OPT_LEASE, .lease_ms = 60000 }, 100);
@@ -177,7 +177,7 @@ START_TEST(the_same_id_again_is_the_same_grant)
     fixture_no_op(&e);
 }
 
-START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated)
+START_TEST(a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated_H6)
 {
     struct hold_req by_id = { .id = ID_A };
 
@@ -198,7 +198,7 @@ START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeate
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
 }
 
-START_TEST(h15_a_bare_unlock_after_a_loss_is_ambiguous)
+START_TEST(a_bare_unlock_after_a_loss_is_ambiguous_H15)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 10000);
@@ -222,7 +222,7 @@ START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
     ck_assert_str_eq(e.notices, "lost:job granted:job");
 }
 
-START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
+START_TEST(the_hold_lives_while_any_connection_keeps_an_entry_H8)
 {
     struct lock_terms as_owner = { .owner = SPAN("o") };
 

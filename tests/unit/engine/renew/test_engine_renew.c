@@ -197,7 +197,7 @@ START_TEST(force_unlock_that_was_repeated_tells_what_the_first_one_did)
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
 
-START_TEST(h5_what_may_free_a_second_one_is_not_repeated)
+START_TEST(what_may_free_a_second_one_is_not_repeated_H5)
 {
     fixture_force(&e, 3, "job", (struct hold_req){ .any = true });
     fixture_gives(&e, OP_RELEASE, LATE); /* it did nothing: again */

@@ -88,7 +88,7 @@ TEST_GROUP(.setup = listen_to_latch, .teardown = stop_listening, .timeout_s = 30
  */
 
 /* L1: where there is none, nothing is left behind, but latchd says so. */
-START_TEST(L1_a_count_of_nothing_leaves_nothing)
+START_TEST(a_count_of_nothing_leaves_nothing_L1)
 {
     ck_assert_int_eq(count("id:r1"), -1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
@@ -99,7 +99,7 @@ START_TEST(L1_a_count_of_nothing_leaves_nothing)
 }
 
 /* L2 to L5, whoever sets and whoever counts. */
-START_TEST(L2_L5_a_latch_is_the_same_string_and_messages, 8)
+START_TEST(a_latch_is_the_same_string_and_messages_L2_L5, 8)
 {
     bool we_set = (_i & 1) != 0, we_count = (_i & 2) != 0, we_end = (_i & 4) != 0;
 
@@ -131,7 +131,7 @@ START_TEST(L2_L5_a_latch_is_the_same_string_and_messages, 8)
 
 /* L6, D21: Redisson publishes `1`, for which its own waiters go on waiting; latchd
  * publishes what lets them go. */
-START_TEST(L6_D21_a_deleted_latch_lets_redissons_waiters_go)
+START_TEST(a_deleted_latch_lets_redissons_waiters_go_L6_D21)
 {
     ck_assert_int_eq(run(op_latch(LATCH_TO_DELETE, "d1"))->latch.value, 0);
     redisson_hear_nothing(channel);
@@ -147,7 +147,7 @@ START_TEST(L6_D21_a_deleted_latch_lets_redissons_waiters_go)
 }
 
 /* L7: a latch that Redisson has set to 0 is open, and in the way of another. */
-START_TEST(L7_a_latch_of_0_is_open_and_is_not_set_anew)
+START_TEST(a_latch_of_0_is_open_and_is_not_set_anew_L7)
 {
     ck_assert_int_eq(redisson_latch_set(&theirs, "l", 0), 1);
     expect_state(LATCH_OPEN);
@@ -163,7 +163,7 @@ static const struct {
 } NAMES[] = { { "l" }, { "{tag}l" }, { "a{b" }, { "{}" } };
 
 /* L8: the channel has braces around every name. */
-START_TEST(L8_the_channel_is_redissons_whatever_the_name, TEST_ROWS(NAMES))
+START_TEST(the_channel_is_redissons_whatever_the_name_L8, TEST_ROWS(NAMES))
 {
     const char *name = NAMES[_i].name;
     redisContext *there = redisson_listen(&theirs, redisson_latch_channel(name));
@@ -192,7 +192,7 @@ START_TEST(a_count_may_be_as_large_as_redissons)
 /* --- an ID counts once, D22 --------------------------------------------------------
  */
 
-START_TEST(D22_a_request_counts_once_in_whatever_generation)
+START_TEST(a_request_counts_once_in_whatever_generation_D22)
 {
     ck_assert_int_eq(set("id:s1", 3), 1);
     ck_assert_int_eq(count("id:r1"), 2);
@@ -301,7 +301,7 @@ START_TEST(a_latch_remembers_so_many_ids_and_no_more)
 /* --- generations, D25 --------------------------------------------------------------
  */
 
-START_TEST(D25_each_setting_is_a_generation_and_its_end_is_known)
+START_TEST(each_setting_is_a_generation_and_its_end_is_known_D25)
 {
     struct latch_told first, second, now;
 

@@ -95,7 +95,7 @@ START_TEST(ids_of_any_length_are_others_permits)
 /* --- Defects -------------------------------------------------------------- */
 
 /* D9 is for the watchdog: a renewal raises; here is what it is for. */
-START_TEST(D9_D10_a_dead_holders_permits_come_back_all_at_once)
+START_TEST(a_dead_holders_permits_come_back_all_at_once_D9_D10)
 {
     redis_expect(peer_redis(), "OK", "SET s 3");
     sem_redisson_take(X, LEASE);
@@ -109,7 +109,7 @@ START_TEST(D9_D10_a_dead_holders_permits_come_back_all_at_once)
 }
 
 /* So a look tells the truth, too, and changes nothing. */
-START_TEST(D10_permits_that_are_over_are_shown_as_free)
+START_TEST(permits_that_are_over_are_shown_as_free_D10)
 {
     struct op look = { .kind = OP_INSPECT, .name = SPAN("s") };
     struct claim ours = sem_claim(SEM_FIELD_1, 2, 4);
@@ -134,7 +134,7 @@ START_TEST(D10_permits_that_are_over_are_shown_as_free)
     sem_expect("1", 3);
 }
 
-START_TEST(D12_a_repeated_call_counts_once)
+START_TEST(a_repeated_call_counts_once_D12)
 {
     struct claim c = sem_claim(SEM_ID, 1, 2);
     struct op op = sem_release_of(c);
@@ -147,7 +147,7 @@ START_TEST(D12_a_repeated_call_counts_once)
     sem_expect("2", 0);
 }
 
-START_TEST(D14_what_is_over_is_told_from_what_was_released)
+START_TEST(what_is_over_is_told_from_what_was_released_D14)
 {
     struct claim c = sem_claim(SEM_FIELD_1, 1, 1);
     uint64_t token = sem_take(c);
@@ -160,7 +160,7 @@ START_TEST(D14_what_is_over_is_told_from_what_was_released)
     ck_assert_int_eq(sem_leave(c)->status, OP_ENDED);
 }
 
-START_TEST(D16_a_zset_that_was_lost_is_put_back)
+START_TEST(a_zset_that_was_lost_is_put_back_D16)
 {
     struct claim c = sem_claim(SEM_FIELD_1, 2, 3);
     uint64_t token = sem_take(c);
