@@ -6,7 +6,6 @@
 #ifndef LATCHD_ACL_ACL_H
 #define LATCHD_ACL_ACL_H
 
-#include "acl/catalog.h"
 #include "acl/permissions.h"
 #include "util/span.h"
 #include "util/table.h"

@@ -6,14 +6,56 @@
 #ifndef LATCHD_ACL_PERMISSIONS_H
 #define LATCHD_ACL_PERMISSIONS_H
 
-#include "acl/catalog.h"
-#include "acl/secret.h"
 #include "util/buf.h"
 #include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* catalog: the commands and categories that rules can name. cmd/ fills it from its
+ * table of commands; it must outlive the users. */
+
+enum { ACL_COMMANDS_MAX = 256 }; /* commands of a catalog */
+
+/* A command's number is its index. Sorted by name, in lower case; a subcommand is
+ * named `container|sub` and follows its container. */
+struct acl_command {
+    const char *name;
+    unsigned categories; /* bits, see acl_catalog */
+    bool open;           /* anybody may run it: AUTH, HELLO, ... */
+};
+
+struct acl_catalog {
+    const struct acl_command *commands;
+    size_t command_count;
+    const char *const *categories; /* "@lock", in bit order */
+    size_t category_count;
+};
+
+enum { ACL_NOT_THERE = -1 };
+/* The number of a category's bit, by its name in any case without the `@`. */
+int catalog_category(const struct acl_catalog *c, struct span name);
+
+/* secret: passwords, stored as SHA-256 only and compared in constant time. The
+ * arithmetic is OpenSSL's. */
+
+enum {
+    SECRET_BYTES = 32,
+    SECRET_HEX = 2 * SECRET_BYTES,
+    SECRET_BITS_MAX = 4096, /* of a password that secret_random() makes */
+    SECRET_BITS_DEFAULT = 256,
+};
+
+struct secret {
+    uint8_t bytes[SECRET_BYTES];
+};
+
+void secret_hash(struct span password, struct secret *ret);
+void secret_add_hex(const struct secret *s, struct buf *out);
+/* Appends `bits` random bits as hexadecimal digits, rounded up. False: the system has
+ * no random bytes. */
+bool secret_random(size_t bits, struct buf *out);
 
 enum {
     PERM_PASSWORDS_MAX =

@@ -11,7 +11,7 @@
 #include "cmd/pipeline.h"
 #include "cmd/pubsub/events.h"
 #include "cmd/redis_only.h"
-#include "lockscript/lock_script_cache.h"
+#include "lockscript/lock_script.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"

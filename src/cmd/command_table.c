@@ -2,7 +2,7 @@
 
 #include "cmd/handlers.h"
 #include "terms-usage.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <endian.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "daemon/notify.h"
 
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #include "engine/engine.h"
 #include "engine/engine_state.h"
 #include "engine/value_hold.h"
-#include "util/digits.h"
-#include "util/pool.h"
+#include "util/alloc.h"
+#include "util/buf.h"
 
 enum owner_kind field_kind(struct span field)
 {

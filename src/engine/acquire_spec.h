@@ -8,7 +8,7 @@
 #include "engine/lock_terms.h"
 #include "engine/op.h"
 #include "latchd/protocol.h"
-#include "util/digits.h"
+#include "util/buf.h"
 #include "util/span.h"
 
 #include <stdbool.h>

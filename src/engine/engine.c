@@ -38,7 +38,6 @@
 #include "util/alloc.h"
 #include "util/heap.h"
 #include "util/list.h"
-#include "util/pool.h"
 #include "util/table.h"
 
 #include <stdlib.h>

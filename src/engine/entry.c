@@ -10,7 +10,7 @@
 #include "engine/pending_release.h"
 #include "engine/request.h"
 #include "engine/session.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 
 static const char *const ENTRY_NAMES[] = {
     [ENTRY_HELD] = "HELD",

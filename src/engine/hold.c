@@ -17,11 +17,10 @@
 #include "engine/session.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
-#include "util/digits.h"
+#include "util/buf.h"
 #include "util/histogram.h"
 #include "util/list.h"
-#include "util/parse.h"
-#include "util/pool.h"
+#include "util/text.h"
 
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #include "engine/pending_request.h"
 #include "engine/waiter.h"
 #include "latchd/protocol.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 
 #include <stdlib.h>
 

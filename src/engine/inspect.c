@@ -20,9 +20,9 @@
 #include "engine/waiter.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
-#include "util/parse.h"
 #include "util/span.h"
 #include "util/table.h"
+#include "util/text.h"
 
 #include <malloc.h>
 #include <stdio.h>

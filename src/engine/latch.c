@@ -9,7 +9,7 @@
 #include "engine/lock.h"
 #include "engine/pending_request.h"
 #include "latchd/protocol.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 
 struct logged_count {
     struct recent_item item;

@@ -8,7 +8,7 @@
 #include "engine/inspect.h"
 #include "engine/lock.h"
 #include "engine/pending_request.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,6 @@
 #include "engine/op_cost.h"
 #include "util/alloc.h"
 #include "util/hash.h"
-#include "util/pool.h"
 #include "util/table.h"
 
 static const char *const STATE_NAMES[] = {

@@ -12,7 +12,6 @@
 #include "engine/trouble.h"
 #include "util/alloc.h"
 #include "util/hash.h"
-#include "util/pool.h"
 
 void lock_note_foreign(struct engine *eng, struct lock *lock, bool is_foreign)
 {

@@ -7,7 +7,7 @@
 #include "engine/quarantine.h"
 #include "engine/timer.h"
 #include "latchd/protocol.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

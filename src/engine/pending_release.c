@@ -9,7 +9,7 @@
 #include "engine/lock.h"
 #include "engine/pending_request.h"
 #include "engine/request.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 
 static const char *const STATE_NAMES[] = {
     [RELEASE_QUEUED] = "QUEUED",       [RELEASE_SENT] = "SENT",

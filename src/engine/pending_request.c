@@ -16,7 +16,7 @@
 #include "engine/pending_release.h"
 #include "engine/session.h"
 #include "engine/value_hold.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 #include "util/span.h"
 
 struct pending_request *pending_request_new(struct engine *eng,

@@ -32,9 +32,9 @@
 #include "engine/waiter.h"
 #include "engine/watchdog.h"
 #include "engine/yield.h"
+#include "util/alloc.h"
 #include "util/heap.h"
 #include "util/list.h"
-#include "util/pool.h"
 #include "util/table.h"
 
 #include <stdbool.h>

@@ -4,7 +4,6 @@
 #include "engine/engine_state.h"
 #include "engine/lock.h"
 #include "util/alloc.h"
-#include "util/pool.h"
 #include "util/span.h"
 #include "util/table.h"
 

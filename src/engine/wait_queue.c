@@ -6,8 +6,8 @@
 #include "engine/lock.h"
 #include "engine/pending_release.h"
 #include "engine/waiter.h"
+#include "util/alloc.h"
 #include "util/list.h"
-#include "util/pool.h"
 
 static struct waiter *waiter_at(struct list *node)
 {

@@ -15,7 +15,7 @@
 #include "engine/trouble.h"
 #include "engine/wait_graph.h"
 #include "engine/wait_queue.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 #include "util/span.h"
 
 static const char *const STATE_NAMES[] = {

@@ -25,6 +25,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+struct http;
+
 enum {
     HTTP_CONNECTIONS_MAX = 48,
     HTTP_CONNECTIONS_PER_ADDRESS = 32,
@@ -36,8 +38,6 @@ enum {
     HTTP_LOOKS_MAX = 20,    /* of /name.json and /names.json together */
     HTTP_PORT_AUTO = 65536, /* the kernel chooses */
 };
-
-struct http;
 
 struct http_setup {
     uv_loop_t *loop;

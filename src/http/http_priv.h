@@ -1,5 +1,4 @@
-/* http_priv: what http.c (the daemon on the loop) and answer.c (what is answered)
- * share. */
+/* http_priv: the struct http from within, for http.c and the fuzzer. */
 #ifndef LATCHD_HTTP_HTTP_PRIV_H
 #define LATCHD_HTTP_HTTP_PRIV_H
 
@@ -36,13 +35,5 @@ struct http {
     uint64_t looks_since_ms;
     unsigned looks; /* since then: what was made for one request alone */
 };
-
-/* MHD_AccessHandlerCallback; cls is the struct http. */
-enum MHD_Result answer_request(void *cls, struct MHD_Connection *connection,
-                               const char *url, const char *method, const char *version,
-                               const char *upload, size_t *upload_size, void **state);
-/* What was made beforehand. */
-void answer_init(struct http *h);
-void answer_fini(struct http *h);
 
 #endif

@@ -1,6 +1,6 @@
 #include "http/prometheus.h"
 
-#include "util/utf8.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 

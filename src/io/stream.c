@@ -1,7 +1,7 @@
 #include "io/stream.h"
 
 #include "io/socket.h"
-#include "io/tls_session.h"
+#include "io/tls.h"
 #include "util/alloc.h"
 #include "util/list.h"
 #include "util/log.h"

@@ -41,7 +41,7 @@ struct io {
     const struct io_turn *turn; /* while io_run() runs */
     void *turn_ctx;
     size_t acceptors;
-    int spare_fd; /* reserve for when no file can be opened, see acceptor.h; -1: none */
+    int spare_fd; /* reserve for when no file can be opened, see socket.h; -1: none */
     char *read_buf;
     size_t read_room;
     struct io_stats stats;
@@ -97,7 +97,7 @@ struct stream_options {
 
 /* Below, `opt` is copied; `events` must outlive the stream. */
 
-/* Makes a stream of an accepted socket, see acceptor.h; takes the socket even on
+/* Makes a stream of an accepted socket, see socket.h; takes the socket even on
  * failure. With TLS nothing is read before the handshake is over, and what is sent
  * waits for it. If the handshake fails, or takes longer than TLS_HANDSHAKE_MS, the
  * stream ends with UV_EPROTO or UV_ETIMEDOUT. */

@@ -2,7 +2,7 @@
 
 #include "latchctl/show.h"
 #include "util/clock.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <netinet/in.h>

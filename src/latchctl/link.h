@@ -12,7 +12,7 @@
 #ifndef LATCHD_LATCHCTL_LINK_H
 #define LATCHD_LATCHCTL_LINK_H
 
-#include "io/tls_session.h"
+#include "io/tls.h"
 #include "latchctl/options.h"
 #include "latchctl/target.h"
 #include "util/buf.h"

@@ -3,7 +3,7 @@
 #include "latchctl/show.h"
 #include "latchd-config.h"
 #include "latchd/protocol.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <ctype.h>
 #include <getopt.h>

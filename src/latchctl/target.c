@@ -3,7 +3,7 @@
 #include "latchd/protocol.h"
 #include "util/alloc.h"
 #include "util/buf.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <netdb.h>
 #include <stdio.h>

@@ -1,7 +1,5 @@
 #include "lockscript/lua_parser.h"
 
-#include "lockscript/lua_lexer.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -306,7 +304,7 @@ static struct lua_token read_symbol(struct lua_lexer *l)
     return (struct lua_token){ .kind = LUA_TOKEN_REFUSED, .line = l->line };
 }
 
-struct lua_token lua_lexer_next(struct lua_lexer *l)
+static struct lua_token lua_lexer_next(struct lua_lexer *l)
 {
     if (!skip_blank(l)) {
         return (struct lua_token){ .kind = LUA_TOKEN_REFUSED, .line = l->line };

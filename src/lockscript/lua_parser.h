@@ -3,8 +3,8 @@
 #ifndef LATCHD_LOCKSCRIPT_LUA_PARSER_H
 #define LATCHD_LOCKSCRIPT_LUA_PARSER_H
 
+#include "lockscript/lock_script.h"
 #include "lockscript/lua_ast.h"
-#include "lockscript/lua_eval.h"
 
 /* Parses `text`, in which strings are decoded in place; the tree points into it. False:
  * *error says why. */
@@ -15,5 +15,71 @@ bool lua_parse(char *text, size_t len, struct lua_ast *ret,
  * Returns false, for the caller to return. */
 bool script_error_set(struct lock_script_error *e, unsigned line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* lua_lexer: the tokens of a script. Of Lua's tokens these are left out, and refused:
+ * numbers that are no decimal integers, long strings, and most escapes. */
+
+enum {
+    LUA_DIGITS_MAX = 15, /* of a number, so that a double has it exactly */
+};
+
+enum lua_token_kind {
+    LUA_TOKEN_END,
+    LUA_TOKEN_REFUSED, /* the error says why */
+    LUA_TOKEN_NAME,
+    LUA_TOKEN_STRING,
+    LUA_TOKEN_NUMBER,
+    LUA_TOKEN_AND,
+    LUA_TOKEN_BREAK,
+    LUA_TOKEN_DO,
+    LUA_TOKEN_ELSE,
+    LUA_TOKEN_ELSEIF,
+    LUA_TOKEN_END_WORD,
+    LUA_TOKEN_FALSE,
+    LUA_TOKEN_FOR,
+    LUA_TOKEN_IF,
+    LUA_TOKEN_IN,
+    LUA_TOKEN_LOCAL,
+    LUA_TOKEN_NIL,
+    LUA_TOKEN_NOT,
+    LUA_TOKEN_OR,
+    LUA_TOKEN_RETURN,
+    LUA_TOKEN_THEN,
+    LUA_TOKEN_TRUE,
+    LUA_TOKEN_OTHER_WORD, /* function, while...: no part of the language here */
+    LUA_TOKEN_EQ,
+    LUA_TOKEN_NE,
+    LUA_TOKEN_LE,
+    LUA_TOKEN_GE,
+    LUA_TOKEN_LT,
+    LUA_TOKEN_GT,
+    LUA_TOKEN_ASSIGN,
+    LUA_TOKEN_PLUS,
+    LUA_TOKEN_MINUS,
+    LUA_TOKEN_LENGTH,
+    LUA_TOKEN_OPEN,
+    LUA_TOKEN_CLOSE,
+    LUA_TOKEN_OPEN_INDEX,
+    LUA_TOKEN_CLOSE_INDEX,
+    LUA_TOKEN_OPEN_TABLE,
+    LUA_TOKEN_CLOSE_TABLE,
+    LUA_TOKEN_COMMA,
+    LUA_TOKEN_SEMICOLON,
+    LUA_TOKEN_DOT,
+};
+
+struct lua_token {
+    enum lua_token_kind kind;
+    unsigned line;
+    struct span text; /* of a string, what it says; of others, as written */
+    int64_t number;
+};
+
+struct lua_lexer {
+    char *at; /* into the caller's text, in which strings are decoded in place */
+    char *end;
+    unsigned line;
+    struct lock_script_error *error;
+};
 
 #endif

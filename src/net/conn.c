@@ -6,7 +6,6 @@
 #include "util/clock.h"
 #include "util/list.h"
 #include "util/log.h"
-#include "util/pool.h"
 #include "util/table.h"
 
 #include <inttypes.h>

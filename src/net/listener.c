@@ -1,6 +1,5 @@
 #include "net/listener.h"
 
-#include "io/acceptor.h"
 #include "io/socket.h"
 #include "util/alloc.h"
 #include "util/log.h"

@@ -1,7 +1,7 @@
 #include "resp/parser.h"
 
 #include "util/alloc.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <ctype.h>
 #include <stdarg.h>

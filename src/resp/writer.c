@@ -1,6 +1,6 @@
 #include "resp/writer.h"
 
-#include "util/digits.h"
+#include "util/buf.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -85,4 +85,12 @@ void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 /* Drops `len` bytes at the front, and keeps the memory. */
 void buf_drop(struct buf *b, size_t len);
 
+/* digits: numbers to decimal text, without the cost of printf, which would exceed that
+ * of most replies. */
+
+enum { DIGITS_MAX = 20 }; /* digits of the largest uint64_t */
+
+/* Writes the digits so that the last is at end[-1]; returns a pointer to the first. */
+char *digits_before(char *end, uint64_t value);
+
 #endif

@@ -1,6 +1,6 @@
 #include "util/json.h"
 
-#include "util/utf8.h"
+#include "util/text.h"
 
 static void begin_value(struct json *j, const char *key)
 {

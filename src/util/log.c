@@ -3,8 +3,7 @@
 #include "util/clock.h"
 #include "util/hash.h"
 #include "util/json.h"
-#include "util/parse.h"
-#include "util/repr.h"
+#include "util/text.h"
 
 #include <poll.h>
 #include <stdarg.h>

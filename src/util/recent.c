@@ -2,7 +2,6 @@
 
 #include "util/alloc.h"
 #include "util/hash.h"
-#include "util/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

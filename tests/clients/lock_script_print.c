@@ -3,7 +3,7 @@
  * SHA1, is the key. A script that is refused is a comment, and the exit code is 1. */
 #include "lockscript/lock_plan.h"
 #include "util/buf.h"
-#include "util/repr.h"
+#include "util/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

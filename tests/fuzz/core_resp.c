@@ -1,7 +1,7 @@
 /* Replies in RESP2 and RESP3, as a client reads them. */
 #include "core_world.h"
 
-#include "util/parse.h"
+#include "util/text.h"
 
 enum { DEPTH_MAX = 16 };
 

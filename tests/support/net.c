@@ -3,7 +3,7 @@
 #include "resp/writer.h"
 #include "support/scratch.h"
 #include "util/clock.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <check.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 #include "backend/cluster/slot_map.h"
 
 #include "util/alloc.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
 
 #include "io/tls.h"
 #include "util/alloc.h"
-#include "util/parse.h"
 #include "util/span.h"
+#include "util/text.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 #include "backend/redis/redis_command.h"
 
-#include "util/digits.h"
+#include "util/buf.h"
 
 enum { HEAD_MAX = 1 + DIGITS_MAX + 2 };
 

@@ -7,7 +7,7 @@
 #include "util/clock.h"
 #include "util/fifo.h"
 #include "util/log.h"
-#include "util/parse.h"
+#include "util/text.h"
 #include "util/transition.h"
 
 #include <stdio.h>

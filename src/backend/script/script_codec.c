@@ -4,8 +4,8 @@
 #include "backend/redis/redis_command.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
-#include "util/digits.h"
-#include "util/parse.h"
+#include "util/buf.h"
+#include "util/text.h"
 
 #include <assert.h>
 #include <stdlib.h>

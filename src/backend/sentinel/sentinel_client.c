@@ -3,7 +3,7 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

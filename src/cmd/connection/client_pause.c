@@ -2,7 +2,7 @@
 
 #include "cmd/deferred_command.h"
 #include "cmd/handlers.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 /* Commands of operators and health checks work during a pause. */
 static bool is_never_put_off(const struct command *command)

@@ -2,7 +2,7 @@
 #include "cmd/handlers.h"
 #include "cmd/observe/log_identity.h"
 #include "util/alloc.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <stdlib.h>
 

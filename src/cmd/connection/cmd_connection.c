@@ -4,7 +4,7 @@
 #include "cmd/observe/log_identity.h"
 #include "cmd/observe/refusals.h"
 #include "util/clock.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

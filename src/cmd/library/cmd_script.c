@@ -3,8 +3,8 @@
 #include "cmd/handlers.h"
 #include "cmd/library/library_call.h"
 #include "cmd/observe/refusals.h"
-#include "lockscript/lock_script_cache.h"
-#include "util/parse.h"
+#include "lockscript/lock_script.h"
+#include "util/text.h"
 
 /* The keys and the arguments of EVAL and EVALSHA. */
 struct script_words {

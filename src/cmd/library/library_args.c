@@ -1,6 +1,6 @@
 #include "cmd/library/library_args.h"
 
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef LATCHD_CMD_LIBRARY_LIBRARY_ARGS_H
 #define LATCHD_CMD_LIBRARY_LIBRARY_ARGS_H
 
-#include "lockscript/lock_call.h"
+#include "lockscript/lock_script.h"
 #include "util/span.h"
 
 #include <stdbool.h>

@@ -22,7 +22,7 @@
 #include "cmd/library/watch.h"
 #include "cmd/observe/command_stats.h"
 #include "engine/effect.h"
-#include "lockscript/lock_call.h"
+#include "lockscript/lock_script.h"
 #include "util/buf.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "cmd/library/value_text.h"
 
-#include "acl/secret.h"
+#include "acl/permissions.h"
 
 static const char DIGITS[] = "0123456789ABCDEF";
 

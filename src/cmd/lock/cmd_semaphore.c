@@ -1,7 +1,7 @@
 /* SEMAPHORE: commands about a semaphore as a whole. */
 #include "cmd/handlers.h"
 #include "latchd/protocol.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 static const struct lock_syntax SYNTAX_INFO = { "SEMAPHORE INFO", 0, RULE_NAME };
 static const struct lock_syntax SYNTAX_LIMIT = { "SEMAPHORE LIMIT", 0,

@@ -3,7 +3,7 @@
 #include "cmd/cmd.h"
 #include "cmd/library/value_text.h"
 #include "latchd/protocol.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "cmd/handlers.h"
 #include "cmd/observe/redaction.h"
 #include "util/clock.h"
-#include "util/repr.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 

@@ -4,7 +4,7 @@
 #include "cmd/observe/redaction.h"
 #include "util/alloc.h"
 #include "util/clock.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,7 @@
 #include "engine/op.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
-#include "util/edits.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* lock_call_run: does what a lock_call says, by plain commands on a real Redis, exactly
- * as lockscript/lock_call.h says it; and what can be seen of it: the reply, and the
+ * as lockscript/lock_script.h says it; and what can be seen of it: the reply, and the
  * keys. */
 #ifndef LATCHD_TESTS_LOCK_CALL_RUN_H
 #define LATCHD_TESTS_LOCK_CALL_RUN_H
 
-#include "lockscript/lock_call.h"
+#include "lockscript/lock_script.h"
 #include "support/redis.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 #include "latchd/protocol.h"
 #include "sim/world/sim_faults.h"
-#include "util/digits.h"
+#include "util/buf.h"
 
 #include <inttypes.h>
 

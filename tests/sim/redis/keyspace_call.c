@@ -1,7 +1,7 @@
 /* From a command's words to what it does, and to its reply. */
 #include "sim/redis/keyspace_priv.h"
 #include "util/alloc.h"
-#include "util/digits.h"
+#include "util/buf.h"
 
 #include <inttypes.h>
 #include <math.h>

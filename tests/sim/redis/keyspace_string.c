@@ -1,6 +1,6 @@
 /* Strings, keys of any type, and what is no key. */
 #include "sim/redis/keyspace_priv.h"
-#include "util/digits.h"
+#include "util/buf.h"
 
 void key_get(struct key_call *c)
 {

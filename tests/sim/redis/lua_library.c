@@ -1,6 +1,6 @@
 #include "sim/redis/lua_library.h"
 
-#include "util/digits.h"
+#include "util/buf.h"
 #include "util/span.h"
 
 #include <lauxlib.h>

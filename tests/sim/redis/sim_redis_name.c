@@ -1,7 +1,7 @@
 /* A name as those see it who look on: read from its keys. */
 #include "sim/redis/sim_redis.h"
 #include "util/alloc.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

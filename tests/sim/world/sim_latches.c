@@ -3,7 +3,7 @@
 #include "sim/redis/sim_redisson.h"
 #include "sim/world/sim_world.h"
 #include "util/alloc.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef LATCHD_TESTS_ACL_CATALOG_H
 #define LATCHD_TESTS_ACL_CATALOG_H
 
-#include "acl/catalog.h"
+#include "acl/permissions.h"
 
 enum { CAT_LOCK = 1, CAT_READ = 2, CAT_ADMIN = 4 };
 

@@ -3,7 +3,7 @@
 
 #include "cmd/cmd_priv.h"
 #include "cmd/library/value_text.h"
-#include "lockscript/lock_script_cache.h"
+#include "lockscript/lock_script.h"
 #include "support/runner.h"
 
 enum { DAY = 86400000 };

@@ -1,6 +1,6 @@
 #include "unit/io/accepted.h"
 
-#include "io/acceptor.h"
+#include "io/socket.h"
 #include "support/scratch.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
 /* Listening sockets in the loop. */
-#include "io/acceptor.h"
+#include "io/socket.h"
 #include "support/loop.h"
 #include "support/runner.h"
 

@@ -8,7 +8,7 @@
 #ifndef LATCHD_TESTS_LOCK_CALL_TEXT_H
 #define LATCHD_TESTS_LOCK_CALL_TEXT_H
 
-#include "lockscript/lock_call.h"
+#include "lockscript/lock_script.h"
 #include "util/buf.h"
 
 void lock_call_text(const struct lock_call *call, struct buf *out);

@@ -1,4 +1,4 @@
-#include "lockscript/lock_script_cache.h"
+#include "lockscript/lock_script.h"
 #include "support/runner.h"
 
 #include <stdio.h>

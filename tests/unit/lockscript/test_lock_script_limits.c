@@ -3,7 +3,7 @@
 #include "lockscript/lock_script.h"
 #include "lockscript/lua_ast.h"
 #include "lockscript/lua_eval.h"
-#include "lockscript/lua_lexer.h"
+#include "lockscript/lua_parser.h"
 #include "support/runner.h"
 #include "util/buf.h"
 

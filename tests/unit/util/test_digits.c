@@ -1,5 +1,5 @@
 #include "support/runner.h"
-#include "util/digits.h"
+#include "util/buf.h"
 
 #include <inttypes.h>
 #include <stdio.h>

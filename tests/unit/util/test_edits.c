@@ -1,5 +1,5 @@
 #include "support/runner.h"
-#include "util/edits.h"
+#include "util/text.h"
 
 #include <stdint.h>
 

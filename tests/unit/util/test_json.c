@@ -1,6 +1,6 @@
 #include "support/runner.h"
 #include "util/json.h"
-#include "util/utf8.h"
+#include "util/text.h"
 
 static struct buf out;
 static struct json json;

@@ -1,5 +1,5 @@
 #include "support/runner.h"
-#include "util/parse.h"
+#include "util/text.h"
 
 static const struct {
     const char *text;

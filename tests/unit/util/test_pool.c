@@ -1,6 +1,5 @@
 #include "support/runner.h"
 #include "util/alloc.h"
-#include "util/pool.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "support/runner.h"
-#include "util/pool.h"
+#include "util/alloc.h"
 #include "util/recent.h"
 
 enum { MAX = 3, KEPT_MS = 100 };

@@ -1,5 +1,5 @@
 #include "support/runner.h"
-#include "util/repr.h"
+#include "util/text.h"
 
 static void check(struct span bytes, const char *expected)
 {

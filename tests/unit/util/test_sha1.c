@@ -1,5 +1,5 @@
 #include "support/runner.h"
-#include "util/sha1.h"
+#include "util/hash.h"
 
 /* Each length around the ends of a block; the digests are sha1sum's. */
 static const struct {
