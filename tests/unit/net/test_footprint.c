@@ -57,11 +57,14 @@ static size_t cost_of_a_client(int *ret_fd)
 
 /* The net's part and what cmd/ keeps of a client. The smallest cost counts: now and
  * then a connection makes a table grow, which serves as many more. */
-START_TEST(an_idle_connection_is_small, malloc_counts())
+START_TEST(an_idle_connection_is_small)
 {
     size_t least = SIZE_MAX;
     int fds[CONNECTIONS];
 
+    if (!malloc_counts()) {
+        TEST_SKIP("malloc() is another one");
+    }
     net_fixture_open();
     for (int i = 0; i < CONNECTIONS; i++) {
         size_t cost = cost_of_a_client(&fds[i]);
@@ -76,10 +79,13 @@ START_TEST(an_idle_connection_is_small, malloc_counts())
     net_fixture_close();
 }
 
-START_TEST(a_hold_is_small, malloc_counts())
+START_TEST(a_hold_is_small)
 {
     size_t before;
 
+    if (!malloc_counts()) {
+        TEST_SKIP("malloc() is another one");
+    }
     fixture_init(&e);
     (void)fixture_grant(&e, 1, "first", (struct lock_terms){ 0 }, 1);
     before = in_use();
@@ -93,10 +99,13 @@ START_TEST(a_hold_is_small, malloc_counts())
     fixture_fini(&e);
 }
 
-START_TEST(a_wait_is_small, malloc_counts())
+START_TEST(a_wait_is_small)
 {
     size_t before;
 
+    if (!malloc_counts()) {
+        TEST_SKIP("malloc() is another one");
+    }
     fixture_init(&e);
     (void)fixture_grant(&e, 1, "job", (struct lock_terms){ 0 }, 1);
     before = in_use();
