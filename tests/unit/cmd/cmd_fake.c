@@ -1,10 +1,14 @@
 #include "unit/cmd/cmd_fake.h"
 
 #include "engine/survey.h"
+#include "support/value.h"
 
 #include <check.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct fake fake;
 struct conn *const me = &fake.conns[0];
@@ -465,4 +469,79 @@ void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant)
     }
     cmd_reply(fake.cmd, &reply);
     fake_settle();
+}
+
+/* --- replies by key --------------------------------------------------------------- */
+
+static const struct value *value_at(const struct value *v, const char *path)
+{
+    char text[128];
+    char *rest = text, *step;
+
+    (void)snprintf(text, sizeof(text), "%s", path);
+    while (v != NULL && (step = strsep(&rest, ".")) != NULL && *step != '\0') {
+        size_t place = strtoul(step, NULL, 10);
+
+        if (*step < '0' || *step > '9') {
+            v = value_get(v, step);
+        } else {
+            v = place < v->count ? &v->items[place] : NULL;
+        }
+    }
+    return v;
+}
+
+static struct value parse_reply(const char *reply)
+{
+    struct value v;
+
+    ck_assert_msg(value_parse(reply, strlen(reply), &v) == (long)strlen(reply),
+                  "not one reply: %s", reply);
+    return v;
+}
+
+static void print_field(const struct value *v, char *ret, size_t room)
+{
+    if (v == NULL) {
+        (void)snprintf(ret, room, "nothing");
+    } else if (v->type == VALUE_TEXT) {
+        (void)snprintf(ret, room, "%s", v->text);
+    } else if (v->type == VALUE_INT) {
+        (void)snprintf(ret, room, ":%" PRId64, v->integer);
+    } else {
+        value_print(v, ret, room);
+    }
+}
+
+void expect_fields(const char *reply, ...)
+{
+    struct value v = parse_reply(reply);
+    const char *path;
+    char got[1024];
+    va_list ap;
+
+    va_start(ap, reply);
+    while ((path = va_arg(ap, const char *)) != NULL) {
+        const char *wanted = va_arg(ap, const char *);
+
+        print_field(value_at(&v, path), got, sizeof(got));
+        ck_assert_msg(strcmp(got, wanted) == 0, "%s is %s, not %s", path, got, wanted);
+    }
+    va_end(ap);
+    value_fini(&v);
+}
+
+void expect_keys(const char *reply, const char *path, const char *keys)
+{
+    struct value v = parse_reply(reply);
+    const struct value *map = value_at(&v, path);
+    char got[1024] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; map != NULL && i + 1 < map->count; i += 2) {
+        len +=
+            (size_t)snprintf(got + len, sizeof(got) - len, "%s ", map->items[i].text);
+    }
+    ck_assert_msg(starts(got, keys), "%s: %s", path, got);
+    value_fini(&v);
 }

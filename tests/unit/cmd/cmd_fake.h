@@ -80,6 +80,14 @@ void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant);
 
 #define expect_text(got, wanted) ck_assert_str_eq(got, wanted)
 
+/* Pairs of a path of keys and places in a reply, such as "holds.0.owner", and of what
+ * is there: a text as it is, a number with `:` before it, `nil`, or `[...]`; then NULL.
+ * So a new field is no other test's matter. */
+void expect_fields(const char *reply, ...) __attribute__((sentinel));
+/* The reply's keys at that path ("" is all of it) begin with these, in this order:
+ * RESP2 clients may count. */
+void expect_keys(const char *reply, const char *path, const char *keys);
+
 static inline bool starts(const char *text, const char *head)
 {
     return strncmp(text, head, strlen(head)) == 0;

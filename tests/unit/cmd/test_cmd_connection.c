@@ -12,12 +12,13 @@ START_TEST(hello_switches_and_tells)
 {
     const char *out = fake_run(me, "HELLO 3 SETNAME joe");
 
-    ck_assert(starts(out, "%7\r\n$6\r\nserver\r\n$6\r\nlatchd\r\n"));
-    ck_assert_ptr_nonnull(strstr(out, "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n"));
+    ck_assert_int_eq(*out, '%');
+    expect_fields(out, "server", "latchd", "proto", ":3", "id", ":1", NULL);
     ck_assert_str_eq(fake_run(me, "GET x"), "_\r\n");
     ck_assert_str_eq(fake_run(me, "CLIENT GETNAME"), "$3\r\njoe\r\n");
     ck_assert_int_eq(fake_run(me, "HELLO")[0], '%');
-    ck_assert(starts(fake_run(me, "HELLO 2"), "*14\r\n"));
+    expect_keys(fake_run(me, "HELLO 2"), "",
+                "server version proto id mode role modules ");
     ck_assert_str_eq(fake_run(me, "GET x"), "$-1\r\n");
 }
 

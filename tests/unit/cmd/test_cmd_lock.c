@@ -8,6 +8,10 @@
 /* --- locks -------------------------------------------------------------------------
  */
 
+/* Of a hold, in LOCKINFO and in LOCKS TOP. */
+#define TOP_KEYS "owner kind token client held left renewed local data atleast "
+#define HOLD_KEYS "owner kind count token client held left renewed local data atleast "
+
 TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(lock_asks_the_engine_and_waits)
@@ -192,18 +196,16 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
     reply.to = fake.hold.from;
     buf_clear(&me->out);
     cmd_reply(fake.cmd, &reply);
-    ck_assert_str_eq(fake_output(me),
-                     "*18\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
-                     "$5\r\nstate\r\n$9\r\nuncertain\r\n$3\r\nttl\r\n:5\r\n"
-                     "$5\r\nholds\r\n*1\r\n*22\r\n$5\r\nowner\r\n$3\r\nann\r\n"
-                     "$4\r\nkind\r\n$5\r\nwrite\r\n$5\r\ncount\r\n:1\r\n"
-                     "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n:4\r\n"
-                     "$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
-                     "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:1\r\n"
-                     "$4\r\ndata\r\n$1\r\nd\r\n$7\r\natleast\r\n:60\r\n"
-                     "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
-                     "$3\r\nbob\r\n$6\r\nuuid:1\r\n$6\r\nlosses\r\n*0\r\n"
-                     "$7\r\nexpired\r\n*0\r\n");
+    expect_keys(fake_output(me), "",
+                "name kind state ttl holds waiting queue losses expired ");
+    expect_keys(fake_output(me), "holds.0", HOLD_KEYS);
+    expect_fields(fake_output(me), "name", "a", "kind", "fair", "state", "uncertain",
+                  "ttl", ":5", "holds.0.owner", "ann", "holds.0.kind", "write",
+                  "holds.0.count", ":1", "holds.0.token", ":7", "holds.0.client", ":4",
+                  "holds.0.held", ":9", "holds.0.left", ":8", "holds.0.renewed",
+                  "fixed", "holds.0.local", ":1", "holds.0.data", "d",
+                  "holds.0.atleast", ":60", "waiting", ":0", "queue",
+                  "[\"bob\" \"uuid:1\"]", "losses", "[]", "expired", "[]", NULL);
 }
 
 START_TEST(who_names_the_value_is_told_the_token)
@@ -233,8 +235,8 @@ START_TEST(a_token_of_a_lock_library_is_shown_to_operators, 4)
     (void)fake_run(me, "ACL SETUSER joe on >pw ~* +@all -@admin");
     expect_text(fake_run(joe, "AUTH joe pw"), "+OK\r\n");
     (void)fake_run(who, "LOCKINFO job");
-    ck_assert(has(fake_hear(who, fake.hold.from, reply),
-                  _i == 1 ? "token\r\n$-1\r\n" : "token\r\n:77\r\n"));
+    expect_fields(fake_hear(who, fake.hold.from, reply), "holds.0.token",
+                  _i == 1 ? "nil" : ":77", NULL);
 }
 
 static void lose(const char *name, const char *owner, uint64_t token)
@@ -297,10 +299,8 @@ START_TEST(lockinfo_tells_the_newest_ten_losses)
         lose("job", "ann", token);
     }
     got = hear_lockinfo(me, "job");
-    ck_assert(has(got, "losses\r\n*10\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
-                       "$5\r\ntoken\r\n:111\r\n"));
-    ck_assert(has(got, "token\r\n:102\r\n"));
-    ck_assert(!has(got, "token\r\n:101\r\n"));
+    expect_fields(got, "losses.0.owner", "ann", "losses.0.token", ":111",
+                  "losses.9.token", ":102", "losses.10", "nothing", NULL);
 }
 
 START_TEST(the_token_of_a_library_s_loss_is_shown_to_operators, 2)
@@ -310,8 +310,8 @@ START_TEST(the_token_of_a_library_s_loss_is_shown_to_operators, 2)
     (void)fake_run(me, "ACL SETUSER joe on >pw ~* +@all -@admin");
     expect_text(fake_run(joe, "AUTH joe pw"), "+OK\r\n");
     lose("job", "latchd:value:0123:7:aa:v", 77);
-    ck_assert(has(hear_lockinfo(_i == 0 ? me : joe, "job"),
-                  _i == 0 ? "token\r\n:77\r\n" : "token\r\n$-1\r\n"));
+    expect_fields(hear_lockinfo(_i == 0 ? me : joe, "job"), "losses.0.token",
+                  _i == 0 ? ":77" : "nil", NULL);
 }
 
 START_TEST(many_tokens_are_an_array_and_one_grant)
@@ -331,7 +331,7 @@ START_TEST(many_tokens_are_an_array_and_one_grant)
     ck_assert_uint_eq(fake.undelivered[0], 8);
 }
 
-START_TEST(lockinfo_is_a_map_in_order)
+START_TEST(lockinfo_is_a_map_in_resp3)
 {
     const struct hold_view hold = {
         .kind = KIND_PLAIN, .owner = SPAN("ann"), .count = 2, .token = 7
@@ -349,17 +349,14 @@ START_TEST(lockinfo_is_a_map_in_order)
     reply.to = fake.hold.from;
     buf_clear(&me->out);
     cmd_reply(fake.cmd, &reply);
-    ck_assert_str_eq(fake_output(me),
-                     "%9\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
-                     "$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n:500\r\n"
-                     "$5\r\nholds\r\n*1\r\n%11\r\n$5\r\nowner\r\n$3\r\nann\r\n"
-                     "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ncount\r\n:2\r\n"
-                     "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n_\r\n"
-                     "$4\r\nheld\r\n_\r\n$4\r\nleft\r\n_\r\n$7\r\nrenewed\r\n_\r\n"
-                     "$5\r\nlocal\r\n_\r\n$4\r\ndata\r\n$0\r\n\r\n"
-                     "$7\r\natleast\r\n:0\r\n"
-                     "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n"
-                     "$6\r\nlosses\r\n*0\r\n$7\r\nexpired\r\n*0\r\n");
+    ck_assert_int_eq(*fake_output(me), '%');
+    expect_fields(fake_output(me), "name", "a", "kind", "plain", "state", "held", "ttl",
+                  ":500", "holds.0.owner", "ann", "holds.0.kind", "plain",
+                  "holds.0.count", ":2", "holds.0.token", ":7", "holds.0.client", "nil",
+                  "holds.0.held", "nil", "holds.0.left", "nil", "holds.0.renewed",
+                  "nil", "holds.0.local", "nil", "holds.0.data", "", "holds.0.atleast",
+                  ":0", "waiting", ":3", "queue", "[]", "losses", "[]", "expired", "[]",
+                  NULL);
 }
 
 START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)
@@ -380,25 +377,20 @@ START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)
 
 START_TEST(the_top_is_the_hottest_first_each_once)
 {
-    static const char HOT[] = "$4\r\nname\r\n$3\r\nhot\r\n$7\r\nwaiting\r\n:2\r\n"
-                              "$6\r\nwaited\r\n:5\r\n$5\r\nholds\r\n:0\r\n"
-                              "$6\r\nholder\r\n";
-    static const char COLD[] =
-        "$4\r\nname\r\n$4\r\ncold\r\n$7\r\nwaiting\r\n:0\r\n"
-        "$6\r\nwaited\r\n:0\r\n$5\r\nholds\r\n:1\r\n"
-        "$6\r\nholder\r\n*20\r\n$5\r\nowner\r\n$3\r\nann\r\n"
-        "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ntoken\r\n:7\r\n"
-        "$6\r\nclient\r\n:4\r\n$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
-        "$7\r\nrenewed\r\n$5\r\nfixed\r\n$5\r\nlocal\r\n:0\r\n"
-        "$4\r\ndata\r\n$1\r\nd\r\n$7\r\natleast\r\n:60\r\n"
-        "$5\r\nlatch\r\n:0\r\n";
-    static const char LATCH[] = "$5\r\nlatch\r\n:1\r\n";
-    char both[1024];
-
-    (void)snprintf(both, sizeof(both), "*2\r\n*12\r\n%s$-1\r\n%s*12\r\n%s", HOT, LATCH,
-                   COLD);
-    ck_assert_str_eq(fake_run(me, "LOCKS TOP 2"), both);
-    (void)snprintf(both, sizeof(both), "*1\r\n%%6\r\n%s_\r\n%s", HOT, LATCH);
+    (void)fake_run(me, "LOCKS TOP 2");
+    expect_keys(fake_output(me), "0", "name waiting waited holds holder latch ");
+    expect_keys(fake_output(me), "1.holder", TOP_KEYS);
+    expect_fields(fake_output(me), "0.name", "hot", "0.waiting", ":2", "0.waited", ":5",
+                  "0.holds", ":0", "0.holder", "nil", "0.latch", ":1", "1.name", "cold",
+                  "1.waiting", ":0", "1.waited", ":0", "1.holds", ":1",
+                  "1.holder.owner", "ann", "1.holder.kind", "plain", "1.holder.token",
+                  ":7", "1.holder.client", ":4", "1.holder.held", ":9", "1.holder.left",
+                  ":8", "1.holder.renewed", "fixed", "1.holder.local", ":0",
+                  "1.holder.data", "d", "1.holder.atleast", ":60", "1.latch", ":0", "2",
+                  "nothing", NULL);
     (void)fake_run(me, "HELLO 3");
-    ck_assert_str_eq(fake_run(me, "LOCKS TOP 1"), both);
+    (void)fake_run(me, "LOCKS TOP 1");
+    ck_assert(starts(fake_output(me), "*1\r\n%"));
+    expect_fields(fake_output(me), "0.name", "hot", "0.holder", "nil", "0.latch", ":1",
+                  NULL);
 }
