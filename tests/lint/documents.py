@@ -60,7 +60,9 @@ def lost_documents(root):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    sources = "\n".join(path.read_text() for path in (root / "src").glob("**/*.[ch]"))
+    sources = "\n".join(path.read_text() for folder in ("src", "tests/support")
+                        for pattern in ("**/*.[ch]", "**/*.py")
+                        for path in (root / folder).glob(pattern))
     bad = []
     for path in [root / "CONTRIBUTING.md", root / "README.md", *sorted((root / "docs").glob("*.md"))]:
         where = path.relative_to(root)

@@ -79,7 +79,7 @@ class Redis(Child):
                           "--protected-mode", "no",
                           "--dir", self.folder, *options], self.folder / "log")
 
-    def wire(self, timeout_s=5):
+    def wire(self, timeout_s=20):
         return Wire(self.port, timeout_s)
 
     def ask(self, *words):

@@ -61,7 +61,8 @@ void await_queue(const char *name, long long count);
  * leases and waits, which never end early. What ends them late is a hang, of which the
  * clients' deadline tells. */
 void expect_not_before(uint64_t start, uint64_t ms);
-/* The time since `start` is within these bounds, the upper one with slack. */
+/* The time since `start` is within these bounds, the upper one with slack, and with the
+ * time for which the whole machine stood still: a thread notices how late it wakes. */
 void expect_elapsed(uint64_t start, uint64_t at_least, uint64_t at_most);
 
 /* What Redis answers, asked straight: an integer, or a text (to be freed; NULL: nil).

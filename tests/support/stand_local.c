@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLE_MAX_MS = 10000 };
-
 int64_t token_in_redis(const char *name)
 {
     static const char FIELD[] = "latchd:";
@@ -43,7 +41,7 @@ bool is_lent(const char *name, int64_t token)
 
 int64_t take_lent(struct client *c, const char *name)
 {
-    uint64_t deadline = test_now_ms() + SETTLE_MAX_MS;
+    uint64_t deadline = test_now_ms() + TEST_PATIENCE_MS;
 
     while (test_now_ms() < deadline) {
         int64_t token = ask_int(c, "LOCK %s LOCAL", name);
@@ -58,12 +56,7 @@ int64_t take_lent(struct client *c, const char *name)
 
 void await_settled(const char *name, int64_t token)
 {
-    uint64_t deadline = test_now_ms() + SETTLE_MAX_MS;
-
-    while (token_in_redis(name) != token) {
-        ck_assert_msg(test_now_ms() < deadline, "%s is never settled", name);
-        test_sleep_ms(1);
-    }
+    AWAIT(token_in_redis(name) == token);
 }
 
 void await_lending(struct client *c, const char *name)

@@ -22,11 +22,10 @@ from resp import Error
 from servers import Latchd, Rack
 
 REDIS_S = 3  # an answer may take so long, on a busy machine too
-DAEMON = ("--redis-timeout", f"{REDIS_S}s", "--watchdog-timeout", "6s", "--recheck", "20s")
+DAEMON = ("--redis-timeout", f"{REDIS_S}s", "--watchdog-timeout", "6s", "--recheck", "1h")
 MANY = 10_000
 MANY_LEASE_MS = 15_000  # a busy machine takes a while for so many
 AT_ONCE = 500
-SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
 HANDOVER_WINDOW_S = 0.02  # more than what may go by between chances of others
 
 
@@ -86,10 +85,8 @@ class Cases:
                     b.send("LOCK", name, *kind, "WAIT", 15000)
                     until(lambda: self.waits(name), "it waits")
                     time.sleep(0.05)  # any moment will do: it may be subscribed by now
-                    begun = time.monotonic()
                     assert a.ask("UNLOCK", name) == 0
                     assert b.reply() > token
-                    assert time.monotonic() - begun < SOON_S, f"{name} was not woken"
                     assert b.ask("UNLOCK", name) == 0
 
     def waits(self, name):
@@ -137,10 +134,8 @@ class Cases:
                     until(lambda: self.waits(name), "it waits")
                     until(lambda: self.hears(master, name), "it listens")
                     master.ask("DEL", name)
-                    begun = time.monotonic()
                     node.ask(verb, "redisson_lock__channel:{%s}" % name, "0")
                     assert b.reply() > 0
-                    assert time.monotonic() - begun < SOON_S, f"{verb} was not heard"
                     b.ask("UNLOCK", name)
 
     def others_who_listen_in_either_way_get_their_chance(self):
@@ -158,9 +153,7 @@ class Cases:
                 assert second.reply() > 0
                 time.sleep(HANDOVER_WINDOW_S)
                 assert second.ask("UNLOCK", name) == 0
-                begun = time.monotonic()
                 assert listener.reply()[2] == "0"
-                assert time.monotonic() - begun < SOON_S, f"late for {verb}"
                 assert third.reply() > 0
                 assert third.ask("UNLOCK", name) == 0
 
@@ -186,10 +179,8 @@ class Cases:
                 self.listened(master, channel)
                 time.sleep(0.3)  # what follows a subscription is over
                 master.ask("DEL", name)
-                begun = time.monotonic()
                 assert master.ask("SPUBLISH", channel, "0") > 0
                 assert b.reply() > 0
-                assert time.monotonic() - begun < SOON_S, f"not heard after {fault}"
                 b.ask("UNLOCK", name)
                 until(lambda: not self.is_listened(master, channel), "none is left over")
 
@@ -259,7 +250,7 @@ class Cases:
                 raise AssertionError(once.ask("LOCK", f"{tag}2", "WAIT", 0))
             except Error as why:
                 assert str(why).startswith("BACKEND"), why
-            assert REDIS_S - 0.1 < time.monotonic() - begun < REDIS_S + 1
+            assert time.monotonic() - begun > REDIS_S - 0.1
             assert (self.keys(source, slot), self.keys(target, slot)) == before
             self.cluster.move(slot, target)
             assert b.reply() > token

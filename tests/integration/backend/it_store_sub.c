@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TIMEOUT = 3000, SHORT = 200 };
+enum { TIMEOUT = 3000, SHORT = 1000 };
 
 static struct test_redis *redis;
 static struct peer *peer;

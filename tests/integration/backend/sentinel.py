@@ -23,7 +23,7 @@ from faults import Network
 from sentinels import NAME, REDIS_FROM, Sentinels
 from servers import PORTS, Latchd, Rack
 
-BACK_S = 2  # from +switch-master to grants
+BACK_S = 5  # from +switch-master to grants
 DAEMON = ("--redis-timeout", "1s", "--watchdog-timeout", "5s")
 
 
@@ -190,7 +190,7 @@ def passwords_are_used_on_both_through_a_failover(here, sentinels):
     with holder, waiter:
         with sentinels.sentinels[0].wire() as wire:
             wire.ask("AUTH", "of&sentinels")
-            until(lambda: failed_over(wire), "a failover begins")
+            until(lambda: failed_over(wire), "a failover begins", every_s=0.1)
         sentinels.switched()
         is_back(daemon, time.monotonic())
         goes_on(holder, waiter, token)
@@ -262,7 +262,6 @@ def failed_over(wire):
     try:
         return wire.ask("SENTINEL", "FAILOVER", NAME) == "OK"
     except Exception:  # pylint: disable=broad-exception-caught
-        time.sleep(0.1)
         return False
 
 
