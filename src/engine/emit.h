@@ -45,6 +45,8 @@ struct waiter;
 #define TEXT_QUEUE_FULL SPAN("as many wait already as QUEUE allows")
 #define TEXT_OTHER_PRIORITY SPAN("that ID waits with another PRIORITY")
 #define TEXT_LENT SPAN("another latchd has the name on loan and does not say who holds")
+#define TEXT_MAY_COME_BACK                                                             \
+    SPAN("Redis may have lost that hold, and another latchd may put it back")
 #define TEXT_QUARANTINE SPAN("Redis may have lost locks: no new grants for a while")
 void emit_unreached(struct engine *eng, struct call_ref to);
 void emit_int(struct engine *eng, struct call_ref to, int64_t value);

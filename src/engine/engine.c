@@ -737,7 +737,7 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
     c = pending_request_new(eng, PENDING_UNLOCK, lock, req);
     d = e != NULL && !entry_is_ending(e)
             ? pending_release_for_entry(eng, e, RELEASE_REQUESTED)
-            : pending_release_for_call(eng, lock, c);
+            : pending_release_for_call(eng, c);
 
     /* An ID may have been granted anew, if Redis lost the hold and its mark. */
     d->target.token = req->token;
@@ -848,12 +848,11 @@ void engine_force_unlock(struct engine *eng, const struct hold_req *req)
 {
     struct lock *lock = lock_get(eng, req->name);
     struct pending_request *c = pending_request_new(eng, PENDING_FORCE, lock, req);
-    const struct target any = { .kind = TARGET_ANY };
-    struct pending_release *d =
-        pending_release_new(eng, lock, RELEASE_FORCED, req->any ? &any : &c->target);
 
-    d->call = c;
-    c->release = d;
+    if (req->any) {
+        c->target.kind = TARGET_ANY;
+    }
+    (void)pending_release_for_call(eng, c);
     engine_settle(eng);
 }
 

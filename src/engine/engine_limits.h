@@ -12,6 +12,8 @@ enum {
     INFO_DOUBT_MS = 50,
     /* the pause before an op that was late or overtaken is sent again */
     RETRY_PAUSE_MS = 10,
+    /* the same, while another daemon may put a hold back */
+    RESTORE_PAUSE_MS = 100,
     /* A client that sends a LOCK again, through another daemon, takes longer than
      * daemons disagree about Redis's clock. */
     ASKED_AGAIN_MS = 1000,

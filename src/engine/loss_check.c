@@ -125,7 +125,8 @@ static void add_by_attach(struct entries *es, const struct inflight_op *o,
     }
     if (r->status == OP_OK) {
         add_denied(es, o->lock, r->lock_kind, r->attach.field, r->token, NULL);
-    } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
+    } else if (r->status == OP_NOTHELD || r->status == OP_ENDED ||
+               r->status == OP_WRONGTYPE) {
         e = lock_find_target(o->lock, &o->request.call->target);
         if (e != NULL && !entry_is_ending(e)) {
             es->list[es->count++] = e;

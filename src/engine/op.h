@@ -199,6 +199,16 @@ enum yield {
     YIELD_ALWAYS,    /* release truly */
 };
 
+/* The tombstones that a RELEASE leaves if its target is not there, so that nobody puts
+ * the target back. Of FIELD, ENTRY, ID, TOKEN. */
+enum tombstone_if_missing {
+    TOMBSTONE_NONE,
+    TOMBSTONE_OF_ANSWER, /* a release of the target ran before: its answer is found */
+    /* Nobody knows whether there was something to end, until a RESTORE tells by finding
+     * them: no release takes them for its answer before. */
+    TOMBSTONE_OF_DOUBT,
+};
+
 /* RELEASE removes `target`: a hold, or one entry of a named owner. If that was the last
  * entry, and `has_next`, the lock moves to the claim `next` under a new token (never
  * when `yield` forbids that, nor, unless `if_keeper`, to the very request that ends);
@@ -254,9 +264,7 @@ struct op_release {
     bool force;      /* the whole hold, whatever its count; no tombstone */
     /* the same release, sent again, is to find its answer */
     bool leave_tombstone;
-    /* FIELD, ENTRY, ID: leaves the tombstones even if the target is not there, so that
-     * nobody puts it back */
-    bool tombstone_if_missing;
+    enum tombstone_if_missing tombstone_if_missing;
     bool may_rest; /* the target may have ATLEAST; always so where it is not known */
     bool untold;   /* nobody was told of the hold, so that the name does not rest */
     bool was_held; /* the hold was certain when this was first sent; for a quorum */
@@ -303,8 +311,8 @@ struct op_renew {
  * hold); the TTL stays above what is left of ATLEAST. The ttl of a reader is the
  * smaller one of its hold keys' and the lock's. ELSEWHERE: another instance took over
  * after this op was sent; nothing happened.
- * -> OK owner(field) lock_kind entry token ttl permits data atleast, NOTHELD,
- * ELSEWHERE, AMBIGUOUS, WRONGTYPE */
+ * -> OK owner(field) lock_kind entry token ttl permits data atleast, ENDED (it is not
+ * there, and there is a tombstone), NOTHELD, ELSEWHERE, AMBIGUOUS, WRONGTYPE */
 struct op_attach {
     struct target target;
     uint64_t lease_ms;

@@ -139,6 +139,7 @@ static void withhold_names(struct engine *eng, uint64_t ms)
     }
     eng->peers.withheld_until = until;
     eng->peers.back_by = until;
+    eng->peers.back_late = until;
     quarantine_withhold(eng, until);
     if (!eng->peers.asking) {
         look_again(eng);
@@ -161,11 +162,20 @@ void peers_lost_writes(struct engine *eng)
 
     eng->peers.failed_over = true;
     eng->peers.back_by = eng->now + ms;
+    if (peers_known(&eng->peers)) {
+        eng->peers.back_late = eng->now + eng->cfg.quarantine_ms;
+    }
 }
 
 bool peers_may_restore(const struct engine *eng)
 {
     return eng->now < eng->peers.back_by && peers_known(&eng->peers);
+}
+
+bool peers_may_restore_late(const struct engine *eng, const struct lock *lock)
+{
+    return eng->now < eng->peers.back_late &&
+           quarantine_until(eng, lock, KIND_PLAIN) != 0;
 }
 
 /* --- hearing ---------------------------------------------------------------------- */
@@ -281,7 +291,8 @@ bool peers_on_timer(struct engine *eng)
         announce_self(eng, "here");
     }
     /* While Redis is out of reach, nobody can be heard. */
-    if (eng->up && eng->now >= eng->peers.withheld_until) {
+    if (eng->up && eng->now >= eng->peers.withheld_until &&
+        eng->now >= eng->peers.back_by) {
         forget_absent(&eng->peers);
     }
     look_again(eng);

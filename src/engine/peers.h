@@ -51,6 +51,8 @@ struct peers {
     /* other daemons may have holds to put back until this: Redis lost its last writes
      */
     uint64_t back_by;
+    /* the same of daemons that are late: by then what they held has ended */
+    uint64_t back_late;
     bool was_up;      /* Redis has been reachable before */
     bool failed_over; /* failover-quarantine says what is withheld */
     bool young;       /* Redis had just started then */
@@ -58,6 +60,7 @@ struct peers {
 };
 
 struct engine;
+struct lock;
 
 /* Whether other daemons are known of. */
 static inline bool peers_known(const struct peers *peers)
@@ -76,6 +79,8 @@ void peers_withhold(struct engine *eng);
 void peers_lost_writes(struct engine *eng);
 /* Whether another daemon may have holds to put back that Redis does not show yet. */
 bool peers_may_restore(const struct engine *eng);
+/* The same of holds of that name, and of daemons that are late. */
+bool peers_may_restore_late(const struct engine *eng, const struct lock *lock);
 /* Announces this daemon's state to the others. */
 void peers_greet(struct engine *eng);
 /* Tells the others of the highest token, as they may not have seen where the clock of

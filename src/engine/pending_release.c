@@ -332,16 +332,23 @@ bool release_forces(const struct pending_release *d, const struct hold *h)
             span_eq(field_owner(hold_field(h)), target->field));
 }
 
-struct pending_release *pending_release_for_call(struct engine *eng, struct lock *lock,
-                                                 const struct pending_request *c)
+struct pending_release *pending_release_for_call(struct engine *eng,
+                                                 struct pending_request *c)
 {
+    bool force = c->kind == PENDING_FORCE;
     struct target target = c->target;
     char serial[SERIAL_MAX];
+    struct pending_release *d;
 
-    if (target.kind == TARGET_OWNER || target.kind == TARGET_VALUE) {
+    if (!force && (target.kind == TARGET_OWNER || target.kind == TARGET_VALUE)) {
         target.entry = make_serial(eng, serial, sizeof(serial));
     }
-    return pending_release_new(eng, lock, RELEASE_REQUESTED, &target);
+    d = pending_release_new(eng, c->lock, force ? RELEASE_FORCED : RELEASE_REQUESTED,
+                            &target);
+    d->leave_tombstone = !force;
+    d->call = c;
+    c->release = d;
+    return d;
 }
 
 /* --- loans: what Redis need not hear, or is to get back --------------------------- */

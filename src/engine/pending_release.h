@@ -171,10 +171,11 @@ bool pending_release_awaits_renewal(const struct lock *lock,
                                     const struct pending_release *d);
 /* Releases a local entry without a client's request, if this instance keeps it. */
 void pending_release_end_entry(struct engine *eng, struct entry *e);
-/* Makes the release that Redis is sent for that call. A target that may be another hold
- * by then goes under an ID, so that the answer is found again when it is sent twice. */
-struct pending_release *pending_release_for_call(struct engine *eng, struct lock *lock,
-                                                 const struct pending_request *c);
+/* Makes the release that Redis is sent for that UNLOCK or FORCEUNLOCK, of what is not
+ * known here. A target that may be another hold by then goes under an ID, so that the
+ * answer is found again when it is sent twice. */
+struct pending_release *pending_release_for_call(struct engine *eng,
+                                                 struct pending_request *c);
 
 /* Loans: a hold that ends in memory, and a loan that goes back to Redis. */
 

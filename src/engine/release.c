@@ -13,6 +13,7 @@
 #include "engine/lock.h"
 #include "engine/mlock.h"
 #include "engine/op.h"
+#include "engine/peers.h"
 #include "engine/pending_release.h"
 #include "engine/pending_request.h"
 #include "engine/quarantine.h"
@@ -149,11 +150,14 @@ static struct hold *release_find_forced(const struct lock *lock,
 /* How long a tombstone lives. Another daemon that believes in the hold must find the
  * tombstone when it renews, or it reports a loss to its client: so the tombstone lives
  * for a third of the lease, and for all that may hold up that renewal. The other daemon
- * is taken to have our configuration. */
-static uint64_t tombstone_ms(const struct engine *eng)
+ * is taken to have our configuration. After a failover the other daemon may be late: it
+ * finds the tombstone as long as it may put the hold back. */
+static uint64_t tombstone_ms(const struct engine *eng, const struct lock *lock)
 {
+    uint64_t quarantine = quarantine_until(eng, lock, KIND_PLAIN);
+
     return eng->cfg.watchdog_ms / 3 + ENDED_RENEWALS * eng->cfg.redis_timeout_ms +
-           ENGINE_STALL_MS;
+           ENGINE_STALL_MS + (quarantine == 0 ? 0 : quarantine - eng->now);
 }
 
 /* After which the hold has ended by itself: longer than its lease can be, as renewals
@@ -173,17 +177,33 @@ static bool may_leave_rest(const struct pending_release *d)
            (d->local == NULL || hold_atleast_until(d->local->hold) != 0);
 }
 
-/* Redis may have lost the hold since its client's release was sent first, and another
- * daemon, at which the client has it too, may be about to put it back. */
-static bool leaves_tombstone_if_missing(const struct pending_release *d)
+/* Whether the hold that a client gives up is not known here, and Redis may have lost
+ * it: another daemon may put it back. */
+static bool may_come_back(const struct engine *eng, const struct lock *lock,
+                          const struct pending_release *d)
+{
+    return d->local == NULL && peers_may_restore_late(eng, lock) && !d->returns_loan &&
+           !release_is_if_keeper(d) && !release_may_have_ended_it(d) &&
+           lock_find_target(lock, &d->target) == NULL &&
+           release_find_forced(lock, d) == NULL;
+}
+
+/* Redis may have lost the hold, also since its client's release was sent first, and
+ * another daemon, at which the client has it too, may be about to put it back. */
+static enum tombstone_if_missing tombstone_if_missing(const struct engine *eng,
+                                                      const struct lock *lock,
+                                                      const struct pending_release *d)
 {
     if (release_is_replay(d)) {
-        return d->leave_tombstone;
+        return d->leave_tombstone ? TOMBSTONE_OF_ANSWER : TOMBSTONE_NONE;
     }
-    return d->state == RELEASE_SENT_AGAIN && d->call != NULL && d->local != NULL &&
-           d->local->hold->kind == OWNER_ANONYMOUS && d->target.kind == TARGET_FIELD &&
-           d->lock_class != CLASS_SEMAPHORE && !release_is_if_keeper(d) &&
-           !release_is_forced(d);
+    if (d->cause != RELEASE_REQUESTED || release_is_vague(d)) {
+        return TOMBSTONE_NONE;
+    }
+    return (d->state == RELEASE_SENT_AGAIN && d->local != NULL) ||
+                   may_come_back(eng, lock, d)
+               ? TOMBSTONE_OF_DOUBT
+               : TOMBSTONE_NONE;
 }
 
 /* Whether what the release ends is held for certain. */
@@ -227,8 +247,8 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     release->untold = d->untold;
     release->was_held = d->was_held;
     release->may_rest = may_leave_rest(d);
-    release->tombstone_if_missing = leaves_tombstone_if_missing(d);
-    release->tombstone_ms = tombstone_ms(eng);
+    release->tombstone_if_missing = tombstone_if_missing(eng, lock, d);
+    release->tombstone_ms = tombstone_ms(eng, lock);
     release->subscribed = lock->sub != SUB_NONE;
     release->ends_in_ms = d->local == NULL ? 0 : ends_in_ms(eng, d->local->hold);
     if (d->next == NULL) {
@@ -483,6 +503,42 @@ static uint64_t rest_lost_ms(const struct engine *eng, const struct pending_rele
     return hold_atleast_left(eng, h);
 }
 
+/* The release ended nothing: tells the client why, if one waits, and drops the release.
+ */
+static void fail_release(struct engine *eng, struct lock *lock,
+                         struct pending_release *d, enum lock_error error,
+                         struct span text)
+{
+    answer_error(eng, d, error, text);
+    pending_release_free(eng, lock, d);
+}
+
+/* Another daemon may put back what is not there. Asks again while the others reconnect:
+ * they put it back, or find the tombstone, which tells then that there was something to
+ * end. After that it is not there for certain, if it has a tombstone. False: it is not
+ * to be answered that way. */
+static bool await_restore(struct engine *eng, struct lock *lock,
+                          struct pending_release *d)
+{
+    struct pending_request *c = d->call;
+
+    if (c == NULL || !may_come_back(eng, lock, d)) {
+        return false;
+    }
+    if (peers_may_restore(eng)) {
+        c->release = NULL;
+        d->call = NULL;
+        pending_release_free(eng, lock, d);
+        pending_request_retry(eng, c, RESTORE_PAUSE_MS);
+        return true;
+    }
+    if (release_is_vague(d) || release_is_forced(d)) {
+        fail_release(eng, lock, d, LOCK_BACKEND, TEXT_MAY_COME_BACK);
+        return true;
+    }
+    return false;
+}
+
 /* OP_NOTHELD: there is nothing, or nothing any more, to release. */
 static void on_not_held(struct engine *eng, struct lock *lock,
                         struct pending_release *d)
@@ -492,6 +548,10 @@ static void on_not_held(struct engine *eng, struct lock *lock,
     uint64_t rest_ms = rest_lost_ms(eng, d);
     uint64_t token = h == NULL ? 0 : h->token;
 
+    if (await_restore(eng, lock, d)) {
+        lock_ask(eng, lock);
+        return;
+    }
     lock->exempt = 0; /* others may have been granted what was believed to be held */
     if (ran && !release_is_forced(d) && h != NULL && !hold_has_one_entry(h)) {
         drop_missing_entry(eng, d);
@@ -531,16 +591,6 @@ void pending_release_give_up(struct engine *eng, struct lock *lock,
         }
     }
     answer_error(eng, d, LOCK_BACKEND, trouble_text(eng));
-    pending_release_free(eng, lock, d);
-}
-
-/* The release ended nothing: tells the client why, if one waits, and drops the release.
- */
-static void fail_release(struct engine *eng, struct lock *lock,
-                         struct pending_release *d, enum lock_error error,
-                         struct span text)
-{
-    answer_error(eng, d, error, text);
     pending_release_free(eng, lock, d);
 }
 

@@ -78,6 +78,10 @@ static void send_request(struct engine *eng, struct pending_request *c)
     struct op *op;
 
     list_del(&c->in_waiting);
+    if (c->kind == PENDING_UNLOCK || c->kind == PENDING_FORCE) {
+        (void)pending_release_for_call(eng, c);
+        return;
+    }
     /* LOCKINFO changes nothing, and is told who stands in the field of the loan. */
     if (!eng->up || c->lock->needs_restore > 0 ||
         (c->kind != PENDING_INFO && c->lock->loan != NULL)) {

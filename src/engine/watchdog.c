@@ -484,12 +484,25 @@ static void on_attached(struct engine *eng, struct inflight_op *o,
     }
 }
 
+/* Whether Redis lacks what another daemon may put back after a failover: as long as
+ * that may happen, nobody is told that the hold is not there. */
+static bool may_come_back(const struct engine *eng, const struct pending_request *c,
+                          const struct op_result *r)
+{
+    return r->status == OP_NOTHELD && c->kind == PENDING_RENEW &&
+           entry_of_request(c) == NULL && peers_may_restore_late(eng, c->lock);
+}
+
 static void attach_refused(struct engine *eng, struct inflight_op *o,
                            const struct op_result *r)
 {
     struct pending_request *c = o->request.call;
     struct entry *e = entry_of_request(c);
 
+    if (may_come_back(eng, c, r)) {
+        mlock_answer_error(eng, c->ref, LOCK_BACKEND, TEXT_MAY_COME_BACK);
+        return;
+    }
     switch (r->status) {
     case OP_AMBIGUOUS:
         mlock_answer_error(eng, c->ref, LOCK_ERR, TEXT_BOTH);
@@ -575,15 +588,6 @@ static void confirm_for_nobody(struct engine *eng, struct lock *lock,
     }
 }
 
-/* Whether another daemon may be about to put back what a failover has lost: until then
- * nobody is told that it is not there. */
-static bool may_come_back(const struct engine *eng, const struct pending_request *c,
-                          const struct op_result *r)
-{
-    return r->status == OP_NOTHELD && c->kind == PENDING_RENEW &&
-           entry_of_request(c) == NULL && peers_may_restore(eng);
-}
-
 void on_attach_reply(struct engine *eng, struct inflight_op *o,
                      const struct op_result *r)
 {
@@ -609,7 +613,7 @@ void on_attach_reply(struct engine *eng, struct inflight_op *o,
     if (pending_request_was_retried(eng, o, r)) {
         return;
     }
-    if (stale || may_come_back(eng, c, r)) {
+    if (stale || (may_come_back(eng, c, r) && peers_may_restore(eng))) {
         inflight_free(eng, o);
         pending_request_retry(eng, c, stale ? 0 : RETRY_PAUSE_MS);
         return;

@@ -458,6 +458,24 @@ MUTATIONS = [
              "            c->follower.generation = watch->told.generation;\n",
              ""),
         ]),
+    Mutation(
+        "unlock_forgotten", "what is unlocked elsewhere while a failover has lost it is put back", [
+            ("engine/release.c",
+             "may_come_back(eng, lock, d)\n               ? TOMBSTONE_OF_DOUBT",
+             "d->tries == 0\n               ? TOMBSTONE_OF_DOUBT"),
+        ]),
+    Mutation(
+        "unlock_not_awaited", "what another daemon may put back is told not held at once", [
+            ("engine/release.c",
+             "if (await_restore(eng, lock, d)) {",
+             "if (d->tries == 0 && await_restore(eng, lock, d)) {"),
+        ]),
+    Mutation(
+        "renewal_not_held", "a RENEW is told not held although the hold may be put back", [
+            ("engine/watchdog.c",
+             "if (may_come_back(eng, c, r)) {",
+             "if (eng->quorum && may_come_back(eng, c, r)) {"),
+        ]),
 ]
 
 

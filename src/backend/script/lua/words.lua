@@ -71,7 +71,9 @@
 --@word t_kind        text lock_kind_letter(target->lock_kind, "-")
 --@word exact         bool op->attach.exact
 --@word flags         join o: op->release.if_keeper, f: op->release.force,
---@                        m: op->release.leave_tombstone, b: op->release.tombstone_if_missing,
+--@                        m: op->release.leave_tombstone,
+--@                        b: op->release.tombstone_if_missing == TOMBSTONE_OF_ANSWER,
+--@                        d: op->release.tombstone_if_missing == TOMBSTONE_OF_DOUBT,
 --@                        y: op->release.yield == YIELD_ALWAYS,
 --@                        q: op->release.yield == YIELD_IF_OTHERS,
 --@                        s: op->release.subscribed, n: op->release.untold,

@@ -184,7 +184,7 @@ START_TEST(what_never_began_is_over_for_a_late_copy)
 {
     struct op op = op_release("n", TARGET_ID, RW_ID, "id:1");
 
-    op.release.tombstone_if_missing = true;
+    op.release.tombstone_if_missing = TOMBSTONE_OF_ANSWER;
     fill_redis();
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     redis_expect(peer_redis(), "OK", "CONFIG SET maxmemory 0");

@@ -339,3 +339,34 @@ START_TEST(another_family_and_other_data_are_left_alone)
                      OP_WRONGTYPE);
     redis_expect(peer_redis(), "x", "GET n");
 }
+
+/* A release that found nothing: who puts the hold back finds the tombstone, whatever
+ * the release knew of the hold, and by that the release has an answer. */
+START_TEST(a_release_in_doubt_hears_that_there_was_something_to_end, 4)
+{
+    static const struct {
+        enum target_kind kind;
+        const char *field, *entry;
+    } OF[] = {
+        { TARGET_TOKEN, "", "" },
+        { TARGET_ID, ID_1, "id:11111111-1111-4111-8111-111111111111" },
+        { TARGET_TOKEN, "", "" },
+        { TARGET_ENTRY, "o", "id:1" },
+    };
+    struct claim claims[] = { claim_of(77, "aaaaaaaaaaaaaaaa:1"), claim_id(ID_1),
+                              claim_id(ID_1), claim_named("o", "id:1") };
+    struct op op = op_release("n", OF[_i].kind, OF[_i].field, OF[_i].entry);
+    struct op attach = op_attach("n", OF[_i].kind, OF[_i].field, OF[_i].entry);
+
+    attach.attach.target.token = op.release.target.token = 77;
+    op.release.tombstone_if_missing = TOMBSTONE_OF_DOUBT;
+    op.release.leave_tombstone = true;
+    ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_NOTHELD);
+    ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_NOTHELD);
+    ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_ENDED);
+    ck_assert_int_eq(restore(INSTANCE_A, "n", claims[_i], 77)->status, OP_ENDED);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+    ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_ENDED);
+    claims[0].field = SPAN("latchd:78");
+    ck_assert_int_eq(restore(INSTANCE_A, "n", claims[_i], 78)->status, OP_OK);
+}

@@ -348,5 +348,50 @@ START_TEST(a_renewal_is_not_told_that_its_hold_is_gone_while_others_put_theirs_b
     fixture_renew(&e, 2, "door", (struct hold_req){ .owner = SPAN("o") });
     fixture_pass(&e, 2900);
     fixture_gives(&e, OP_ATTACH, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
+}
+
+/* Each UNLOCK leaves the tombstone at once: its client may be gone before the answer.
+ */
+START_TEST(an_unlock_of_what_others_may_put_back_leaves_a_tombstone)
+{
+    engine_announced(e.engine, SPAN("hello 00000000000000bb 1 0"));
+    fail_over();
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.release.tombstone_if_missing, TOMBSTONE_OF_DOUBT);
+    ck_assert_uint_gt(op.op.release.tombstone_ms, QUARANTINE);
+    fixture_answer(&e, &op, NOTHELD);
+    fixture_hears_nothing(&e);
+    fixture_no_op(&e);
+    fixture_pass(&e, 100);
+    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_ENDED });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+    fixture_pass(&e, QUARANTINE);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.release.tombstone_if_missing, TOMBSTONE_NONE);
+    fixture_answer(&e, &op, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    fixture_renew(&e, 2, "door", (struct hold_req){ .owner = SPAN("o") });
+    fixture_gives(&e, OP_ATTACH, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+
+/* No other daemon is known, or the name was held here: nobody else can have had it. */
+START_TEST(an_unlock_of_what_nobody_else_can_have_held_is_answered_at_once, 2)
+{
+    if (_i == 0) {
+        engine_announced(e.engine, SPAN("hello 00000000000000bb 1 0"));
+        (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    }
+    fail_over();
+    if (_i == 0) {
+        fixture_gives(&e, OP_RESTORE, OK_RESULT);
+    }
+    fixture_unlock(&e, 2, "job", (struct hold_req){ .token = 99 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.release.tombstone_if_missing, TOMBSTONE_NONE);
+    fixture_answer(&e, &op, NOTHELD);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
 }

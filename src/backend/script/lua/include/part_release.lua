@@ -62,7 +62,8 @@ if not field then
         end
         return nil
     end
-    local over = t_tombstone and ended(t_tombstone) or what == 'id' and ended(t_entry)
+    local over = t_tombstone and ended(t_tombstone)
+        or what == 'id' and (ended(t_entry) or ended(t_field .. ':write'))
     -- So that whoever asks again learns of the rest.
     local began = rest_end and (over and over[3] == last
         or what == 'field' and (fits or t_field == 'latchd:' .. string.format('%.0f', last)))
@@ -72,12 +73,12 @@ if not field then
     -- Permits whose counter is gone do not show by the type of the name.
     local other = is_rw and 'WRONGTYPE-RW'
         or call('EXISTS', 'latchd:holds:' .. tag) == 1 and 'WRONGTYPE-SEMAPHORE'
-    if not over and not other and string.find(flags, 'b', 1, true) then
-        local tombstone = '0 ' .. t_token
-        local names = { t_entry, what == 'id' and t_field or nil }
-        if what == 'field' then
-            -- No release takes it for the answer of one that ran.
-            tombstone, names = '- ' .. t_token, { t_field }
+    if not over and not other and string.find(flags, '[bd]') then
+        local tombstone = (string.find(flags, 'd', 1, true) and '- ' or '0 ') .. t_token
+        local names = { t_tombstone }
+        if what == 'id' then
+            -- What is lost may have been a writer's.
+            names = { t_entry, t_field, t_field .. ':write' }
         end
 --@include include/part_tombstones.lua
     end

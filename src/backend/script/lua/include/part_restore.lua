@@ -3,15 +3,13 @@
 -- keeper and time.
 --@needs call tombstone_of token kind field first instance entries_key told
 --@leaves is_over is_taken kept_since look_at_entries add_entries
--- Tells whether there is a tombstone of `id`, of this hold.
-local function ended(id, exact)
-    local of = string.match(call('GET', tombstone_of .. id) or '', ' (%d+)$')
-    return of and (of == token or not exact and of == '0')
-end
--- Tells whether the whole hold has ended.
+--@include include/part_ended.lua
+-- Tells whether the whole hold has ended. Who released it may have known its token only. (The token
+-- of a rest is that of the hold before it.)
 local function is_over()
     if kind ~= 'n' then
-        return ended(field)
+        return ended(field) or string.sub(field, 1, 12) ~= 'latchd:rest:'
+            and ended('latchd:' .. token, true)
     end
     local all = true
     for i = first, #ARGV, 2 do

@@ -16,8 +16,8 @@
 --@arg 11 asked      when this was asked, us
 --@arg 12 since      when its client asked, us, 16 digits
 --
--- Returns LATE | OK token pttl field entry [3 loan_token data rest_ms] | NOTHELD | ELSEWHERE | WRONGTYPE-RW
---       | WRONGTYPE-SEMAPHORE
+-- Returns LATE | OK token pttl field entry [3 loan_token data rest_ms] | ENDED | NOTHELD | ELSEWHERE
+--       | WRONGTYPE-RW | WRONGTYPE-SEMAPHORE
 --
 -- An attach that names an owner names no entry, so it does not ask for a tombstone.
 --@without tombstone_of
@@ -35,7 +35,12 @@ local asked, force = ARGV[11], false
 if is_rw or not field and call('HEXISTS', lock, 'mode') == 1 then
     return 'WRONGTYPE-RW'
 end
+--@include include/part_has_tombstone.lua
 if not field then
+    if t_tombstone and has_tombstone(lock, t_tombstone, t_token)
+        or what == 'id' and has_tombstone(lock, t_entry, t_token) then
+        return 'ENDED'
+    end
     -- Permits whose counter is gone do not show by the type of the name.
     return call('EXISTS', tagged('latchd:holds:', lock)) == 1 and 'WRONGTYPE-SEMAPHORE'
         or 'NOTHELD'

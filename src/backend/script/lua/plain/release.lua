@@ -10,9 +10,9 @@
 --@arg 4 t_entry
 --@arg 5 t_token
 --@arg 6 flags         letters: o only if this instance is the keeper, f force, m leave a tombstone,
---                      y yield, q yield if others listen, s this instance listens, b the tombstone
---                      of an entry or a field although it is not there, r the name may rest after
---                      it, n it does not, as nobody was told of the hold, u<token> neither this
+--                      y yield, q yield if others listen, s this instance listens, b leave a
+--                      tombstone although the target is not there, d the same, but no release
+--                      takes it for the answer of one that ran, r the name may rest after it, n it does not, as nobody was told of the hold, u<token> neither this
 --                      token nor a later one of the hold was told to anybody
 --@arg 7 tombstone_ms  how long a tombstone stays, ms
 --@arg 8 fair_wait     what a waiter adds to the queue's deadlines, ms

@@ -19,7 +19,7 @@
 --@arg 13 exact       '1': exactly this lease, if nobody shares the hold
 --@arg 14 asked       when this was asked, us
 --
--- Returns LATE | OK token pttl field entry writes [data] | NOTHELD | ELSEWHERE | AMBIGUOUS
+-- Returns LATE | OK token pttl field entry writes [data] | ENDED | NOTHELD | ELSEWHERE | AMBIGUOUS
 --       | WRONGTYPE-PLAIN
 --
 -- The pttl is that of the hold: a read lock may live longer.
@@ -38,7 +38,14 @@ local exact, asked, force, tombstone_of = ARGV[13] == '1', ARGV[14], false, ''
 if ambiguous then
     return 'AMBIGUOUS'
 end
+--@include include/part_tagged.lua
+--@include include/part_has_tombstone.lua
 if not field then
+    for i = 1, #t_tombstones do
+        if has_tombstone(lock, t_tombstones[i], t_token) then
+            return 'ENDED'
+        end
+    end
     return not mode and call('EXISTS', lock) == 1 and 'WRONGTYPE-PLAIN' or 'NOTHELD'
 end
 

@@ -76,14 +76,10 @@ if not field then
     if not mode and call('EXISTS', lock) == 1 then
         return 'WRONGTYPE-PLAIN'
     end
-    if string.find(flags, 'b', 1, true) then
-        local tombstone, names = '0 ' .. t_token, { t_entry }
-        if what == 'id' then
-            names = { t_entry, base, base .. ':write' }
-        elseif what == 'field' then
-            -- No release takes it for the answer of one that ran.
-            tombstone, names = '- ' .. t_token, { t_field }
-        end
+    if string.find(flags, '[bd]') then
+        local tombstone = (string.find(flags, 'd', 1, true) and '- ' or '0 ') .. t_token
+        local names = what == 'field' and { t_field } or what == 'token' and t_tombstones
+            or { t_entry, what == 'id' and base or nil, what == 'id' and base .. ':write' or nil }
 --@include include/part_tombstones.lua
     end
     return 'NOTHELD'

@@ -16,7 +16,7 @@
 --@arg 10 asked      when this was asked, us
 --@arg 11 channel
 --
--- Returns LATE | OK token ms field '' 2 permits | NOTHELD | ELSEWHERE | WRONGTYPE
+-- Returns LATE | OK token ms field '' 2 permits | ENDED | NOTHELD | ELSEWHERE | WRONGTYPE
 
 --@include include/part_time.lua
 --@include include/part_raise.lua
@@ -25,6 +25,8 @@ local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local instance, lease, helper_ttl = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local exact, asked, channel = ARGV[9] == '1', ARGV[10], ARGV[11]
 
+--@include include/part_tagged.lua
+--@include include/part_has_tombstone.lua
 --@include include/part_sem_members.lua
 --@include include/part_asked.lua
 --@include include/part_sem_state.lua
@@ -32,14 +34,20 @@ local exact, asked, channel = ARGV[9] == '1', ARGV[10], ARGV[11]
 if foreign_data then
     return 'WRONGTYPE'
 end
-local field = t_field
+local field, t_tombstones = t_field, { t_field, what == 'id' and t_entry or nil }
 if what == 'token' then
-    field = call('HGET', holds_key, ':' .. t_token) or ''
+    field, t_tombstones = call('HGET', holds_key, ':' .. t_token) or '', { 'latchd:' .. t_token }
 elseif what == 'request' then
     field = 'latchd:' .. t_entry
+    t_tombstones = { field }
 end
 local token, count, keeper = read_row(call('HGET', holds_key, field))
 if not token or t_token ~= '0' and t_token ~= token then
+    for i = 1, #t_tombstones do
+        if has_tombstone(lock, t_tombstones[i], t_token) then
+            return 'ENDED'
+        end
+    end
     return 'NOTHELD'
 end
 local elsewhere

@@ -89,8 +89,9 @@ if not token then
             return { 'ENDED', tonumber(left), tonumber(ended) }
         end
     end
-    if string.find(flags, 'b', 1, true) then
-        local lock, tombstone, names = holds_key, '0 ' .. t_token, t_tombstones
+    if string.find(flags, '[bd]') then
+        local lock, names = holds_key, t_tombstones
+        local tombstone = (string.find(flags, 'd', 1, true) and '- ' or '0 ') .. t_token
 --@include include/part_tombstones.lua
     end
     return 'NOTHELD'

@@ -28,8 +28,8 @@ local tombstone_of, since, channel, exact = ARGV[9], ARGV[10], ARGV[11], false
 --@include include/part_sem_members.lua
 --@include include/part_sem_state.lua
 --@include include/part_sem_tell.lua
-local tombstone = string.match(call('GET', tombstone_of .. field) or '', ' (%d+)$')
-if tombstone == token or tombstone == '0' then
+--@include include/part_ended.lua
+if ended(field) or ended('latchd:' .. token, true) then
     return 'ENDED'
 end
 if foreign_data then

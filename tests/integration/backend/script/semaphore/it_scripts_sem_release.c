@@ -119,7 +119,7 @@ START_TEST(a_release_of_nothing_leaves_a_tombstone_if_told_so)
 {
     struct op op = sem_release(TARGET_ID, SEM_ID, "id:1");
 
-    op.release.tombstone_if_missing = true;
+    op.release.tombstone_if_missing = TOMBSTONE_OF_ANSWER;
     ck_assert_int_eq(sem_run(op)->status, OP_NOTHELD);
     ck_assert_int_eq(sem_try(sem_claim(SEM_ID, 1, 2))->status, OP_OVER);
 }
@@ -281,7 +281,7 @@ START_TEST(an_id_that_ended_elsewhere_is_not_granted_as_next)
     struct op undo = sem_release(TARGET_ID, SEM_ID, "id:1");
     struct claim c = hold(SEM_FIELD_1, 1, 1);
 
-    undo.release.tombstone_if_missing = true;
+    undo.release.tombstone_if_missing = TOMBSTONE_OF_ANSWER;
     ck_assert_int_eq(sem_run(undo)->status, OP_NOTHELD);
     ck_assert(sem_run(release_to(c, sem_claim(SEM_ID, 1, 0)))->release.freed);
     sem_expect("1", 0);
