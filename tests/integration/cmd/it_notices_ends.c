@@ -20,17 +20,17 @@ static const struct {
     const char *owner;
     bool watched; /* renewed by us, not a fixed lease */
 } HOLDS[] = {
-    { "plain", "", "latchd:", true },
-    { "id", " ID " ID_A, "latchd:id:" ID_A " ", true },
-    { "owner", " OWNER ann", "ann ", true },
-    { "both", " OWNER bob ID " ID_B, "bob ", true },
-    { "fair", " FAIR", "latchd:", true },
-    { "read", " READ", "latchd:", true },
-    { "reader", " READ OWNER cid", "cid ", true },
-    { "write", " WRITE", "latchd:", true },
-    { "writer", " WRITE OWNER dan", "dan ", true },
-    { "fixed", " LEASE 60000", "latchd:", false },
-    { "fixedby", " OWNER eve LEASE 60000", "eve ", false },
+    { "plain", "", "latchd:", .watched = true },
+    { "id", " ID " ID_A, "latchd:id:" ID_A " ", .watched = true },
+    { "owner", " OWNER ann", "ann ", .watched = true },
+    { "both", " OWNER bob ID " ID_B, "bob ", .watched = true },
+    { "fair", " FAIR", "latchd:", .watched = true },
+    { "read", " READ", "latchd:", .watched = true },
+    { "reader", " READ OWNER cid", "cid ", .watched = true },
+    { "write", " WRITE", "latchd:", .watched = true },
+    { "writer", " WRITE OWNER dan", "dan ", .watched = true },
+    { "fixed", " LEASE 60000", "latchd:", .watched = false },
+    { "fixedby", " OWNER eve LEASE 60000", "eve ", .watched = false },
 };
 
 enum {

@@ -438,11 +438,13 @@ static const struct {
     const char *subscribe, *heard, *no_more, *message;
     bool hears, publish_fails, later;
 } MESSAGES[] = {
-    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, false, false, false },
-    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, true, false, true },
-    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, true, true, false },
-    { "PSUBSCRIBE told:*", "+p:told:*", "-p:told:*", TOLD_P, false, false, false },
-    { "PSUBSCRIBE told:*", "+p:told:*", "-p:told:*", TOLD_P, true, false, true },
+    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, .hears = false },
+    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, .hears = true, .later = true },
+    { "SUBSCRIBE told:x", "+told:x", "-told:x", TOLD, .hears = true,
+      .publish_fails = true },
+    { "PSUBSCRIBE told:*", "+p:told:*", "-p:told:*", TOLD_P, .hears = false },
+    { "PSUBSCRIBE told:*", "+p:told:*", "-p:told:*", TOLD_P, .hears = true,
+      .later = true },
 };
 
 START_TEST(a_release_sends_the_message_of_its_script_once, TEST_ROWS(MESSAGES))

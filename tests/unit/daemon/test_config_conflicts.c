@@ -22,15 +22,27 @@ static const struct {
     const char *key; /* NULL: no conflict */
     const char *why;
 } CASES[] = {
-    { "embedded", "1", "", "min-replicas", "the embedded Redis has no replicas" },
-    { "embedded", "0", "/f", "redis-password-file",
-      "the embedded Redis needs no password" },
-    { "quorum redis://a redis://b redis://c", "1", "/f", "min-replicas",
-      "on a quorum a majority is what acknowledges" },
-    { "embedded", "0", "", NULL, NULL },
-    { "quorum redis://a redis://b redis://c", "0", "/f", NULL, NULL },
-    { "redis://a", "1", "/f", NULL, NULL },
-    { "cluster://a,b", "1", "/f", NULL, NULL },
+    { .redis = "embedded",
+      .min_replicas = "1",
+      .password_file = "",
+      .key = "min-replicas",
+      .why = "the embedded Redis has no replicas" },
+    { .redis = "embedded",
+      .min_replicas = "0",
+      .password_file = "/f",
+      .key = "redis-password-file",
+      .why = "the embedded Redis needs no password" },
+    { .redis = "quorum redis://a redis://b redis://c",
+      .min_replicas = "1",
+      .password_file = "/f",
+      .key = "min-replicas",
+      .why = "on a quorum a majority is what acknowledges" },
+    { .redis = "embedded", .min_replicas = "0", .password_file = "" },
+    { .redis = "quorum redis://a redis://b redis://c",
+      .min_replicas = "0",
+      .password_file = "/f" },
+    { .redis = "redis://a", .min_replicas = "1", .password_file = "/f" },
+    { .redis = "cluster://a,b", .min_replicas = "1", .password_file = "/f" },
 };
 
 static void set_value(const char *name, const char *value)
