@@ -9,12 +9,14 @@
 #include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +25,8 @@ enum {
     READY_MS = 15000,
     SIDE_TIMEOUT_S = 10,
     POLL_MS = 2,
+    FIRST_PORT = 10100, /* as in servers.py */
+    LAST_PORT = 65000,
 };
 
 struct test_redis {
@@ -90,19 +94,69 @@ static void launch(struct test_redis *r)
     }
 }
 
-/* A port that was free a moment ago. */
-static int free_port(void)
+/* The first port that the kernel gives to connections: below it a server that is down
+ * finds its own again. */
+static int first_of_the_kernel(void)
+{
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    char text[64] = "";
+    long first;
+
+    ck_assert_ptr_nonnull(f);
+    ck_assert_ptr_nonnull(fgets(text, sizeof text, f));
+    (void)fclose(f);
+    first = strtol(text, NULL, 10);
+    return first > FIRST_PORT + 1000 ? (int)first : LAST_PORT;
+}
+
+/* Marks the port as this process's, as support/servers.py does, too; -1: it is taken.
+ */
+static int mark_port(int port)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int len =
+        snprintf(un.sun_path + 1, sizeof un.sun_path - 1, "latchd-test-port-%d", port);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (bind(fd, (struct sockaddr *)&un,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) ==
+        0) {
+        return fd;
+    }
+    (void)close(fd);
+    return -1;
+}
+
+static bool is_port_free(int port)
 {
     struct sockaddr_in in = { .sin_family = AF_INET,
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t len = sizeof in;
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                              .sin_port = htons((uint16_t)port) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_free = bind(fd, (struct sockaddr *)&in, sizeof in) == 0;
 
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
     ck_assert_int_eq(close(fd), 0);
-    return ntohs(in.sin_port);
+    return is_free;
+}
+
+/* A port that no other test takes as long as this process lives. */
+static int take_port(void)
+{
+    int span = first_of_the_kernel() - FIRST_PORT;
+    int at = getpid() * 7 % span; /* so that programs that start together do not meet */
+
+    for (int i = 0; i < span; i++) {
+        int port = FIRST_PORT + (at + i) % span;
+        int mark = mark_port(port);
+
+        if (mark >= 0 && is_port_free(port)) {
+            return port;
+        }
+        if (mark >= 0) {
+            (void)close(mark);
+        }
+    }
+    ck_abort_msg("no port is free");
 }
 
 struct test_redis *redis_start_with(bool tcp, const char *const *args)
@@ -110,7 +164,7 @@ struct test_redis *redis_start_with(bool tcp, const char *const *args)
     struct test_redis *r = calloc(1, sizeof *r);
 
     ck_assert_ptr_nonnull(r);
-    r->port = tcp ? free_port() : 0;
+    r->port = tcp ? take_port() : 0;
     scratch_path("redis", "", r->dir, sizeof r->dir);
     ck_assert_int_eq(mkdir(r->dir, 0700), 0);
     (void)snprintf(r->path, sizeof r->path, "%s/s", r->dir);
