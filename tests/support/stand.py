@@ -26,6 +26,14 @@ def run(args, folder=None, **more):
                           check=False, **more)
 
 
+def need(*tools):
+    """Ends the program, as skipped, where the machine has not all of them."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            print(f"1..0 # SKIP {tool} is not installed")
+            sys.exit(0)
+
+
 def python_with_redis():
     """An interpreter that has the redis module; Debian's is not always the first."""
     for name in ("/usr/bin/python3", sys.executable):

@@ -3,7 +3,6 @@
 file, or, where it refuses that, without; and a master may change that was only cut off. Prints TAP.
 """
 import pathlib
-import shutil
 import sys
 import tempfile
 import types
@@ -15,7 +14,7 @@ sys.path.append(str(HERE.parent / "support"))
 # pylint: disable=wrong-import-position
 from nemesis import Nemesis  # noqa: E402
 from places import Place, Server  # noqa: E402
-from stand import tap  # noqa: E402
+from stand import need, tap  # noqa: E402
 
 
 class Alone(Place):
@@ -105,9 +104,7 @@ def a_master_that_changes_is_a_fault_of_its_own():
 
 
 def main():
-    if shutil.which("redis-server") is None:
-        print("1..0 # SKIP no redis-server")
-        return 0
+    need("redis-server")
     return 1 if tap([(case.__name__, case) for case in (
         one_that_is_whole_keeps_all, one_that_refuses_its_file_comes_back_without,
         one_of_many_is_another_fault, one_that_ended_by_itself_is_started_again,

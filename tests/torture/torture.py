@@ -18,7 +18,6 @@ import argparse
 import collections
 import json
 import pathlib
-import shutil
 import signal
 import sys
 import tempfile
@@ -36,7 +35,7 @@ from places import PLACES  # noqa: E402
 from record import Record, Settings  # noqa: E402
 from runs import Runs  # noqa: E402
 from stage import REDIS_TIMEOUT_MS, Stage  # noqa: E402
-from stand import tap  # noqa: E402
+from stand import need, tap  # noqa: E402
 from workers import crowded  # noqa: E402
 
 DAEMONS = "ab"
@@ -168,9 +167,7 @@ def torment(options, topologies):
 
 def short():
     """As TAP: every topology for some seconds, in processes of their own."""
-    if shutil.which("redis-server") is None:
-        print("1..0 # SKIP no redis-server")
-        return 0
+    need("redis-server")
     runs = Runs([sys.executable, __file__, *sys.argv[1:], "--topology"], SHORT_FAULTS,
                 SHORT_AT_ONCE, SHORT_LIMIT_S)
     return tap(runs.cases())

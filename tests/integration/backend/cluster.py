@@ -6,7 +6,6 @@ here is that of there: three masters with a replica each, and two daemons.
 """
 import contextlib
 import pathlib
-import shutil
 import signal
 import sys
 import tempfile
@@ -15,7 +14,7 @@ import time
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from lock_scripts import TAKE_SEVERAL
-from stand import tap
+from stand import need, tap
 from children import until
 from clusters import Cluster
 from resp import Error
@@ -342,9 +341,7 @@ CASES = (
 
 
 def main():
-    if shutil.which("redis-server") is None:
-        print("1..0 # SKIP no redis-server")
-        return
+    need("redis-server")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="latchd-cluster-") as folder:
         with Rack(folder) as stage:

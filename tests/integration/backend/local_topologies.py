@@ -6,14 +6,13 @@ on a quorum LOCAL is an ordinary LOCK. Prints TAP.
 """
 import contextlib
 import pathlib
-import shutil
 import sys
 import tempfile
 import time
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from stand import tap
+from stand import need, tap
 from children import until
 from clusters import Cluster
 from resp import Error
@@ -215,9 +214,7 @@ def acknowledged(daemon, above):
 
 
 def main():
-    if shutil.which("redis-server") is None:
-        print("1..0 # SKIP no redis-server")
-        return 0
+    need("redis-server")
     return 1 if tap([(case.__name__, case) for case in (
         on_a_quorum_it_is_an_ordinary_lock, on_a_cluster_names_are_lent,
         on_a_cluster_loans_are_renewed, with_replicas_loans_are_renewed,

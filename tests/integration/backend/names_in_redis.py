@@ -7,14 +7,13 @@ import contextlib
 import os
 import pathlib
 import pty
-import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from stand import tap
+from stand import need, tap
 from children import until
 from clusters import Cluster
 from resp import Error
@@ -242,9 +241,7 @@ def latchctl_shows_and_frees_what_matches():
 
 
 def main():
-    if shutil.which("redis-server") is None:
-        print("1..0 # SKIP no redis-server")
-        return 0
+    need("redis-server")
     return 1 if tap([(case.__name__, case) for case in (
         what_was_held_before_a_restart_is_listed, without_redis_the_answer_is_an_error,
         on_a_cluster_all_masters_are_gone_through, behind_sentinels_the_master_is_gone_through,

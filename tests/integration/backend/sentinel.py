@@ -8,7 +8,6 @@ import contextlib
 import functools
 import pathlib
 import select
-import shutil
 import signal
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import urllib.request
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from stand import Certs, Skip, run, tap
+from stand import Certs, Skip, need, run, tap
 from children import Child, until
 from faults import Network
 from sentinels import NAME, REDIS_FROM, Sentinels
@@ -306,9 +305,7 @@ CASES = [
 ]
 
 PROGRAM = sys.argv[1]
-if shutil.which("redis-server") is None:
-    print("1..0 # SKIP no redis-server")
-    sys.exit(0)
+need("redis-server")
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 WANTED = sys.argv[2:]
 sys.exit(1 if tap([(c.__name__, c) for c in CASES if not WANTED or c.__name__ in WANTED])

@@ -5,14 +5,13 @@ tls_places.py LATCHD.
 Prints TAP. The servers have a port without TLS as well: for this test, not for latchd.
 """
 import pathlib
-import shutil
 import signal
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from stand import Certs, Skip, run, tap
+from stand import Certs, Skip, need, run, tap
 from children import until
 from clusters import Cluster
 from resp import Error
@@ -99,9 +98,7 @@ def on_a_stage(program, case):
 
 
 def main():
-    if shutil.which("redis-server") is None:
-        print("1..0 # SKIP no redis-server")
-        return
+    need("redis-server")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(1 if tap([(case.__name__, lambda case=case: on_a_stage(sys.argv[1], case))
                        for case in (one_redis, a_cluster, a_quorum)]) else 0)
