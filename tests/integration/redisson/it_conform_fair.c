@@ -150,7 +150,7 @@ START_TEST(a_redis_that_stood_still_while_a_wait_ended_has_no_place_left)
     v = ask(c, "LOCK job FAIR WAIT 800");
     ck_assert(v.type == VALUE_NIL || v.type == VALUE_ERROR);
     value_fini(&v);
-    ask_nil(c, "LOCK job WAIT 1500");
+    ask_nil(c, "LOCK job WAIT 5000");
     await_queue("job", 0);
     client_close(c);
     stand_down();
