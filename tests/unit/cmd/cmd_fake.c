@@ -379,6 +379,17 @@ void fake_setup(void)
     (void)fake_open(0);
 }
 
+const struct cmd_limits FAKE_LIBRARY_LIMITS = { .max_name = 512,
+                                                .max_lease_ms = 86400000,
+                                                .lock_libraries = true,
+                                                .endless_lease_ms = 86400000 };
+
+void fake_setup_libraries(void)
+{
+    fake_setup();
+    cmd_set_limits(fake.cmd, &FAKE_LIBRARY_LIMITS);
+}
+
 void fake_teardown(void)
 {
     for (size_t i = 0; i < FAKE_CONNS; i++) {

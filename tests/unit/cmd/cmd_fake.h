@@ -51,6 +51,9 @@ extern struct conn *const me; /* number 0, which is open from the start */
 
 /* One conn, number 0 with id 1, is open. */
 void fake_setup(void);
+/* The same, and the plain commands of lock libraries are served. */
+extern const struct cmd_limits FAKE_LIBRARY_LIMITS;
+void fake_setup_libraries(void);
 void fake_teardown(void);
 
 /* CONFIG SET requirepass */

@@ -8,17 +8,6 @@
 
 enum { DAY = 86400000 };
 
-static const struct cmd_limits LIMITS = { .max_name = 512,
-                                          .max_lease_ms = 86400000,
-                                          .lock_libraries = true,
-                                          .endless_lease_ms = 86400000 };
-
-static void setup(void)
-{
-    fake_setup();
-    cmd_set_limits(fake.cmd, &LIMITS);
-}
-
 #define OK "+OK\r\n"
 #define NULL_2 "$-1\r\n"
 #define VALUE_512                                                                      \
@@ -57,7 +46,7 @@ static const struct {
 
 enum { CASE_COUNT = sizeof(CASES) / sizeof(CASES[0]) };
 
-TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+TEST_GROUP(.setup = fake_setup_libraries, .teardown = fake_teardown);
 
 START_TEST(each_command_asks_the_engine_and_replies_as_redis_does, CASE_COUNT)
 {
@@ -271,7 +260,7 @@ START_TEST(scripts_and_their_keys_are_checked)
 
 START_TEST(a_script_selects_the_database_that_has_the_locks)
 {
-    struct cmd_limits limits = LIMITS;
+    struct cmd_limits limits = FAKE_LIBRARY_LIMITS;
 
     limits.database = 3;
     cmd_set_limits(fake.cmd, &limits);

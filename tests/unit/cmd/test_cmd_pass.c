@@ -332,14 +332,10 @@ START_TEST(an_mlock_that_waits_is_passed_as_well)
 
 START_TEST(a_set_that_is_not_answered_yet_is_passed_as_well)
 {
-    static const struct cmd_limits LIMITS = { .max_name = 512,
-                                              .max_lease_ms = 86400000,
-                                              .lock_libraries = true,
-                                              .endless_lease_ms = 86400000 };
     struct call_ref own;
 
     (void)answers(ahead, NIL);
-    cmd_set_limits(fake.cmd, &LIMITS);
+    cmd_set_limits(fake.cmd, &FAKE_LIBRARY_LIMITS);
     expect_text(sends("SET a v NX PX 60000"), "");
     ahead = fake.hold.from;
     own = passes("UNLOCK b TOKEN 7", "unlock");

@@ -6,16 +6,13 @@
 
 enum { PARK_MS = 80, NOW_MS = 5000 };
 
-static const struct cmd_limits LIMITS = { .max_name = 512,
-                                          .max_lease_ms = 86400000,
-                                          .lock_libraries = true,
-                                          .endless_lease_ms = 86400000,
-                                          .library_park_ms = PARK_MS };
-
 static void setup(void)
 {
+    struct cmd_limits limits = FAKE_LIBRARY_LIMITS;
+
+    limits.library_park_ms = PARK_MS;
     fake_setup();
-    cmd_set_limits(fake.cmd, &LIMITS);
+    cmd_set_limits(fake.cmd, &limits);
     fake.now_ms = NOW_MS;
 }
 
@@ -159,10 +156,9 @@ START_TEST(a_command_that_does_not_wait_is_not_ended)
 
 START_TEST(it_can_be_turned_off)
 {
-    struct cmd_limits off = LIMITS;
+    struct cmd_limits off = FAKE_LIBRARY_LIMITS;
 
     ask_in_vain(TAKE);
-    off.library_park_ms = 0;
     cmd_set_limits(fake.cmd, &off);
     ask_in_vain(TAKE);
     ck_assert_uint_eq(fake.lock.terms.wait_ms, 0);

@@ -13,17 +13,6 @@
 #define DISCARDED "-EXECABORT Transaction discarded: after WATCH it must be one DEL"
 #define CHANGED "*-1\r\n"
 
-static const struct cmd_limits LIMITS = { .max_name = 512,
-                                          .max_lease_ms = 86400000,
-                                          .lock_libraries = true,
-                                          .endless_lease_ms = 86400000 };
-
-static void setup(void)
-{
-    fake_setup();
-    cmd_set_limits(fake.cmd, &LIMITS);
-}
-
 /* The engine says who holds what it was asked about; NULL: nobody. */
 static const char *tell_hold(const char *owner, uint64_t token)
 {
@@ -50,7 +39,7 @@ static const char *exec_line(const char *line)
     return fake_run(me, "EXEC");
 }
 
-TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+TEST_GROUP(.setup = fake_setup_libraries, .teardown = fake_teardown);
 
 static const struct {
     const char *line, *asked;
@@ -203,7 +192,7 @@ START_TEST(a_connection_that_closes_meanwhile_leaves_nothing_behind, 2)
 
 START_TEST(without_lock_libraries_there_is_nothing_to_watch)
 {
-    struct cmd_limits off = LIMITS;
+    struct cmd_limits off = FAKE_LIBRARY_LIMITS;
 
     off.lock_libraries = false;
     cmd_set_limits(fake.cmd, &off);
