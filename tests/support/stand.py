@@ -3,6 +3,7 @@
     with Stand(binary) as stand: ... stand.port ...
     with Stand(binary, certs=Certs(folder)) as stand: ... stand.tls_port ...
 """
+import os
 import pathlib
 import shutil
 import signal
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from children import until
+from children import die_with_parent, until
 
 DEADLINE_S = 250
 
@@ -169,11 +170,64 @@ class Stand:
             sys.exit(f"latchd ended with {code}")
 
 
-def tap(cases):
+def in_a_process(function):
+    """Starts that in a process of its own; gives its PID, and where it prints."""
+    out = tempfile.TemporaryFile("w+")
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid != 0:
+        return pid, out
+    said = "# it did not come to its end"
+    try:
+        die_with_parent()
+        os.dup2(out.fileno(), sys.stdout.fileno())
+        os.closerange(3, 256)  # of other cases
+        function()
+        said = ""
+    except Skip as why:
+        said = f" # SKIP {why}".replace("\n", " ")
+    except BaseException as error:  # whatever it is, it is this case's
+        said = f"# {type(error).__name__}: {error}"
+    finally:
+        print(said.replace("\n", "\n# "), flush=True)
+        os._exit(1 if said.startswith("#") else 0)
+
+
+def tap_at_once(cases, at_once):
+    """The cases of tap(), so many beside each other."""
+    waiting, running, ended, failed, said = list(range(len(cases))), {}, {}, 0, 0
+    while said < len(cases):
+        while waiting and len(running) < at_once:
+            number = waiting.pop(0)
+            pid, out = in_a_process(cases[number][1])
+            running[pid] = number, out
+        pid, status = os.wait()
+        if pid in running:
+            number, out = running.pop(pid)
+            ended[number] = status, out
+        while said in ended:
+            status, out = ended.pop(said)
+            out.seek(0)
+            *lines, last = out.read().split("\n")[:-1] or [""]
+            out.close()
+            skipped = last if last.startswith(" # SKIP") else ""
+            for line in [*lines, "" if skipped else last]:
+                if line:
+                    print(line)
+            failed += status != 0
+            said += 1
+            print(f"{'not ok' if status else 'ok'} {said} - {cases[said - 1][0]}{skipped}", flush=True)
+    return failed
+
+
+def tap(cases, at_once=1):
     """Runs (name, function) pairs, prints TAP, returns how many failed. A function
-    fails by an exception, and is skipped by Skip."""
+    fails by an exception, and is skipped by Skip. Cases with servers of their own that
+    mostly wait can run beside each other, so many, in processes of their own."""
     failed = 0
     print(f"1..{len(cases)}")
+    if at_once > 1:
+        return tap_at_once(cases, at_once)
     for number, (name, function) in enumerate(cases, 1):
         try:
             function()

@@ -14,7 +14,7 @@ from clusters import Cluster
 from resp import Error
 from servers import Latchd, Rack, Redis
 
-SOON_S = 20
+SOON_S = 60
 OLD, NEW = "the old one", "the/new@one"
 OLD_QUOTED, NEW_QUOTED = "the%20old%20one", "the%2Fnew%40one"
 
@@ -237,7 +237,7 @@ def main(latchd):
                      a_wrong_password_is_said_and_nothing_is_lost, config_set_reads_the_file,
                      the_longest_password_is_taken):
         cases.append((function.__name__.replace("_", " "), lambda f=function: f(latchd)))
-    return 1 if tap(cases) else 0
+    return 1 if tap(cases, at_once=3) else 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from children import until
 from resp import NOTHING, Error, Parser, encode
 from servers import Latchd, Rack, Redis
 
-SOON_S = 20
+SOON_S = 60
 OFTEN = 10
 
 

@@ -20,7 +20,7 @@ from children import until
 from resp import Error
 from servers import Latchd, Redis
 
-SOON_S = 20
+SOON_S = 60
 ID = itertools.count(10**19)
 
 PLAIN = [lambda: ["LOCK", "job"],
@@ -171,7 +171,7 @@ CASES = [when_it_is_out_of_memory, when_it_cannot_save, when_a_command_is_forbid
 def main():
     latchd, wanted = sys.argv[1], sys.argv[2:]
     chosen = [c for c in CASES if not wanted or c.__name__ in wanted]
-    sys.exit(1 if tap([(c.__name__, lambda c=c: c(latchd)) for c in chosen]) else 0)
+    sys.exit(1 if tap([(c.__name__, lambda c=c: c(latchd)) for c in chosen], at_once=3) else 0)
 
 
 main()

@@ -546,4 +546,4 @@ CASES = [
     what_cannot_be_listened_on_stops_the_start,
 ]
 
-sys.exit(tap([(case.__name__, case) for case in CASES]) != 0)
+sys.exit(tap([(case.__name__, case) for case in CASES], at_once=3) != 0)

@@ -329,4 +329,4 @@ CASES = [
     pause_stops_the_asking,
 ]
 
-sys.exit(tap([(case.__name__, case) for case in CASES]) != 0)
+sys.exit(tap([(case.__name__, case) for case in CASES], at_once=3) != 0)
