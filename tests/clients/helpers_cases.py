@@ -476,9 +476,11 @@ def is_uncertain_while_redis_is_down(stage):
 
 
 def a_killed_holder_blocks_nobody_for_long(stage):
-    daemon = stage.latchd()
-    holder, waiter = stage.agent(daemon), stage.agent(daemon)
-    for options, most_s in (([], LEASE_S + 2), (["grace=1000"], 3), (["grace=0"], 2)):
+    """With a grace, for so long; without one, for its lease. The other lease is far from the grace."""
+    for lease_s, options, most_s in ((LEASE_S, [], LEASE_S + 2), (BEAT_LEASE_S, ["grace=1000"], BEAT_LEASE_S / 2),
+                                     (BEAT_LEASE_S, ["grace=0"], BEAT_LEASE_S / 2)):
+        daemon = stage.latchd(lease_s=lease_s)
+        holder, waiter = stage.agent(daemon), stage.agent(daemon)
         holder.lock("job", "-", *options)
         waits = waiter.tell("lock", "job", "-")
         waiting(daemon, "job", 1)
@@ -488,7 +490,6 @@ def a_killed_holder_blocks_nobody_for_long(stage):
         took = time.monotonic() - died
         assert took < most_s, f"granted {took:.1f} s after the holder's death"
         waiter.unlock(waits)
-        holder = stage.agent(daemon)
 
 
 def a_child_of_a_killed_holder_keeps_nothing(stage):
@@ -667,7 +668,7 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_
          takes_what_a_cut_connection_was_granted, holds_many_locks_over_few_connections,
          a_release_that_crosses_a_renewal_is_no_loss, one_object_serves_many_threads,
          has_latches, awaits_a_latch_through_restarts]
-# They need processors more than time, and so come one after the other.
+# They need processors more than others do, so few of them run beside each other.
 HEAVY = {holds_many_locks_over_few_connections, a_release_that_crosses_a_renewal_is_no_loss}
 # For those whose waits end by a signal only.
 CANNOT_GIVE_UP = {who_gives_up_leaves_the_queue_at_once,

@@ -22,7 +22,8 @@ from servers import Rack, Redis  # noqa: E402
 from tap_report import Report  # noqa: E402
 
 AGENTS = HERE / "helpers"
-AT_ONCE = 5  # cases that mostly wait, beside one that does not
+AT_ONCE = 6  # cases that mostly wait, beside two that do not only wait
+HEAVY_AT_ONCE = 2
 
 
 def oldest_python():
@@ -143,7 +144,7 @@ def main():
     wanted = list(dict.fromkeys(kit for _, kit, _, _ in LANGUAGES))
     with concurrent.futures.ThreadPoolExecutor(len(wanted)) as makers, \
             concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads, \
-            concurrent.futures.ThreadPoolExecutor(1) as heavy:
+            concurrent.futures.ThreadPoolExecutor(HEAVY_AT_ONCE) as heavy:
         coming = {makers.submit(prepare, build, kit): kit for kit in wanted}
         running = []
         for future in concurrent.futures.as_completed(coming):
