@@ -208,7 +208,7 @@ def takes_all_names_or_none(stage):
     two.unlock(waits, "error", "NOTHELD")
     for name in names:
         one.unlock(one.lock(name)[0])
-    two.unlock(two.lock("c,a,b", 0, "owner=ann", "lease=1000")[0])
+    two.unlock(two.lock("c,a,b", 0, "owner=ann", "lease=30000")[0])
 
 
 def leads_with_data_and_is_followed(stage):
