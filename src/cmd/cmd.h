@@ -1,8 +1,8 @@
 /* cmd: the commands. There is one table of commands, one handler for each, and one
  * struct client per connection (name, protocol version, user, subscriptions). cmd.c
  * runs the commands, in their order: no handler calls back into it.
- * daemon/wiring.c fills the env and makes cmd the conn_handler; daemon/loop.c passes
- * the engine's replies and notices on. */
+ * daemon/server.c fills the env, makes cmd the conn_handler, and passes the engine's
+ * replies and notices on. */
 #ifndef LATCHD_CMD_CMD_H
 #define LATCHD_CMD_CMD_H
 

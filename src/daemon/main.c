@@ -1,5 +1,5 @@
-#include "daemon/config/command_line.h"
-#include "daemon/config/config_live.h"
+#include "daemon/config.h"
+#include "daemon/config_live.h"
 #include "daemon/server.h"
 #include "io/tls.h"
 #include "latchd-config.h"

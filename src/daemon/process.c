@@ -1,15 +1,24 @@
 #include "daemon/process.h"
 
+#include "engine/engine.h"
 #include "latchd-config.h"
+#include "util/clock.h"
+#include "util/log.h"
 
 #include <dirent.h>
+#include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COUNT_MAX = 1000 /* open files that are counted one by one at most */ };
+enum {
+    COUNT_MAX = 1000, /* open files that are counted one by one at most */
+    SPARE_FDS =
+        128, /* listeners, links to Redis, HTTP, log, files, room to refuse in */
+};
 
 static uint64_t timeval_us(struct timeval t)
 {
@@ -52,7 +61,8 @@ static void look_at_memory(struct process *ret)
     }
 }
 
-uint64_t process_resident_bytes(void)
+/* Only that of it, which costs less. */
+static uint64_t process_resident_bytes(void)
 {
     struct process process = { 0 };
 
@@ -81,5 +91,55 @@ void process_hide(void)
 {
     if (!LATCHD_SANITIZED) {
         (void)prctl(PR_SET_DUMPABLE, 0);
+    }
+}
+
+uint64_t process_raise_limit(uint64_t clients)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)clients + SPARE_FDS;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        return clients;
+    }
+    if (limit.rlim_cur < need && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur >= need) {
+        return clients;
+    }
+    return limit.rlim_cur > SPARE_FDS + 1 ? limit.rlim_cur - SPARE_FDS : 1;
+}
+
+static void trim_memory(struct memory_trim *t, struct engine *eng, uint64_t before)
+{
+    uint64_t began = clock_boot_ms();
+
+    engine_trim(eng);
+    (void)malloc_trim(0);
+    t->resident_bytes = process_resident_bytes();
+    log_info("server", "gave %" PRIu64 " KiB of memory back in %" PRIu64 " ms",
+             before > t->resident_bytes ? (before - t->resident_bytes) / 1024 : 0,
+             clock_boot_ms() - began);
+}
+
+void memory_trim_second(struct memory_trim *t, struct engine *eng)
+{
+    uint64_t resident;
+
+    t->quiet_s = t->turns <= TRIM_TURNS_MAX ? t->quiet_s + 1 : 0;
+    t->turns = 0;
+    if (t->resident_bytes == 0) {
+        t->resident_bytes = process_resident_bytes();
+    }
+    if (t->quiet_s < TRIM_QUIET_S) {
+        return;
+    }
+    t->quiet_s = 0;
+    resident = process_resident_bytes();
+    if (resident > t->resident_bytes + TRIM_GROWN_BYTES) {
+        trim_memory(t, eng, resident);
     }
 }

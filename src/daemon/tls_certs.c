@@ -1,7 +1,7 @@
 #include "daemon/tls_certs.h"
 
 #include "backend/config/backend_config.h"
-#include "daemon/server_state.h"
+#include "daemon/server.h"
 #include "util/log.h"
 
 #include <inttypes.h>

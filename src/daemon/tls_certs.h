@@ -4,7 +4,7 @@
 #ifndef LATCHD_DAEMON_TLS_CERTS_H
 #define LATCHD_DAEMON_TLS_CERTS_H
 
-#include "daemon/config/config.h"
+#include "daemon/config.h"
 #include "io/tls.h"
 
 struct server;

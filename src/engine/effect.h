@@ -1,6 +1,6 @@
 /* effect: what the lock engine wants done, as data.
  *
- * Every call into the engine may append effects. The daemon's loop (daemon/loop.c)
+ * Every call into the engine may append effects. The daemon's loop (daemon/server.c)
  * takes them out in order once per turn, carries them out, and resets the list.
  * Carrying out an effect never calls the engine. All memory that an effect points to
  * belongs to the list, and lives until effects_reset(). */

@@ -6,7 +6,7 @@
  * which is rewritten; else it is itself. */
 #include "fuzz.h"
 
-#include "daemon/config/config.h"
+#include "daemon/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

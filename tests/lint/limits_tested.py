@@ -120,7 +120,7 @@ def told(root):
 def main():
     root = pathlib.Path(sys.argv[1])
     texts = told(root)
-    limits = KEY.findall((root / "src/daemon/config/config.def").read_text())
+    limits = KEY.findall((root / "src/daemon/config.def").read_text())
     bad = [f"{key}: no error of latchd names this key" for key in limits
            if not re.search(rf"(?<![\w-]){key}(?![\w-])", texts)]
     limits += CONSTANT.findall((root / "include/latchd/protocol.h").read_text())

@@ -1,6 +1,5 @@
 /* The supervisor of the embedded Redis, with a real redis-server. */
-#include "daemon/embedded/embedded.h"
-#include "daemon/embedded/redis_child.h"
+#include "daemon/embedded.h"
 #include "support/daemon.h"
 #include "support/peer.h"
 #include "support/runner.h"

@@ -1,4 +1,4 @@
-#include "daemon/config/config.h"
+#include "daemon/config.h"
 #include "support/runner.h"
 
 static struct config config;

@@ -1,5 +1,4 @@
-#include "daemon/config/command_line.h"
-#include "daemon/config/config.h"
+#include "daemon/config.h"
 #include "daemon/files.h"
 #include "support/runner.h"
 #include "support/scratch.h"

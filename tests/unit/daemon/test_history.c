@@ -1,4 +1,4 @@
-#include "daemon/status/history.h"
+#include "daemon/web.h"
 #include "support/runner.h"
 
 static struct history history;

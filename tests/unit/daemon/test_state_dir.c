@@ -1,4 +1,4 @@
-#include "daemon/embedded/state_dir.h"
+#include "daemon/embedded.h"
 #include "daemon/files.h"
 #include "support/runner.h"
 #include "support/scratch.h"

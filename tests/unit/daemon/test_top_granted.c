@@ -1,4 +1,4 @@
-#include "daemon/status/top_granted.h"
+#include "daemon/web.h"
 #include "support/runner.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "daemon/status/top_waited.h"
+#include "daemon/web.h"
 #include "support/engine.h"
 #include "support/runner.h"
 

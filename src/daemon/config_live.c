@@ -1,8 +1,10 @@
-#include "daemon/config/config_live.h"
+#include "daemon/config_live.h"
 
 #include "acl/acl.h"
+#include "cmd/acl/users.h"
 #include "daemon/files.h"
-#include "daemon/server_state.h"
+#include "daemon/process.h"
+#include "daemon/server.h"
 #include "daemon/tls_certs.h"
 #include "http/host.h"
 #include "util/alloc.h"
@@ -388,7 +390,7 @@ static bool fit_together(const struct config *c, char *reterr, size_t room)
 
 static bool enough_files(struct server *s, struct config *c, char *reterr, size_t room)
 {
-    uint64_t possible = listen_raise_limit(c->net.max_clients);
+    uint64_t possible = process_raise_limit(c->net.max_clients);
     char why[160];
 
     if (possible >= c->net.max_clients) {
@@ -534,7 +536,7 @@ static void take_over_all(struct server *s, struct config *wanted,
     struct config next;
     unsigned changed = 0;
 
-    wanted->net.max_clients = listen_raise_limit(wanted->net.max_clients);
+    wanted->net.max_clients = process_raise_limit(wanted->net.max_clients);
     config_copy(&next, &s->config);
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         changed += take_over(&next, wanted, &CONFIG_KEYS[i]) ? 1 : 0;

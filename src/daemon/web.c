@@ -1,23 +1,293 @@
-#include "daemon/status/web.h"
+#include "daemon/web.h"
 
 #include "cmd/observe/losses.h"
 #include "cmd/observe/stats.h"
+#include "cmd/pubsub/events.h"
 #include "daemon/process.h"
-#include "daemon/server_state.h"
-#include "daemon/status/history.h"
-#include "daemon/status/top_granted.h"
-#include "daemon/status/top_waited.h"
-#include "engine/survey.h"
+#include "daemon/server.h"
 #include "http/http.h"
 #include "http/prometheus.h"
 #include "latchd-config.h"
 #include "util/alloc.h"
+#include "util/buf.h"
+#include "util/hash.h"
 #include "util/json.h"
 #include "util/log.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Returns the quantile of the values that `now` has and `before` lacks, and brings
+ * `before` up to date. */
+static uint32_t quantile_since(struct histogram *before, const struct histogram *now,
+                               unsigned per_mille)
+{
+    struct histogram diff = { .count = now->count - before->count,
+                              .max_us = now->max_us };
+    uint64_t us;
+
+    if (diff.count == 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        diff.buckets[i] = now->buckets[i] - before->buckets[i];
+    }
+    *before = *now;
+    us = histogram_quantile(&diff, per_mille);
+    return us < HISTORY_NONE ? (uint32_t)us : HISTORY_NONE - 1;
+}
+
+static uint32_t clip_u32(uint64_t value)
+{
+    return value < HISTORY_NONE ? (uint32_t)value : HISTORY_NONE - 1;
+}
+
+static void push_sample(struct history *h, const uint32_t *values)
+{
+    for (size_t i = 0; i < HISTORY_SERIES; i++) {
+        h->points[i][h->end] = values[i];
+    }
+    h->end = (h->end + 1) % HISTORY_POINTS;
+    h->count += h->count < HISTORY_POINTS;
+}
+
+void history_start(struct history *h, uint64_t now_ms,
+                   const struct history_sample *sample)
+{
+    h->next_ms = now_ms + HISTORY_STEP_MS;
+    h->grants = sample->grants;
+    h->wait = *sample->wait;
+    h->redis = *sample->redis;
+}
+
+/* Steps that passed without a point, as nobody ran: that is shown, too. */
+static void push_gap(struct history *h, uint64_t now_ms)
+{
+    static const uint32_t NONE[HISTORY_SERIES] = {
+        HISTORY_NONE, HISTORY_NONE, HISTORY_NONE,
+        HISTORY_NONE, HISTORY_NONE, HISTORY_NONE,
+    };
+    uint64_t missed = (now_ms - h->next_ms) / HISTORY_STEP_MS;
+
+    h->next_ms += missed * HISTORY_STEP_MS;
+    for (uint64_t i = 0; i < missed && i < HISTORY_POINTS; i++) {
+        push_sample(h, NONE);
+    }
+}
+
+void history_add(struct history *h, uint64_t now_ms,
+                 const struct history_sample *sample)
+{
+    uint32_t values[HISTORY_SERIES] = {
+        [HISTORY_GRANTS] = clip_u32(sample->grants - h->grants),
+        [HISTORY_HELD] = clip_u32(sample->held),
+        [HISTORY_WAITING] = clip_u32(sample->waiting),
+        [HISTORY_CONNECTIONS] = clip_u32(sample->connections),
+        [HISTORY_WAIT_US] = quantile_since(&h->wait, sample->wait, 990),
+        [HISTORY_REDIS_US] = quantile_since(&h->redis, sample->redis, 990),
+    };
+
+    h->grants = sample->grants;
+    if (now_ms > h->next_ms) {
+        push_gap(h, now_ms);
+    }
+    push_sample(h, values);
+    h->next_ms += HISTORY_STEP_MS;
+}
+
+uint32_t history_at(const struct history *h, enum history_series series, size_t i)
+{
+    size_t first = (h->end + HISTORY_POINTS - h->count) % HISTORY_POINTS;
+
+    return h->points[series][(first + i) % HISTORY_POINTS];
+}
+
+enum { SMOOTH = 4 /* a second counts for a quarter */ };
+
+struct top_granted {
+    struct top_granted_name names[TOP_GRANTED_SETS][TOP_GRANTED_WAYS];
+};
+
+struct top_granted *top_granted_new(void)
+{
+    return xcalloc(1, sizeof(struct top_granted));
+}
+
+void top_granted_free(struct top_granted *h)
+{
+    free(h);
+}
+
+/* Returns the weight of a name: the lightest one makes room for a new one. */
+static uint64_t name_weight(const struct top_granted_name *n)
+{
+    return n->len == 0 ? 0 : 1 + n->rate_milli + (uint64_t)n->count * 1000;
+}
+
+void top_granted_count(struct top_granted *h, struct span name)
+{
+    uint64_t hash = hash_bytes(name.ptr, name.len);
+    struct top_granted_name *set = h->names[hash % TOP_GRANTED_SETS];
+    struct top_granted_name *least = &set[0];
+
+    if (name.len == 0 || name.len > TOP_GRANTED_NAME_MAX) {
+        return;
+    }
+    for (size_t i = 0; i < TOP_GRANTED_WAYS; i++) {
+        struct top_granted_name *n = &set[i];
+
+        if (n->hash == hash && span_eq(span_of(n->name, n->len), name)) {
+            n->count++;
+            return;
+        }
+        if (name_weight(n) < name_weight(least)) {
+            least = n;
+        }
+    }
+    least->hash = hash;
+    least->len = (uint16_t)name.len;
+    memcpy(least->name, name.ptr, name.len);
+    least->rate_milli = 0;
+    least->count++;
+}
+
+void top_granted_second(struct top_granted *h)
+{
+    for (size_t i = 0; i < TOP_GRANTED_SETS; i++) {
+        for (size_t j = 0; j < TOP_GRANTED_WAYS; j++) {
+            struct top_granted_name *n = &h->names[i][j];
+            uint64_t now = (uint64_t)n->count * 1000;
+
+            n->rate_milli =
+                (uint32_t)((n->rate_milli * (uint64_t)(SMOOTH - 1) + now) / SMOOTH);
+            n->count = 0;
+            if (n->rate_milli < 10) {
+                n->len = 0;
+                n->hash = 0;
+            }
+        }
+    }
+}
+
+size_t top_granted_list(const struct top_granted *h,
+                        const struct top_granted_name **ret, size_t max)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < (size_t)TOP_GRANTED_SETS * TOP_GRANTED_WAYS; i++) {
+        const struct top_granted_name *n =
+            &h->names[i / TOP_GRANTED_WAYS][i % TOP_GRANTED_WAYS];
+        size_t at = count;
+
+        if (n->len == 0 || n->rate_milli == 0) {
+            continue;
+        }
+        while (at > 0 && ret[at - 1]->rate_milli < n->rate_milli) {
+            at--;
+        }
+        if (at == max) {
+            continue;
+        }
+        count += count < max;
+        memmove(&ret[at + 1], &ret[at], (count - at - 1) * sizeof(*ret));
+        ret[at] = n;
+    }
+    return count;
+}
+
+static void on_name(void *ctx, const struct name_view *view)
+{
+    struct top_waited_round *r = ctx;
+    size_t at = r->count;
+
+    if (view->waiting == 0 || view->name.len > LATCHD_NAME_MAX) {
+        return;
+    }
+    while (at > 0 && r->names[at - 1].waiting < view->waiting) {
+        at--;
+    }
+    if (at == TOP_WAITED_MAX) {
+        return;
+    }
+    r->count += r->count < TOP_WAITED_MAX;
+    memmove(&r->names[at + 1], &r->names[at],
+            (r->count - at - 1) * sizeof(r->names[0]));
+    r->names[at].waiting = view->waiting;
+    r->names[at].len = view->name.len;
+    memcpy(r->names[at].name, view->name.ptr, view->name.len);
+}
+
+void top_waited_step(struct top_waited *c, struct engine *engine, size_t count)
+{
+    c->cursor = survey_names(engine, c->cursor, count, on_name, &c->now);
+    if (c->cursor == 0) {
+        c->last = c->now;
+        c->now.count = 0;
+    }
+}
+
+/* --- telling ---------------------------------------------------------- */
+
+/* Names of both rounds, and of those who wait longest: each once. */
+struct gathering {
+    const struct engine *engine;
+    size_t count;
+    struct name_view views[3 * TOP_WAITED_MAX];
+};
+
+static void gather_name(struct gathering *g, struct span name)
+{
+    struct name_view view;
+
+    for (size_t i = 0; i < g->count; i++) {
+        if (span_eq(g->views[i].name, name)) {
+            return;
+        }
+    }
+    if (g->count < sizeof(g->views) / sizeof(g->views[0]) &&
+        survey_name(g->engine, name, &view) && view.waiting > 0) {
+        g->views[g->count++] = view;
+    }
+}
+
+static void gather_round(struct gathering *g, const struct top_waited_round *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        gather_name(g, span_of(r->names[i].name, r->names[i].len));
+    }
+}
+
+static void gather_wait(void *ctx, const struct wait_view *view)
+{
+    gather_name(ctx, view->name);
+}
+
+static int most_first(const void *a, const void *b)
+{
+    const struct name_view *x = a;
+    const struct name_view *y = b;
+
+    if (x->waiting != y->waiting) {
+        return x->waiting < y->waiting ? 1 : -1;
+    }
+    return (x->longest_wait_ms < y->longest_wait_ms) -
+           (x->longest_wait_ms > y->longest_wait_ms);
+}
+
+void top_waited_each(const struct top_waited *c, const struct engine *engine,
+                     size_t max, top_waited_fn *fn, void *ctx)
+{
+    struct gathering g = { .engine = engine };
+
+    gather_round(&g, &c->now);
+    gather_round(&g, &c->last);
+    survey_waits(engine, TOP_WAITED_MAX, gather_wait, &g);
+    qsort(g.views, g.count, sizeof(g.views[0]), most_first);
+    for (size_t i = 0; i < g.count && i < max; i++) {
+        fn(ctx, &g.views[i]);
+    }
+}
 
 enum {
     NAME_ROOM = 96,
@@ -49,7 +319,8 @@ struct row_writer {
 
 /* --- health ----------------------------------------------------------- */
 
-bool web_health(void *ctx, struct buf *out)
+/* Whether grants are possible; `out` says "ok", or why not. */
+static bool web_health(void *ctx, struct buf *out)
 {
     const struct server *s = ctx;
     struct engine_stats stats;
@@ -400,7 +671,7 @@ static void add_history(struct server *s, struct json *j)
     json_close(j, '}');
 }
 
-void web_status(void *ctx, struct buf *out)
+static void web_status(void *ctx, struct buf *out)
 {
     struct server *s = ctx;
     struct json j = { .out = out };
@@ -452,7 +723,8 @@ static void search_name(void *ctx, const struct name_view *v)
     }
 }
 
-void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
+/* /names.json: one step of a search from `cursor` on; /name.json: one name. */
+static void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
 {
     struct server *s = ctx;
     struct json j = { .out = out };
@@ -490,7 +762,7 @@ static void write_losses_of(struct row_writer *w, const char *key,
     json_close(w->j, ']');
 }
 
-void web_name(void *ctx, struct span name, struct buf *out)
+static void web_name(void *ctx, struct span name, struct buf *out)
 {
     struct server *s = ctx;
     struct json j = { .out = out };
@@ -606,7 +878,8 @@ static void add_process(const struct server *s, struct buf *out)
     }
 }
 
-void web_metrics(void *ctx, struct buf *out)
+/* The bodies of /metrics and /status.json. */
+static void web_metrics(void *ctx, struct buf *out)
 {
     struct server *s = ctx;
 

@@ -5,8 +5,8 @@
  * A struct config owns its texts: config_init(), config_fini(). Times are milliseconds,
  * sizes bytes. Functions that can fail put one line for people into reterr; those that
  * read a file add one for each mistake, with its newline, to `mistakes`. */
-#ifndef LATCHD_DAEMON_CONFIG_CONFIG_H
-#define LATCHD_DAEMON_CONFIG_CONFIG_H
+#ifndef LATCHD_DAEMON_CONFIG_H
+#define LATCHD_DAEMON_CONFIG_H
 
 #include "backend/store.h"
 #include "cmd/cmd.h"
@@ -105,8 +105,6 @@ extern const size_t CONFIG_KEY_COUNT;
 
 /* Finds a key by name, or NULL. */
 const struct config_key *config_key_find(struct span name);
-/* The key that an unknown name probably means; NULL: no guess. */
-const struct config_key *config_key_guess(struct span name);
 size_t config_key_index(const struct config_key *key);
 
 void config_init(struct config *c); /* all defaults */
@@ -170,5 +168,33 @@ extern const size_t CONFIG_CONFLICT_COUNT;
 
 /* The first one; NULL: the values fit. */
 const struct config_conflict *config_find_conflict(const struct config *c);
+
+/* command_line: the command line. Its values override the file, also after a reload. */
+
+enum options_action {
+    OPTIONS_RUN,
+    OPTIONS_HELP,
+    OPTIONS_VERSION,
+    OPTIONS_PRINT_CONFIG,
+    OPTIONS_CHECK_CONFIG,
+};
+
+/* The parsed command line; points into argv. */
+struct options {
+    enum options_action action;
+    const char *config_path; /* NULL: no file */
+    int argc;
+    const char *const *argv;
+};
+
+/* Parses the words; does not read the file. */
+bool options_parse(int argc, const char *const *argv, struct options *ret, char *reterr,
+                   size_t room) __attribute__((warn_unused_result));
+/* Makes the configuration of defaults, the file and the command line, in this order.
+ * False: `mistakes` has a line for each mistake. *ret must be freed by config_fini()
+ * in any case. */
+bool options_config(const struct options *o, struct config *ret, struct buf *mistakes)
+    __attribute__((warn_unused_result));
+void options_help(struct buf *out);
 
 #endif

@@ -1,13 +1,12 @@
 /* config_live: the configuration of a daemon that starts or runs: its files are read
  * and checked, its values go to the parts, and CONFIG and SIGHUP change it. The file of
  * users and the password of Redis are here as well. */
-#ifndef LATCHD_DAEMON_CONFIG_CONFIG_LIVE_H
-#define LATCHD_DAEMON_CONFIG_CONFIG_LIVE_H
+#ifndef LATCHD_DAEMON_CONFIG_LIVE_H
+#define LATCHD_DAEMON_CONFIG_LIVE_H
 
 #include "backend/config/backend_config.h"
 #include "cmd/cmd.h"
-#include "daemon/config/command_line.h"
-#include "daemon/config/config.h"
+#include "daemon/config.h"
 
 struct server;
 
