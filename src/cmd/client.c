@@ -1,12 +1,180 @@
 #include "cmd/client.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/deferred_command.h"
+#include "cmd/library_args.h"
+#include "cmd/lock_args.h"
 #include "cmd/pipeline.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+static uint32_t number_of(struct span word)
+{
+    return word.len == 0 ? 0 : (uint32_t)hash_bytes(word.ptr, word.len) | 1U;
+}
+
+struct subject subject_of(const struct lock_args *args)
+{
+    return (struct subject){ .id = number_of(args->terms.id),
+                             .owner = number_of(args->terms.owner) };
+}
+
+bool subject_overlaps(struct subject a, struct subject b)
+{
+    return (a.id != 0 && a.id == b.id) || (a.owner != 0 && a.owner == b.owner);
+}
+
+struct deferred_command *deferred_command_new(const struct command_ctx *ctx)
+{
+    size_t bytes = sizeof(struct deferred_command) + ctx->argc * sizeof(struct span);
+    struct deferred_command *k;
+    char *at;
+
+    for (size_t i = 0; i < ctx->argc; i++) {
+        bytes += ctx->argv[i].len;
+    }
+    k = xmalloc(bytes);
+    *k = (struct deferred_command){
+        .conn = ctx->client->id,
+        .command = ctx->command,
+        .bytes = bytes,
+        .argc = ctx->argc,
+    };
+    list_init(&k->in_pause);
+    at = (char *)(k->argv + k->argc);
+    for (size_t i = 0; i < ctx->argc; i++) {
+        size_t len = ctx->argv[i].len;
+
+        if (len > 0) {
+            memcpy(at, ctx->argv[i].ptr, len);
+        }
+        k->argv[i] = span_of(at, len);
+        at += len;
+    }
+    return k;
+}
+
+void deferred_command_free(struct deferred_command *k)
+{
+    if (k != NULL) {
+        list_del(&k->in_pause);
+        free(k);
+    }
+}
+
+/* Frees a transaction. Accepts NULL. */
+static void multi_free(struct multi *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        deferred_command_free(m->queue[i]);
+    }
+    free(m->queue);
+    free(m->grants);
+    buf_reset(&m->out);
+    watch_free(m->watch);
+    free(m);
+}
+
+void multi_drop(struct client *client)
+{
+    multi_free(client->multi);
+    client->multi = NULL;
+}
+
+/* The number of queued commands; -1: no transaction. */
+static int64_t multi_count(const struct multi *m)
+{
+    return multi_is_open(m) ? (int64_t)m->count : -1;
+}
+
+/* The memory of a transaction in bytes. */
+static size_t multi_bytes(const struct multi *m)
+{
+    return m == NULL ? 0
+                     : sizeof(*m) + watch_bytes(m->watch) + m->bytes +
+                           m->room * sizeof(*m->queue) + m->out.room;
+}
+
+bool multi_writes(const struct multi *m)
+{
+    return m != NULL && m->writes;
+}
+
+bool multi_is_running(const struct multi *m)
+{
+    return m != NULL && m->state == MULTI_RUNNING;
+}
+
+bool multi_is_open(const struct multi *m)
+{
+    return m != NULL && m->state != MULTI_WATCHING;
+}
+
+/* --- watching --------------------------------------------------------- */
+
+struct multi *multi_make(struct client *client)
+{
+    if (client->multi == NULL) {
+        client->multi = xcalloc(1, sizeof(struct multi));
+    }
+    return client->multi;
+}
+
+struct watch *multi_watch(const struct multi *m)
+{
+    return m == NULL ? NULL : m->watch;
+}
+
+bool multi_watch_keys(struct client *client, const struct span *keys, size_t count)
+{
+    return watch_add(&multi_make(client)->watch, keys, count);
+}
+
+void multi_unwatch(struct client *client)
+{
+    struct multi *m = client->multi;
+
+    if (m != NULL && m->state == MULTI_WATCHING) {
+        multi_drop(client);
+    } else if (m != NULL) {
+        watch_free(m->watch);
+        m->watch = NULL;
+    }
+}
+
+bool multi_add(struct multi *m, struct deferred_command *k)
+{
+    if (m->count == MULTI_COMMANDS_MAX || m->bytes + k->bytes > MULTI_BYTES_MAX) {
+        return false;
+    }
+    if (m->count == m->room) {
+        m->room = m->room == 0 ? 8 : m->room * 2;
+        m->queue = xrealloc(m->queue, m->room * sizeof(struct deferred_command *));
+    }
+    m->queue[m->count++] = k;
+    m->bytes += k->bytes;
+    m->writes |= (k->command->flags & CMD_WRITE) != 0;
+    return true;
+}
+
+void multi_granted(struct multi *m, uint64_t grant)
+{
+    if (m->grant_count == m->grant_room) {
+        m->grant_room = m->grant_room == 0 ? 4 : m->grant_room * 2;
+        m->grants = xrealloc(m->grants, m->grant_room * sizeof(*m->grants));
+    }
+    m->grants[m->grant_count++] = (struct multi_grant){
+        .grant = grant,
+        .from = m->answered,
+        .len = buf_len(&m->out) - m->answered,
+        .at = m->next - 1,
+    };
+}
 
 enum { GRANTS_KEEP = 64 };
 

@@ -5,26 +5,111 @@
 #define LATCHD_CMD_CLIENT_H
 
 #include "cmd/command_table.h"
-#include "cmd/multi.h"
-#include "cmd/pubsub/pubsub.h"
-#include "cmd/subject.h"
+#include "cmd/pubsub.h"
+#include "util/buf.h"
+#include "util/list.h"
+#include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct acl_user;
+struct buf;
+struct client;
+struct cmd;
+struct command_ctx;
+struct conn;
+struct deferred_command;
+struct grants;
+struct library_call;
+struct lock_args;
+struct span;
+struct watch;
+
+/* subject: the request or hold that a lock command names in its arguments. Names are
+ * hashed: two commands whose hashes collide merely wait for each other. */
+
+struct subject {
+    uint32_t id;    /* hash of its ID; 0: no ID */
+    uint32_t owner; /* hash of its OWNER; 0: no OWNER */
+};
+
+struct subject subject_of(const struct lock_args *args);
+/* Whether two commands name the same ID or OWNER. */
+bool subject_overlaps(struct subject a, struct subject b);
+
+/* multi: a transaction: commands that are queued from MULTI on, and run one after the
+ * other by EXEC. Nothing is promised but their order: others come in between, and what
+ * was done stays done when a later one fails. After WATCH it is one command, which
+ * compares and acts in one step (library/watch.h).
+ *
+ *   none, WATCHING -- MULTI --> QUEUEING -- EXEC --> RUNNING -- all answered --> none
+ *                                  \_ DISCARD, RESET, or EXEC that is refused -> none
+ *
+ * RUNNING: each command is a step of its own, by conn_again(); one that waits for the
+ * engine suspends the connection as always. Replies are gathered, and leave as one
+ * array when the last is there; so a client that goes in the middle has seen none of
+ * them, and what they granted is taken back. cmd.c runs them. */
+
+enum multi_state { MULTI_WATCHING, MULTI_QUEUEING, MULTI_RUNNING };
+
+enum {
+    MULTI_COMMANDS_MAX = 10000,    /* queued by one connection, */
+    MULTI_BYTES_MAX = 1024 * 1024, /* and the memory that they take */
+};
+
+/* A grant among the replies of EXEC. */
+struct multi_grant {
+    uint64_t grant;
+    size_t from; /* where its reply is in `out` */
+    size_t len;
+    size_t at; /* index of its command */
+};
+
+struct multi {
+    enum multi_state state;
+    struct watch *watch; /* the keys of WATCH, or NULL */
+    bool spoilt;         /* a command was refused */
+    bool writes;
+    struct deferred_command **queue;
+    size_t count;
+    size_t room;
+    size_t bytes;
+    size_t next; /* the next command to run */
+    struct buf out;
+    size_t answered; /* bytes of `out` before the reply to the command that runs */
+    struct multi_grant *grants;
+    size_t grant_count;
+    size_t grant_room;
+};
+/* Whether a queued command changes something. */
+bool multi_writes(const struct multi *m);
+/* Whether MULTI came, and EXEC or DISCARD has not ended it. Accepts NULL. */
+bool multi_is_open(const struct multi *m);
+/* Whether EXEC runs, and not every command is answered yet. Accepts NULL. */
+bool multi_is_running(const struct multi *m);
+
+/* What WATCH remembers until the transaction ends; NULL: nothing. Accepts NULL. */
+struct watch *multi_watch(const struct multi *m);
+/* Adds keys to that. False: they are too many, and none was added. */
+bool multi_watch_keys(struct client *client, const struct span *keys, size_t count);
+void multi_unwatch(struct client *client);
+
+/* The client's transaction; made if there is none. */
+struct multi *multi_make(struct client *client);
+/* Ends the transaction, and what it watched. */
+void multi_drop(struct client *client);
+/* Queues a command. False: they are too many, or too large. */
+bool multi_add(struct multi *m, struct deferred_command *k);
+/* Notes that the last reply is a grant, which is taken back if the client goes. */
+void multi_granted(struct multi *m, uint64_t grant);
 
 enum {
     CLIENT_NAME_MAX = 256,    /* bytes of SETNAME */
     CLIENT_LIB_MAX = 128,     /* bytes of SETINFO's values */
     SUBSCRIPTION_BYTES = 256, /* memory of one subscription, roughly */
 };
-
-struct acl_user;
-struct buf;
-struct cmd;
-struct conn;
-struct grants;
-struct library_call;
 
 /* The texts that a client may have set about itself, and its address. */
 enum client_text {
@@ -150,5 +235,23 @@ static inline bool client_is_subscribed(const struct client *cl)
 {
     return cl->sub.channels + cl->sub.patterns != 0;
 }
+
+/* deferred_command: a copy of a request that runs later, because it is part of a
+ * transaction or was put off. One block of memory. */
+
+struct deferred_command {
+    struct list in_pause; /* in pause.deferred during CLIENT PAUSE */
+    uint64_t conn;        /* its connection */
+    const struct command *command;
+    size_t bytes; /* size of this block */
+    size_t argc;
+    struct span argv[]; /* the bytes follow the array */
+};
+
+/* Copies the arguments of a command. */
+struct deferred_command *deferred_command_new(const struct command_ctx *ctx)
+    __attribute__((malloc, returns_nonnull, warn_unused_result));
+/* Accepts NULL. */
+void deferred_command_free(struct deferred_command *k);
 
 #endif

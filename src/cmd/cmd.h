@@ -89,46 +89,6 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits);
 void cmd_free(struct cmd *c);
 void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits);
 
-/* Called about once a second: updates INFO's rates per second. */
-void cmd_second(struct cmd *c, uint64_t now_ms);
-
-/* --- latency events --------------------------------------------------- */
-
-enum latency_event {
-    LATENCY_COMMAND, /* a handler */
-    LATENCY_LOOP,    /* a turn of the loop */
-    LATENCY_REDIS,   /* from asking Redis to its answer */
-    LATENCY_RENEWAL, /* how late a renewal was confirmed */
-    LATENCY_EVENT_COUNT
-};
-
-/* Reports how long an event took. It is recorded if it reaches latency_ms. */
-void cmd_latency(struct cmd *c, enum latency_event event, uint64_t ms);
-
-/* --- statistics of commands ------------------------------------------- */
-
-struct cmd_outcome {
-    const char *word; /* "ok", "null", "gone" or the first word of an error */
-    uint64_t count;
-};
-
-/* One row of the table of commands, since the start or CONFIG RESETSTAT. */
-struct cmd_stats {
-    const char *name; /* "lock", "client|list" */
-    uint64_t calls;
-    uint64_t rejected;                  /* not run: arity, NOAUTH, NOPERM, ... */
-    uint64_t failed;                    /* run, and answered with an error */
-    const struct cmd_outcome *outcomes; /* only those that occurred */
-    size_t outcome_count;
-    const struct histogram *work; /* the daemon's own time */
-    const struct histogram *wait; /* until the engine's answer; NULL: it never waits */
-};
-
-/* Calls `fn` for each row that was called at least once. *stats is valid only during
- * `fn`. */
-typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
-void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
-
 /* --- time ------------------------------------------------------------- */
 
 /* Tells the time, and does what fell due. */
@@ -161,6 +121,5 @@ size_t cmd_keeps(void *ctx, struct conn *conn);
 
 /* The engine's answer to a command that waits. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
-void cmd_waited(struct cmd *c, const struct effect_waited *waited);
 
 #endif

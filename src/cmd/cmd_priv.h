@@ -3,18 +3,16 @@
 #ifndef LATCHD_CMD_CMD_PRIV_H
 #define LATCHD_CMD_CMD_PRIV_H
 
-#include "cmd/acl/users.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
+#include "cmd/cmd_connection.h"
 #include "cmd/command_ctx.h"
 #include "cmd/command_table.h"
-#include "cmd/connection/client_pause.h"
-#include "cmd/library/library_call.h"
-#include "cmd/observe/command_stats.h"
-#include "cmd/observe/losses.h"
-#include "cmd/observe/slowlog.h"
-#include "cmd/pubsub/pubsub.h"
-#include "cmd/pubsub/tracking.h"
+#include "cmd/events.h"
+#include "cmd/library_call.h"
+#include "cmd/pubsub.h"
+#include "cmd/slowlog.h"
+#include "cmd/users.h"
 #include "latchd/protocol.h"
 #include "resp/writer.h"
 #include "util/recent.h"
@@ -62,11 +60,8 @@ struct cmd {
     uint64_t protect_said_ms; /* last log line about a refusal; 0: none yet */
 };
 
-void cmd_reset_stats(struct cmd *c); /* command_stats.c */
-
-/* Writes LOCKINFO's reply (cmd_lockinfo.c). The tokens of lock libraries' holds are for
- * who names their values, and for a client that overrides owners. */
-void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
-                    const struct lock_info *info);
+/* The handlers, which the rows of the command table name. */
+#define COMMAND(name, run, ...) command_fn run;
+#include "cmd/commands.def"
 
 #endif

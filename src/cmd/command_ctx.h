@@ -5,9 +5,8 @@
 #ifndef LATCHD_CMD_COMMAND_CTX_H
 #define LATCHD_CMD_COMMAND_CTX_H
 
+#include "cmd/client.h"
 #include "cmd/command_table.h"
-#include "cmd/observe/command_stats.h"
-#include "cmd/subject.h"
 #include "engine/effect.h"
 #include "util/buf.h"
 

@@ -1,11 +1,11 @@
 #include "cmd/command_table.h"
 
-#include "cmd/handlers.h"
+#include "cmd/cmd_priv.h"
 #include "terms-usage.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 #include <endian.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,4 +205,256 @@ bool command_key_range(const struct command *c, const struct span *argv, size_t 
     }
     *ret_count = (size_t)count;
     return true;
+}
+
+/* Commands that Redis has and latchd has not: what is to be done instead.
+ *
+ * To clients an unknown command says that this is an older Redis, and some go on
+ * trying; whoever sends one of these has taken latchd for a store of data. What Redis
+ * does not know either stays unknown: by that clients find out what a server can do. */
+
+enum { NAME_MAX_LEN = 24 }; /* longer than any of the names */
+
+/* Each list is sorted. */
+
+/* clang-format off */
+static const char *const SCRIPTS[] = {
+    "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "function",
+    "script",
+};
+
+static const char *const PUBSUB[] = {
+    "publish", "spublish", "ssubscribe", "sunsubscribe",
+};
+
+static const char *const SERVER[] = {
+    "bgrewriteaof", "bgsave", "debug", "failover", "flushall", "flushdb", "lastsave",
+    "lolwut", "migrate", "module", "psync", "replconf", "replicaof", "restore-asking",
+    "save", "slaveof", "swapdb", "sync",
+};
+
+static const char *const THAT_WAIT[] = {
+    "blmove", "blmpop", "blpop", "brpop", "brpoplpush",
+};
+
+static const char *const DATA[] = {
+    "append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "bzmpop", "bzpopmax", "bzpopmin", "copy",
+    "decr", "decrby", "del", "dump", "expire", "expireat", "expiretime", "geoadd",
+    "geodist", "geohash", "geopos", "georadius", "georadius_ro", "georadiusbymember",
+    "georadiusbymember_ro", "geosearch", "geosearchstore", "getbit", "getdel", "getex",
+    "getrange", "getset", "hdel", "hexists", "hget", "hgetall", "hincrby",
+    "hincrbyfloat", "hkeys", "hlen", "hmget", "hmset", "hrandfield", "hscan", "hset",
+    "hsetnx", "hstrlen", "hvals", "incr", "incrby", "incrbyfloat", "keys", "lcs",
+    "lindex", "linsert", "llen", "lmove", "lmpop", "lpop", "lpos", "lpush", "lpushx",
+    "lrange", "lrem", "lset", "ltrim", "mget", "move", "mset", "msetnx", "object",
+    "persist", "pexpire", "pexpireat", "pexpiretime", "pfadd", "pfcount", "pfdebug",
+    "pfmerge", "pfselftest", "psetex", "pttl", "randomkey", "rename", "renamenx",
+    "restore", "rpop", "rpoplpush", "rpush", "rpushx", "sadd", "scan", "scard", "sdiff",
+    "sdiffstore", "set", "setbit", "setex", "setnx", "setrange", "sinter", "sintercard",
+    "sinterstore", "sismember", "smembers", "smismember", "smove", "sort", "sort_ro",
+    "spop", "srandmember", "srem", "sscan", "strlen", "substr", "sunion", "sunionstore",
+    "touch", "ttl", "type", "unlink", "xack", "xadd", "xautoclaim", "xclaim", "xdel",
+    "xgroup", "xinfo", "xlen", "xpending", "xrange", "xread", "xreadgroup", "xrevrange",
+    "xsetid", "xtrim", "zadd", "zcard", "zcount", "zdiff", "zdiffstore", "zincrby",
+    "zinter", "zintercard", "zinterstore", "zlexcount", "zmpop", "zmscore", "zpopmax",
+    "zpopmin", "zrandmember", "zrange", "zrangebylex", "zrangebyscore", "zrangestore",
+    "zrank", "zrem", "zremrangebylex", "zremrangebyrank", "zremrangebyscore",
+    "zrevrange", "zrevrangebylex", "zrevrangebyscore", "zrevrank", "zscan", "zscore",
+    "zunion", "zunionstore",
+};
+
+/* clang-format on */
+
+static const struct {
+    const char *const *names;
+    size_t count;
+    const char *advice;
+} GROUPS[] = {
+#define GROUP(names) names, sizeof(names) / sizeof((names)[0])
+    { GROUP(SCRIPTS), "a library that brings its own scripts, such as Redisson, is to "
+                      "connect to the Redis that keeps the locks" },
+    { GROUP(PUBSUB), "SUBSCRIBE and PSUBSCRIBE tell what becomes of locks" },
+    { GROUP(SERVER), "send it to the Redis that keeps the locks" },
+    { GROUP(THAT_WAIT),
+      "a library that waits for a lock by a list, such as python-redis-lock, "
+      "can only try here: acquire(blocking=False), or LOCK with WAIT" },
+    { GROUP(DATA), "send it to a Redis, and LOCK and UNLOCK to latchd" },
+#undef GROUP
+};
+
+static int compare_name(const void *key, const void *item)
+{
+    return strcmp(key, *(const char *const *)item);
+}
+
+const char *redis_only_advice(struct span name)
+{
+    char key[NAME_MAX_LEN];
+
+    if (name.len >= sizeof(key) || memchr(name.ptr, '\0', name.len) != NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        char ch = name.ptr[i];
+
+        key[i] = (char)(ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch);
+    }
+    key[name.len] = '\0';
+    for (size_t i = 0; i < sizeof(GROUPS) / sizeof(GROUPS[0]); i++) {
+        if (bsearch(key, GROUPS[i].names, GROUPS[i].count, sizeof(char *),
+                    compare_name) != NULL) {
+            return GROUPS[i].advice;
+        }
+    }
+    return NULL;
+}
+
+static const char *const WORDS[OUTCOME_COUNT] = {
+    [OUTCOME_OK] = "ok",
+    [OUTCOME_NULL] = "null",
+    [OUTCOME_GONE] = "gone",
+    [OUTCOME_ERR] = LATCHD_ERR,
+    [OUTCOME_NOAUTH] = LATCHD_ERR_NOAUTH,
+    [OUTCOME_WRONGPASS] = LATCHD_ERR_WRONGPASS,
+    [OUTCOME_NOPERM] = LATCHD_ERR_NOPERM,
+    [OUTCOME_NOPROTO] = LATCHD_ERR_NOPROTO,
+    [OUTCOME_EXECABORT] = "EXECABORT",
+    [OUTCOME_WRONGTYPE] = LATCHD_ERR_WRONGTYPE,
+    [OUTCOME_NOTHELD] = LATCHD_ERR_NOTHELD,
+    [OUTCOME_DEADLOCK] = LATCHD_ERR_DEADLOCK,
+    [OUTCOME_BACKEND] = LATCHD_ERR_BACKEND,
+    [OUTCOME_NOREPLICAS] = LATCHD_ERR_NOREPLICAS,
+    [OUTCOME_CROSSSLOT] = LATCHD_ERR_CROSSSLOT,
+    [OUTCOME_LIMIT] = LATCHD_ERR_LIMIT,
+    [OUTCOME_GOAWAY] = LATCHD_ERR_GOAWAY,
+    [OUTCOME_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
+    [OUTCOME_OTHER] = "other",
+};
+
+enum outcome outcome_of_error(const char *word)
+{
+    for (int i = OUTCOME_ERR; i < OUTCOME_OTHER; i++) {
+        if (strcmp(word, WORDS[i]) == 0) {
+            return (enum outcome)i;
+        }
+    }
+    return OUTCOME_OTHER;
+}
+
+const char *outcome_word(enum outcome outcome)
+{
+    return WORDS[outcome];
+}
+
+static struct command_stat *stat_of(struct cmd *c, const struct command *command)
+{
+    return &c->stats[command - COMMANDS];
+}
+
+void stats_rejected(const struct command_ctx *ctx)
+{
+    struct command_stat *stat;
+
+    if (ctx->command == NULL) {
+        ctx->cmd->unknown++;
+        return;
+    }
+    stat = stat_of(ctx->cmd, ctx->command);
+    stat->rejected++;
+    if (outcome_is_error(ctx->outcome)) {
+        stat->outcomes[ctx->outcome]++;
+    }
+}
+
+static uint64_t elapsed_us(uint64_t started_us, uint64_t now_us)
+{
+    return now_us > started_us ? now_us - started_us : 0;
+}
+
+/* Answers of one round have one time: they leave together. */
+static uint64_t answered_us(struct cmd *c)
+{
+    if (c->answered_us == 0) {
+        c->answered_us = clock_boot_us();
+    }
+    return c->answered_us;
+}
+
+uint64_t stats_ran(const struct command_ctx *ctx)
+{
+    struct command_stat *stat = stat_of(ctx->cmd, ctx->command);
+    uint64_t us = elapsed_us(ctx->started_us, clock_boot_us());
+
+    if (!ctx->counted) {
+        stat->calls++;
+        ctx->cmd->calls++;
+    }
+    histogram_add(&stat->work, us);
+    if (ctx->result == ANSWERED) {
+        stat->failed += outcome_is_error(ctx->outcome);
+        stat->outcomes[ctx->outcome]++;
+    }
+    return us;
+}
+
+void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,
+                    enum outcome outcome)
+{
+    struct command_stat *stat = stat_of(c, command);
+
+    histogram_add(&stat->wait, elapsed_us(began_us, answered_us(c)));
+    stat->failed += outcome_is_error(outcome);
+    stat->outcomes[outcome]++;
+}
+
+void cmd_reset_stats(struct cmd *c)
+{
+    memset(c->stats, 0, COMMAND_COUNT * sizeof(*c->stats));
+    c->calls = 0;
+    c->unknown = 0;
+    denials_reset_totals(c->users.denials);
+}
+
+uint64_t stats_calls(const struct cmd *c)
+{
+    return c->calls;
+}
+
+uint64_t stats_outcome(const struct cmd *c, enum outcome outcome)
+{
+    uint64_t count = outcome == OUTCOME_ERR ? c->unknown : 0;
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        count += c->stats[i].outcomes[outcome];
+    }
+    return count;
+}
+
+void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx)
+{
+    struct cmd_outcome outcomes[OUTCOME_COUNT];
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        const struct command_stat *stat = &c->stats[i];
+        struct cmd_stats row = {
+            .name = COMMANDS[i].name,
+            .calls = stat->calls,
+            .rejected = stat->rejected,
+            .failed = stat->failed,
+            .outcomes = outcomes,
+            .work = &stat->work,
+            .wait = (COMMANDS[i].flags & CMD_BLOCKING) != 0 ? &stat->wait : NULL,
+        };
+
+        if (stat->calls + stat->rejected == 0) {
+            continue;
+        }
+        for (int k = 0; k < OUTCOME_COUNT; k++) {
+            if (stat->outcomes[k] != 0) {
+                outcomes[row.outcome_count++] =
+                    (struct cmd_outcome){ WORDS[k], stat->outcomes[k] };
+            }
+        }
+        fn(ctx, &row);
+    }
 }

@@ -5,11 +5,15 @@
 #ifndef LATCHD_CMD_COMMAND_TABLE_H
 #define LATCHD_CMD_COMMAND_TABLE_H
 
+#include "util/histogram.h"
 #include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+struct client;
+struct cmd;
 struct command_ctx;
 
 typedef void command_fn(struct command_ctx *ctx);
@@ -107,5 +111,97 @@ bool command_arity_fits(const struct command *c, size_t argc);
  */
 bool command_key_range(const struct command *c, const struct span *argv, size_t argc,
                        size_t *ret_first, size_t *ret_count);
+
+/* redis_only: commands that Redis has and latchd has not. */
+
+/* What a user of this Redis command should do instead, in any case of letters. NULL:
+ * Redis 7.0 has no such command either. */
+const char *redis_only_advice(struct span name);
+
+/* command_stats: calls counted by row of the command table and by outcome. A call is
+ * counted when it has run; its outcome when the reply is known, which is later for a
+ * call that waits for the engine. Nothing here allocates. */
+
+/* How a call ended. From OUTCOME_ERR on the outcomes are error replies, by their first
+ * word. */
+enum outcome {
+    OUTCOME_OK,
+    OUTCOME_NULL,
+    OUTCOME_GONE, /* the connection closed before the answer came */
+    OUTCOME_ERR,
+    OUTCOME_NOAUTH,
+    OUTCOME_WRONGPASS,
+    OUTCOME_NOPERM,
+    OUTCOME_NOPROTO,
+    OUTCOME_EXECABORT,
+    OUTCOME_WRONGTYPE,
+    OUTCOME_NOTHELD,
+    OUTCOME_DEADLOCK,
+    OUTCOME_BACKEND,
+    OUTCOME_NOREPLICAS,
+    OUTCOME_CROSSSLOT,
+    OUTCOME_LIMIT,
+    OUTCOME_GOAWAY,
+    OUTCOME_UNBLOCKED,
+    OUTCOME_OTHER, /* an error word that is not in this list */
+    OUTCOME_COUNT
+};
+
+struct command_stat {
+    uint64_t calls;
+    uint64_t rejected;     /* not run */
+    uint64_t failed;       /* run, and answered with an error */
+    struct histogram work; /* the handler's time, without what it waits for */
+    struct histogram wait; /* from the start to the engine's answer */
+    uint64_t outcomes[OUTCOME_COUNT];
+};
+
+enum outcome outcome_of_error(const char *word);
+const char *outcome_word(enum outcome outcome);
+
+static inline bool outcome_is_error(enum outcome outcome)
+{
+    return outcome >= OUTCOME_ERR;
+}
+
+/* Counts a command that was refused before it ran; its row may be unknown. */
+void stats_rejected(const struct command_ctx *ctx);
+/* Counts a command whose handler has returned; tells how many microseconds it took. */
+uint64_t stats_ran(const struct command_ctx *ctx);
+/* Counts the end of a wait that began at `began_us`. OUTCOME_GONE: the client went
+ * before the answer. */
+void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,
+                    enum outcome outcome);
+
+/* Calls of all rows. */
+uint64_t stats_calls(const struct cmd *c);
+uint64_t stats_outcome(const struct cmd *c, enum outcome outcome);
+
+/* --- for INFO and /metrics ---------------------------------------------- */
+
+struct cmd_outcome {
+    const char *word; /* "ok", "null", "gone" or the first word of an error */
+    uint64_t count;
+};
+
+/* One row of the table of commands, since the start or CONFIG RESETSTAT. */
+struct cmd_stats {
+    const char *name; /* "lock", "client|list" */
+    uint64_t calls;
+    uint64_t rejected;                  /* not run: arity, NOAUTH, NOPERM, ... */
+    uint64_t failed;                    /* run, and answered with an error */
+    const struct cmd_outcome *outcomes; /* only those that occurred */
+    size_t outcome_count;
+    const struct histogram *work; /* the daemon's own time */
+    const struct histogram *wait; /* until the engine's answer; NULL: it never waits */
+};
+
+/* Calls `fn` for each row that was called at least once. *stats is valid only during
+ * `fn`. */
+typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
+void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
+
+/* Begins the counts anew. */
+void cmd_reset_stats(struct cmd *c);
 
 #endif

@@ -1,7 +1,9 @@
 #include "cmd/pipeline.h"
 
-#include "cmd/deferred_command.h"
-#include "cmd/handlers.h"
+#include "cmd/client.h"
+#include "cmd/cmd_lock.h"
+#include "cmd/cmd_priv.h"
+#include "cmd/lock_args.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 

@@ -34,7 +34,7 @@
 #ifndef LATCHD_CMD_PIPELINE_H
 #define LATCHD_CMD_PIPELINE_H
 
-#include "cmd/subject.h"
+#include "cmd/client.h"
 #include "engine/effect.h"
 #include "util/buf.h"
 

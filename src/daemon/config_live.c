@@ -1,7 +1,7 @@
 #include "daemon/config_live.h"
 
 #include "acl/acl.h"
-#include "cmd/acl/users.h"
+#include "cmd/users.h"
 #include "daemon/files.h"
 #include "daemon/process.h"
 #include "daemon/server.h"

@@ -1,12 +1,11 @@
 #include "daemon/server.h"
 
 #include "backend/cluster/slot.h"
-#include "cmd/acl/sight.h"
-#include "cmd/acl/users.h"
 #include "cmd/cmd.h"
-#include "cmd/observe/stats.h"
-#include "cmd/pubsub/events.h"
-#include "cmd/pubsub/tracking.h"
+#include "cmd/events.h"
+#include "cmd/slowlog.h"
+#include "cmd/stats.h"
+#include "cmd/users.h"
 #include "daemon/config_live.h"
 #include "daemon/tls_certs.h"
 #include "daemon/web.h"
@@ -48,7 +47,7 @@ static void server_stats(void *ctx, struct stats *ret)
     READ_##reader(STAT_SET(ret, STAT_##name, value))
 #define TIMES(name, section, reader, value, ...)                                       \
     READ_##reader(STAT_SET_TIMES(ret, STAT_##name, value))
-#include "cmd/observe/stats.def"
+#include "cmd/stats.def"
 }
 
 /* --- the rest of INFO ------------------------------------------------- */

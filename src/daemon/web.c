@@ -1,8 +1,8 @@
 #include "daemon/web.h"
 
-#include "cmd/observe/losses.h"
-#include "cmd/observe/stats.h"
-#include "cmd/pubsub/events.h"
+#include "cmd/command_table.h"
+#include "cmd/events.h"
+#include "cmd/stats.h"
 #include "daemon/process.h"
 #include "daemon/server.h"
 #include "http/http.h"

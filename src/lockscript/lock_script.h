@@ -160,7 +160,7 @@ struct lock_call {
      *
      * Without a comparison no key is others', and Redis changes any. latchd does not:
      * of a call that changes keys, the reply for others' is then that for a lock which
-     * it leaves alone (cmd_script.c). */
+     * it leaves alone (cmd_library.c). */
     struct lock_reply replies[LOCK_KEY_STATES];
 };
 

@@ -1,5 +1,7 @@
 /* Turns and time. */
 #include "core_world.h"
+#include "cmd/slowlog.h"
+#include "cmd/stats.h"
 
 #include "engine/op.h"
 #include "resp/parser.h"

@@ -6,8 +6,7 @@
 
 #include "../support/buffer_conn.h"
 #include "cmd/cmd.h"
-#include "cmd/pubsub/events.h"
-#include "cmd/pubsub/tracking.h"
+#include "cmd/events.h"
 #include "util/list.h"
 
 enum {

@@ -3,10 +3,9 @@
 #ifndef LATCHD_TESTS_CMD_FAKE_H
 #define LATCHD_TESTS_CMD_FAKE_H
 
-#include "cmd/acl/users.h"
 #include "cmd/cmd.h"
-#include "cmd/pubsub/events.h"
-#include "cmd/pubsub/tracking.h"
+#include "cmd/events.h"
+#include "cmd/users.h"
 #include "support/buffer_conn.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "cmd/command_table.h"
-#include "cmd/lock/lock_args.h"
+#include "cmd/lock_args.h"
 #include "support/runner.h"
 
 #include <ctype.h>

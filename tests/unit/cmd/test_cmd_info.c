@@ -1,6 +1,6 @@
 #include "unit/cmd/cmd_fake.h"
 
-#include "cmd/observe/stats.h"
+#include "cmd/stats.h"
 #include "support/runner.h"
 
 TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);

@@ -1,6 +1,6 @@
 #include "unit/cmd/cmd_fake.h"
 
-#include "cmd/observe/latency.h"
+#include "cmd/slowlog.h"
 #include "support/runner.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "unit/cmd/cmd_fake.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/library/value_text.h"
+#include "cmd/library_args.h"
 #include "lockscript/lock_script.h"
 #include "support/runner.h"
 

@@ -1,6 +1,6 @@
 #include "unit/cmd/cmd_fake.h"
 
-#include "cmd/observe/losses.h"
+#include "cmd/events.h"
 #include "support/runner.h"
 
 #define ID16 "0123456789abcdef"

@@ -1,5 +1,5 @@
 #include "cmd/cmd.h"
-#include "cmd/lock/lock_args.h"
+#include "cmd/lock_args.h"
 #include "latchd/protocol.h"
 #include "support/runner.h"
 

@@ -1,5 +1,5 @@
 /* Logging in: passwords, certificates, and who fails often. */
-#include "cmd/acl/users.h"
+#include "cmd/users.h"
 #include "support/runner.h"
 #include "unit/cmd/cmd_fake.h"
 #include "unit/cmd/cmd_users.h"

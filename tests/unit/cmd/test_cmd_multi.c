@@ -1,7 +1,7 @@
 /* MULTI, EXEC and DISCARD over fake connections and a fake engine. */
 #include "unit/cmd/cmd_fake.h"
 
-#include "cmd/multi.h"
+#include "cmd/client.h"
 #include "support/runner.h"
 
 #include <stdio.h>

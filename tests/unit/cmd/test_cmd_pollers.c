@@ -1,7 +1,7 @@
 /* Lock libraries that ask again and again: who is known, and who waits in the queue. */
 #include "unit/cmd/cmd_fake.h"
 
-#include "cmd/library/pollers.h"
+#include "cmd/library_call.h"
 #include "support/runner.h"
 
 enum { PARK_MS = 80, NOW_MS = 5000 };

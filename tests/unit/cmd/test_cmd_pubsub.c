@@ -1,4 +1,4 @@
-#include "cmd/pubsub/pubsub.h"
+#include "cmd/pubsub.h"
 #include "support/runner.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SLOWLOG and MONITOR. */
+#include "cmd/slowlog.h"
 #include "unit/cmd/cmd_fake.h"
 
 #include "support/runner.h"

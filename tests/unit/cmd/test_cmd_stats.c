@@ -1,3 +1,4 @@
+#include "cmd/command_table.h"
 #include "unit/cmd/cmd_fake.h"
 
 #include "support/runner.h"

@@ -1,7 +1,7 @@
 /* WATCH: what it remembers, and what EXEC compares, over a fake engine. */
 #include "unit/cmd/cmd_fake.h"
 
-#include "cmd/library/watch.h"
+#include "cmd/library_args.h"
 #include "support/runner.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "cmd/observe/losses.h"
+#include "cmd/events.h"
 #include "support/runner.h"
 
 #include <string.h>
