@@ -3,8 +3,7 @@
 #include "backend/redis/redis_link.h"
 #include "backend/redis/redis_relay.h"
 #include "backend/redis/redis_sub.h"
-#include "backend/replication/replica_ack.h"
-#include "backend/script/script_batch.h"
+#include "backend/replica_ack.h"
 #include "backend/script/script_codec.h"
 #include "util/alloc.h"
 

@@ -10,9 +10,8 @@
 #ifndef LATCHD_BACKEND_NODE_H
 #define LATCHD_BACKEND_NODE_H
 
-#include "backend/config/backend_url.h"
+#include "backend/backend_config.h"
 #include "backend/store.h"
-#include "backend/store_events.h"
 #include "engine/lock_kind.h"
 
 struct node;
@@ -29,7 +28,7 @@ struct node_setup {
     /* If the node is one of several servers: see redis_link.h. */
     bool is_replicated;
     bool hears_daemons; /* listens to what other daemons announce */
-    bool batches;       /* simple ops of a turn leave as one call, see script_batch.h */
+    bool batches;       /* simple ops of a turn leave as one call, see script_codec.h */
     /* if not plain, the node also listens to sharded channels */
     enum publish_way publish;
     uint64_t backoff_max_ms;

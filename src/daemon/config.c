@@ -1,6 +1,6 @@
 #include "daemon/config.h"
 
-#include "backend/config/backend_config.h"
+#include "backend/backend_config.h"
 #include "daemon/files.h"
 #include "engine/op.h"
 #include "latchd/protocol.h"

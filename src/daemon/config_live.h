@@ -4,7 +4,7 @@
 #ifndef LATCHD_DAEMON_CONFIG_LIVE_H
 #define LATCHD_DAEMON_CONFIG_LIVE_H
 
-#include "backend/config/backend_config.h"
+#include "backend/backend_config.h"
 #include "cmd/cmd.h"
 #include "daemon/config.h"
 

@@ -1,6 +1,6 @@
 #include "daemon/server.h"
 
-#include "backend/cluster/slot.h"
+#include "backend/slot_map.h"
 #include "cmd/cmd.h"
 #include "cmd/events.h"
 #include "cmd/slowlog.h"

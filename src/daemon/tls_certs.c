@@ -1,6 +1,6 @@
 #include "daemon/tls_certs.h"
 
-#include "backend/config/backend_config.h"
+#include "backend/backend_config.h"
 #include "daemon/server.h"
 #include "util/log.h"
 

@@ -5,8 +5,8 @@
  */
 #include "fuzz.h"
 
-#include "backend/cluster/slot_map.h"
-#include "backend/config/backend_config.h"
+#include "backend/backend_config.h"
+#include "backend/slot_map.h"
 #include "util/alloc.h"
 #include "util/buf.h"
 

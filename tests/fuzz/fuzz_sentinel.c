@@ -17,8 +17,7 @@
 #include "fuzz.h"
 
 #include "announces.h"
-#include "backend/sentinel/sentinel_client.h"
-#include "backend/sentinel/sentinel_watch.h"
+#include "backend/sentinel_watch.h"
 #include "sentinel_conn.h"
 #include "util/log.h"
 

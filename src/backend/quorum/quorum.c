@@ -1,10 +1,9 @@
 /* Several independent masters, of which a majority decides: a node for each, and a
  * coordinator (quorum_coordinator.h) between them and the engine. Waiters wake on a
  * release that is published at any node; a release is published at every node that had
- * the lock, and a majority is subscribed (quorum_subs.h). */
+ * the lock, and a majority is subscribed (quorum_coordinator.h). */
 #include "backend/backend.h"
 #include "backend/quorum/quorum_coordinator.h"
-#include "backend/quorum/quorum_subs.h"
 #include "util/clock.h"
 #include "util/list.h"
 #include "util/log.h"

@@ -11,7 +11,7 @@
 #ifndef LATCHD_BACKEND_REDIS_REDIS_CONN_H
 #define LATCHD_BACKEND_REDIS_REDIS_CONN_H
 
-#include "backend/config/backend_url.h"
+#include "backend/backend_config.h"
 #include "io/stream.h"
 
 #include <hiredis/hiredis.h>

@@ -10,7 +10,7 @@
 #define LATCHD_BACKEND_REDIS_REDIS_RELAY_H
 
 #include "backend/redis/redis_conn.h"
-#include "backend/store_events.h"
+#include "backend/store.h"
 #include "util/span.h"
 
 #include <stdbool.h>

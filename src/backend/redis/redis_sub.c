@@ -1,8 +1,7 @@
 #include "backend/redis/redis_sub.h"
 
-#include "backend/cluster/slot.h"
-#include "backend/redis/channel_name.h"
 #include "backend/redis/redis_command.h"
+#include "backend/slot_map.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 #include "util/list.h"

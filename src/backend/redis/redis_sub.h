@@ -12,7 +12,7 @@
 #define LATCHD_BACKEND_REDIS_REDIS_SUB_H
 
 #include "backend/redis/redis_conn.h"
-#include "backend/store_events.h"
+#include "backend/store.h"
 #include "engine/lock_kind.h"
 #include "util/span.h"
 

@@ -11,6 +11,8 @@
 #include "util/buf.h"
 
 #include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -26,7 +28,7 @@ struct op_times {
     enum publish_way publish;
 };
 
-/* One call for an op, or for several simple ops (script_batch.h) of one kind, each of
+/* One call for an op, or for several simple ops (script_codec.h) of one kind, each of
  * another name. */
 void script_call(struct buf *out, const struct op *ops, size_t count,
                  const char *instance, struct op_times times);
@@ -37,9 +39,6 @@ const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t co
 /* Whether it is the error of a node of a cluster that does not have the slot, or not
  * for now. */
 bool script_reply_is_redirected(struct span text);
-
-/* The token in the field of an anonymous hold; 0: the field is no such one. */
-uint64_t script_field_token(struct span field);
 
 struct script_result {
     struct op_result result;
@@ -54,5 +53,39 @@ struct script_result {
 void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
                   struct script_result *ret);
 void script_result_fini(struct script_result *r);
+
+/* script_batch: simple ops of a loop turn, kept until they leave together as one script
+ * call.
+ *
+ * Simple is what happens most: an anonymous request asks for a plain lock, or ends its
+ * hold where nobody here is next. What is kept is a copy. No two that are kept are of
+ * one name, so that their order says nothing. Pure: no link, no clock.
+ *
+ * The caller owns the struct. A zeroed one is empty and valid. */
+
+enum { SCRIPT_BATCH_TEXT_MAX = 8192 };
+
+struct script_batch_list {
+    struct op ops[SCRIPT_BATCH_MAX]; /* of one kind */
+    uint64_t ends[SCRIPT_BATCH_MAX]; /* the ends of their names */
+    size_t count;
+};
+
+struct script_batch {
+    struct script_batch_list releases, acquires;
+    size_t text_len;
+    char text[SCRIPT_BATCH_TEXT_MAX];
+};
+
+/* Whether the op may be kept. */
+bool script_batch_is_simple(const struct op *op);
+/* Whether the kept ops must leave before this one is sent, or kept: it is about one of
+ * their names, or about several names; or, if it is simple, there is no room. */
+bool script_batch_is_in_the_way(const struct script_batch *g, const struct op *op,
+                                bool simple);
+/* Keeps a copy of the op, which is simple and has nothing in its way. */
+void script_batch_add(struct script_batch *g, const struct op *op);
+/* The kept ops have left. */
+void script_batch_clear(struct script_batch *g);
 
 #endif

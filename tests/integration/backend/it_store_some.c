@@ -1,7 +1,7 @@
 /* What is simple leaves as one call for a loop turn, and each op has its own result. */
 #include "store_peer.h"
 
-#include "backend/script/script_batch.h"
+#include "backend/script/script_codec.h"
 #include "support/runner.h"
 
 #include <stdio.h>

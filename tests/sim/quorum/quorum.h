@@ -8,7 +8,6 @@
 #define LATCHD_SIM_QUORUM_H
 
 #include "backend/quorum/quorum_coordinator.h"
-#include "backend/quorum/quorum_subs.h"
 #include "engine/engine.h"
 #include "sim/redis/sim_redis.h"
 #include "sim/world/dice.h"

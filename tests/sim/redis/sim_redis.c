@@ -1,6 +1,6 @@
 #include "sim/redis/sim_redis.h"
 
-#include "backend/redis/channel_name.h"
+#include "backend/redis/redis_command.h"
 #include "sim/redis/lua_host.h"
 #include "util/alloc.h"
 

@@ -121,7 +121,7 @@ static bool share_name(const struct flight *f, const struct flight *other)
 }
 
 /* What vouches is sent when what was asked before of the same names, renewals apart,
- * has been answered (backend/replication/replica_ack.h). Here both run at once, and the
+ * has been answered (backend/replica_ack.h). Here both run at once, and the
  * answer comes no earlier than those. */
 static uint64_t names_answered_at(const struct sim_daemon *d, const struct flight *f)
 {

@@ -1,4 +1,4 @@
-#include "backend/config/backend_config.h"
+#include "backend/backend_config.h"
 #include "support/runner.h"
 
 static const struct {

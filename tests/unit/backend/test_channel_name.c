@@ -1,4 +1,4 @@
-#include "backend/redis/channel_name.h"
+#include "backend/redis/redis_command.h"
 #include "support/runner.h"
 
 #define ME "0123456789abcdef"

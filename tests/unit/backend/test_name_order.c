@@ -1,5 +1,5 @@
 /* Which ops may be sent, if those of one name may go two ways. */
-#include "backend/script/name_order.h"
+#include "backend/replica_ack.h"
 #include "support/runner.h"
 
 #include <stdio.h>

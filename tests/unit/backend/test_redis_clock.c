@@ -1,4 +1,4 @@
-#include "backend/redis/redis_clock.h"
+#include "backend/redis/redis_link.h"
 #include "support/runner.h"
 
 enum { MS = 1000 };

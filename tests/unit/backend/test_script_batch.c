@@ -1,5 +1,4 @@
 /* What is kept to leave together, and what is not; one call for it, and its reply. */
-#include "backend/script/script_batch.h"
 #include "backend/script/script_codec.h"
 #include "backend/script/scripts.h"
 #include "support/runner.h"

@@ -1,4 +1,4 @@
-#include "backend/sentinel/sentinel_vote.h"
+#include "backend/sentinel_watch.h"
 #include "support/runner.h"
 
 #include <stdio.h>

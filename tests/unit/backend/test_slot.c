@@ -1,4 +1,4 @@
-#include "backend/cluster/slot.h"
+#include "backend/slot_map.h"
 
 #include "support/runner.h"
 #include "util/buf.h"

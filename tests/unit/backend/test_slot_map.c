@@ -1,4 +1,4 @@
-#include "backend/cluster/slot_map.h"
+#include "backend/slot_map.h"
 
 #include "support/runner.h"
 

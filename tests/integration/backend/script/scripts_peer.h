@@ -28,7 +28,7 @@ const struct op_result *run_times(const char *instance, const struct op *op,
                                   struct op_times times);
 const struct op_result *run_until(const char *instance, const struct op *op,
                                   uint64_t deadline_us);
-/* Simple ops (backend/script/script_batch.h) of one kind, by one call; `i`: the result
+/* Simple ops (backend/script/script_codec.h) of one kind, by one call; `i`: the result
  * of which, if the call was not refused. */
 void run_some(const char *instance, const struct op *ops, size_t count,
               struct op_times times);

@@ -3,7 +3,7 @@
 #ifndef LATCHD_TESTS_SCRIPTS_SOME_H
 #define LATCHD_TESTS_SCRIPTS_SOME_H
 
-#include "backend/script/script_batch.h"
+#include "backend/script/script_codec.h"
 #include "scripts_peer.h"
 
 enum { THREE = 3, SOME_TEXT_MAX = 64 };

@@ -3,14 +3,25 @@
  *
  * Plain data. The caller owns the struct, which owns its arrays; a zeroed one knows
  * nothing and is valid. */
-#ifndef LATCHD_BACKEND_CLUSTER_SLOT_MAP_H
-#define LATCHD_BACKEND_CLUSTER_SLOT_MAP_H
+#ifndef LATCHD_BACKEND_SLOT_MAP_H
+#define LATCHD_BACKEND_SLOT_MAP_H
 
-#include "backend/cluster/slot.h"
+#include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* slot: the slot of a Redis Cluster in which a name is, and with it all of its keys.
+ *
+ * Pure functions over bytes. */
+
+enum { SLOT_COUNT = 16384 };
+
+/* The slot by Redis's rule: that of the text in the first `{...}`, if that is not
+ * empty, else of the whole key. A name and every `prefix{N}suffix` have the same slot
+ * if the name has no brace, or one `{tag}` that is not empty. */
+uint32_t slot_of(struct span key);
 
 enum {
     SLOT_NODES_MAX = 4096, /* of one cluster; Redis's own advice is 1000 */

@@ -2,7 +2,7 @@
  * when the Sentinels say so (sentinel_watch.h) and is used once it says of itself that
  * it is a master. */
 #include "backend/backend.h"
-#include "backend/sentinel/sentinel_watch.h"
+#include "backend/sentinel_watch.h"
 #include "util/clock.h"
 #include "util/list.h"
 #include "util/log.h"
