@@ -12,7 +12,7 @@
 
 #include "backend/backend_config.h"
 #include "backend/store.h"
-#include "engine/lock_kind.h"
+#include "engine/lock_terms.h"
 
 struct node;
 struct redis_link;

@@ -10,7 +10,7 @@
 #define LATCHD_BACKEND_STORE_H
 
 #include "backend/backend_config.h"
-#include "engine/lock_kind.h"
+#include "engine/lock_terms.h"
 #include "engine/op.h"
 #include "io/stream.h"
 #include "util/histogram.h"

@@ -28,16 +28,6 @@ const char *lease_kind_name(enum lease_kind kind)
     return NAMES[kind];
 }
 
-const char *lock_kind_name(enum lock_kind kind)
-{
-    static const char *const KINDS[] = {
-        [KIND_PLAIN] = "plain", [KIND_FAIR] = "fair",       [KIND_READ] = "read",
-        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits", [KIND_LATCH] = "latch",
-    };
-
-    return KINDS[kind];
-}
-
 void effects_init(struct effects *fx)
 {
     *fx = (struct effects){ 0 };

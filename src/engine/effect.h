@@ -7,7 +7,6 @@
 #ifndef LATCHD_ENGINE_EFFECT_H
 #define LATCHD_ENGINE_EFFECT_H
 
-#include "engine/lock_kind.h"
 #include "engine/lock_terms.h"
 #include "engine/op.h"
 #include "util/span.h"

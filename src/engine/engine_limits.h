@@ -2,6 +2,9 @@
 #ifndef LATCHD_ENGINE_ENGINE_LIMITS_H
 #define LATCHD_ENGINE_ENGINE_LIMITS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 enum {
     NEVER = 0,
     TICK_MS = 50,           /* the length of a scheduling tick */
@@ -31,7 +34,7 @@ enum {
     /* after a message, no check sooner than this after the last confirmation */
     FREED_LOOK_MS = 200,
     RESTORE_IN_FLIGHT_MAX = 20000,
-    RESTORE_COST_MAX = 400000, /* of what is put back at a time, see op_cost.h */
+    RESTORE_COST_MAX = 400000, /* of what is put back at a time, see op_cost() */
     RELEASE_TRIES_MAX = 1000,
     /* releases that may be pending before an outage makes their clients wait: whoever
      * is answered at once sends the next one at once */
@@ -61,5 +64,28 @@ enum {
     /* how much longer Redis keeps a hold in grace than this daemon */
     GRACE_SLACK_MS = 1000,
 };
+
+/* --- the cost of an op ---------------------------------------------------- */
+
+/* How long an op keeps Redis from everybody else, about, in us of a busy
+ * machine. What leaves together in one script call is bounded by that, not by its
+ * number: one hold may have a thousand permits, or entries, or a long value. */
+enum {
+    /* One script call takes no more holds than cost this much. A hold that costs more
+     * has a call of its own, which LATCHD_PERMITS_MAX and OP_RESTORE_ENTRIES_MAX
+     * bound. */
+    OP_COST_MAX = 1000,
+    OP_COST_HOLD = 20,
+    OP_COST_PERMIT = 3,
+    OP_COST_ENTRY = 2,
+    OP_COST_BYTES = 64, /* so many bytes of names and texts cost 1 */
+};
+
+/* Of one hold of an op. `permits`: 0 of a lock; `entries`: of a named owner. */
+static inline uint64_t op_cost(size_t permits, size_t entries, size_t bytes)
+{
+    return OP_COST_HOLD + (uint64_t)OP_COST_PERMIT * permits +
+           (uint64_t)OP_COST_ENTRY * entries + bytes / OP_COST_BYTES;
+}
 
 #endif

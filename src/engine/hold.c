@@ -10,7 +10,6 @@
 #include "engine/inflight_op.h"
 #include "engine/loan.h"
 #include "engine/lock.h"
-#include "engine/op_cost.h"
 #include "engine/pending_release.h"
 #include "engine/pending_request.h"
 #include "engine/renew_queue.h"

@@ -57,7 +57,7 @@ struct inflight_op {
     uint64_t sent;
     uint64_t lease_ms; /* that was asked for */
     struct lock *lock; /* the op's lock; none for BATCH, RENEW, RENEW_LOANS and CHECK */
-    uint64_t cost;     /* RENEW, RESTORE: see op_cost.h */
+    uint64_t cost;     /* RENEW, RESTORE: see op_cost() */
     /* RENEW: in order, while it counts; BATCH, CHECK: on eng->unsent */
     struct list in_sent;
     struct inflight_op *check; /* the loss check that this op's result waits for */

@@ -5,7 +5,6 @@
 #include "engine/inflight_op.h"
 #include "engine/lock.h"
 #include "engine/op.h"
-#include "engine/op_cost.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 #include "util/table.h"

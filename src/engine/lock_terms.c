@@ -2,6 +2,16 @@
 
 #include <string.h>
 
+const char *lock_kind_name(enum lock_kind kind)
+{
+    static const char *const KINDS[] = {
+        [KIND_PLAIN] = "plain", [KIND_FAIR] = "fair",       [KIND_READ] = "read",
+        [KIND_WRITE] = "write", [KIND_PERMITS] = "permits", [KIND_LATCH] = "latch",
+    };
+
+    return KINDS[kind];
+}
+
 /* Where the texts are. */
 static const size_t TEXTS[] = {
     offsetof(struct lock_terms, value),

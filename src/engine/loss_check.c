@@ -14,7 +14,6 @@
 #include "engine/inflight_op.h"
 #include "engine/lock.h"
 #include "engine/op.h"
-#include "engine/op_cost.h"
 #include "engine/pending_release.h"
 #include "engine/pending_request.h"
 #include "util/alloc.h"
@@ -41,7 +40,7 @@ struct loss_check {
 
 struct entries {
     size_t count;  /* who does not find room is not asked for */
-    uint64_t cost; /* of all of them, see op_cost.h */
+    uint64_t cost; /* of all of them, see op_cost() */
     struct entry *list[OP_RENEW_MAX];
 };
 

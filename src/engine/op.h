@@ -20,7 +20,7 @@
 #ifndef LATCHD_ENGINE_OP_H
 #define LATCHD_ENGINE_OP_H
 
-#include "engine/lock_kind.h"
+#include "engine/lock_terms.h"
 #include "util/span.h"
 
 #include <stdbool.h>

@@ -6,7 +6,6 @@
 #include "engine/inflight_op.h"
 #include "engine/loan.h"
 #include "engine/lock.h"
-#include "engine/op_cost.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>

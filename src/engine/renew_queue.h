@@ -8,7 +8,7 @@
 #ifndef LATCHD_ENGINE_RENEW_QUEUE_H
 #define LATCHD_ENGINE_RENEW_QUEUE_H
 
-#include "engine/lock_kind.h"
+#include "engine/lock_terms.h"
 #include "util/list.h"
 
 #include <stdbool.h>

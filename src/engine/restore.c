@@ -9,7 +9,6 @@
 #include "engine/loan.h"
 #include "engine/lock.h"
 #include "engine/op.h"
-#include "engine/op_cost.h"
 #include "engine/peers.h"
 #include "engine/pending_release.h"
 #include "util/list.h"

@@ -14,7 +14,6 @@
 #include "engine/lock.h"
 #include "engine/mlock.h"
 #include "engine/op.h"
-#include "engine/op_cost.h"
 #include "engine/peers.h"
 #include "engine/pending_release.h"
 #include "engine/pending_request.h"

@@ -102,7 +102,7 @@ TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 KEY = re.compile(r'^KEY\(\w+, "(max[a-z-]+|(?:query|output)-buffer-limit|(?:auth-)?timeout)",', re.M)
 CONSTANT = re.compile(r"^#define (LATCHD_\w+_(?:MAX|MIN)(?:_MS)?) ", re.M)
 MEMBER = re.compile(r"\b([A-Z]\w*_MAX) =")
-LIBRARY = "src/lockscript", "src/cmd/library"
+LIBRARY = "src/lockscript/*.h", "src/cmd/library_*.h"
 
 
 def is_there(root, path, name):
@@ -113,7 +113,7 @@ def is_there(root, path, name):
 
 def told(root):
     """The texts of errors and log lines."""
-    files = [file for file in (root / "src").rglob("*.[ch]") if "config" not in file.parts]
+    files = [file for file in (root / "src").rglob("*.[ch]") if "config" not in file.name]
     return "\n".join(text for file in files for text in TEXT.findall(file.read_text()))
 
 
@@ -124,8 +124,8 @@ def main():
     bad = [f"{key}: no error of latchd names this key" for key in limits
            if not re.search(rf"(?<![\w-]){key}(?![\w-])", texts)]
     limits += CONSTANT.findall((root / "include/latchd/protocol.h").read_text())
-    for folder in LIBRARY:
-        for header in sorted((root / folder).glob("*.h")):
+    for headers in LIBRARY:
+        for header in sorted(root.glob(headers)):
             limits += MEMBER.findall(header.read_text())
     bad += [f"{limit}: which tests are at its edge and beyond it?"
            for limit in limits if limit not in LIMITS]

@@ -71,7 +71,7 @@
 #ifndef LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_H
 #define LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_H
 
-#include "engine/lock_kind.h"
+#include "engine/lock_terms.h"
 #include "engine/op.h"
 #include "util/span.h"
 

@@ -13,7 +13,7 @@
 
 #include "backend/redis/redis_conn.h"
 #include "backend/store.h"
-#include "engine/lock_kind.h"
+#include "engine/lock_terms.h"
 #include "util/span.h"
 
 struct redis_sub;

@@ -1,7 +1,7 @@
 /* The engine: permits of a semaphore. */
 #include "unit/engine/engine_cases.h"
 
-#include "engine/op_cost.h"
+#include "engine/engine_limits.h"
 #include "engine_rw.h"
 #include "latchd/protocol.h"
 
