@@ -53,7 +53,8 @@ int file_read(const char *path, size_t max, struct buf *out, mode_t *ret_mode)
     return err;
 }
 
-int file_sync_dir_of(const char *path)
+/* Syncs the directory of `path`, so that what was done in it survives a power cut. */
+static int file_sync_dir_of(const char *path)
 {
     char *copy = xstrdup(path);
     int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

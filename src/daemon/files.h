@@ -13,7 +13,5 @@ int file_read(const char *path, size_t max, struct buf *out, mode_t *ret_mode);
 /* Replaces a file atomically: even after a power cut it has the old or the new
  * content. */
 int file_replace(const char *path, struct span text, mode_t mode);
-/* Syncs the directory of `path`, so that a removal in it survives a power cut. */
-int file_sync_dir_of(const char *path);
 
 #endif

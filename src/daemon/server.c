@@ -455,8 +455,8 @@ static void shutdown_on_embedded(void *ctx)
     let_go(ctx);
 }
 
-/* Closes the links before the embedded Redis gets its signal. */
-void shutdown_close(struct server *s)
+/* Closes everything at once: the links before the embedded Redis gets its signal. */
+static void shutdown_close(struct server *s)
 {
     s->phase = SERVER_CLOSING;
     web_close(s);
@@ -473,7 +473,8 @@ void shutdown_close(struct server *s)
     }
 }
 
-void shutdown_begin(struct server *s)
+/* Called again: stops waiting. */
+static void shutdown_begin(struct server *s)
 {
     switch (s->phase) {
     case SERVER_STARTING:

@@ -76,7 +76,4 @@ struct server {
 bool server_main(const struct options *options, const struct config *config)
     __attribute__((warn_unused_result));
 
-void shutdown_begin(struct server *s); /* called again: stops waiting */
-void shutdown_close(struct server *s); /* closes everything at once */
-
 #endif
