@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 struct acl_user;
-struct buf;
 struct client;
 struct cmd;
 struct command_ctx;
@@ -24,7 +23,6 @@ struct deferred_command;
 struct grants;
 struct library_call;
 struct lock_args;
-struct span;
 struct watch;
 
 /* subject: the request or hold that a lock command names in its arguments. Names are

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct client;
 struct cmd;
 struct command_ctx;
 

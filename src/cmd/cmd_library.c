@@ -1,6 +1,5 @@
 /* SET, SETNX, GET, EXISTS, TTL, PTTL, DEL, UNLINK, EXPIRE and the like: what lock
  * libraries send to a Redis. */
-#include "cmd/cmd_library.h"
 
 #include "cmd/cmd_connection.h"
 #include "cmd/cmd_priv.h"

@@ -8,8 +8,6 @@
 #include <stdint.h>
 
 struct client;
-struct command_ctx;
-struct lock_args;
 
 /* redis_names: LOCKS REDIS, the names that are held in Redis, through latchd or not.
  * Each call is one step over the keys of one Redis server; the answer comes later.

@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct client;
 struct cmd;
 struct conn;
 struct library_call;

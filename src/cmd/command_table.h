@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct client;
 struct cmd;
 struct command_ctx;
 

@@ -16,7 +16,6 @@
 
 struct client;
 struct cmd;
-struct effect_notice;
 struct losses;
 
 /* Effects of the engine for clients. Notices for connections that track are collected;

@@ -42,12 +42,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct client;
 struct cmd;
-struct command;
 struct command_ctx;
 struct conn;
-struct deferred_command;
 struct library_call;
 
 enum {

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct client;
 struct cmd;
 struct command_ctx;
 struct conn;

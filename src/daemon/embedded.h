@@ -19,7 +19,6 @@
 #include <uv.h>
 
 struct embedded;
-struct redis_child;
 
 struct embedded_setup {
     struct io *io;

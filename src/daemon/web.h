@@ -17,7 +17,6 @@
 
 struct server;
 struct top_granted;
-struct web;
 
 /* False: it was wanted, and cannot be; the log says why. */
 bool web_open(struct server *s);
