@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* This instance's places in the fair queue of a name.
+/* The places of this instance in the fair queue of a name.
  *
  * The order among this daemon's waiters is that of lock->queue; the places in Redis
  * only keep the daemon's turn among others. So only the first waiters have places
