@@ -66,7 +66,7 @@ void cmd_lock(struct command_ctx *ctx)
     struct lock_req req;
 
     if (ctx_lock_request(ctx, &req) &&
-        !(req.terms.kind == KIND_PLAIN && ctx_gathers(ctx))) {
+        !(req.terms.lock_kind == KIND_PLAIN && ctx_gathers(ctx))) {
         req.from = ctx_wait(ctx);
         engine_lock(ctx->cmd->env.engine, &req);
     }
@@ -108,7 +108,7 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
     }
     req = (struct hold_req){
         .from = fn == engine_unlock ? ctx_wait_beside(ctx) : ctx_wait(ctx),
-        .kind = args.terms.kind,
+        .lock_kind = args.terms.lock_kind,
         .name = args.name,
         .owner = args.terms.owner,
         .id = args.terms.id,

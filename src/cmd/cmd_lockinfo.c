@@ -174,9 +174,9 @@ static void key_id(struct resp_pairs *m, const char *key, uint64_t id)
     }
 }
 
-static void key_kind(struct resp_pairs *m, enum lock_kind kind)
+static void key_kind(struct resp_pairs *m, enum lock_kind lock_kind)
 {
-    resp_key_str(m, "kind", lock_kind_name(kind));
+    resp_key_str(m, "kind", lock_kind_name(lock_kind));
 }
 
 /* Writes what only the daemon that keeps a hold knows. */
@@ -205,7 +205,7 @@ static void write_hold(struct buf *out, int proto, enum sight sight,
     struct resp_pairs m = resp_pairs(out, proto);
 
     resp_key_bulk(&m, "owner", hold->owner);
-    key_kind(&m, hold->kind);
+    key_kind(&m, hold->lock_kind);
     if (counts) {
         resp_key_int(&m, "count", hold->count);
     }
@@ -302,7 +302,7 @@ static void write_lock(struct lockinfo_reply *r, const struct lock_info *info)
     };
 
     resp_key_bulk(&r->map, "name", info->name);
-    key_kind(&r->map, info->kind);
+    key_kind(&r->map, info->lock_kind);
     resp_key_str(&r->map, "state", STATES[info->state]);
     resp_key_int(&r->map, "ttl", info->ttl_ms);
     write_holds(r, info);
@@ -313,7 +313,7 @@ static void write_lock(struct lockinfo_reply *r, const struct lock_info *info)
         resp_bulk(r->map.out, info->queue[i]);
     }
     write_losses(r, "losses", r->cmd->losses, info->name);
-    if (info->kind == KIND_PERMITS) {
+    if (info->lock_kind == KIND_PERMITS) {
         write_permits(r, info);
     }
     write_losses(r, "expired", r->cmd->expired, info->name);
@@ -510,7 +510,7 @@ static void list_waiter(void *ctx, const struct waiter_info *info)
         info->conn == 0 ? NULL : net_find(l->ctx->cmd->env.net, info->conn);
 
     resp_key_bulk(&m, "owner", info->owner);
-    key_kind(&m, info->terms.kind);
+    key_kind(&m, info->terms.lock_kind);
     resp_key_int(&m, "waited", (int64_t)info->waited_ms);
     resp_key(&m, "left");
     if (info->left_ms == UINT64_MAX) {

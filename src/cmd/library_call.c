@@ -903,7 +903,7 @@ static void library_ask(struct cmd *c, struct library_call *lib)
     const struct watched_key *watched = library_watched(lib);
     struct hold_req req = {
         .from = lib->from,
-        .kind = KIND_PLAIN,
+        .lock_kind = KIND_PLAIN,
         .name = lib->phase == LIBRARY_COMPARES
                     ? watched_name(&lib->watch->keys[lib->key])
                     : lib->keys[lib->key],

@@ -404,11 +404,11 @@ static bool check_kind(struct lock_parse *p)
                           sizeof(words));
         return lock_parse_reject(p, "only one of %s can be given", words);
     }
-    p->args->terms.kind = kinds == OPT_FAIR      ? KIND_FAIR
-                          : kinds == OPT_READ    ? KIND_READ
-                          : kinds == OPT_WRITE   ? KIND_WRITE
-                          : kinds == OPT_PERMITS ? KIND_PERMITS
-                                                 : KIND_PLAIN;
+    p->args->terms.lock_kind = kinds == OPT_FAIR      ? KIND_FAIR
+                               : kinds == OPT_READ    ? KIND_READ
+                               : kinds == OPT_WRITE   ? KIND_WRITE
+                               : kinds == OPT_PERMITS ? KIND_PERMITS
+                                                      : KIND_PLAIN;
     return true;
 }
 

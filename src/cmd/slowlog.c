@@ -272,7 +272,7 @@ void cmd_waited(struct cmd *c, const struct effect_waited *w)
     add_number(out, "id", id);
     add_number(out, "time", clock_wall_us() / 1000000);
     add_pair(out, "name", w->name);
-    add_pair(out, "kind", span_str(lock_kind_name(w->kind)));
+    add_pair(out, "kind", span_str(lock_kind_name(w->lock_kind)));
     add_pair(out, "owner", w->owner);
     add_number(out, "waited", w->waited_ms);
     add_pair(out, "outcome", span_str(wait_outcome(w)));

@@ -467,7 +467,7 @@ static void write_data(struct row_writer *w, struct span data)
 static void write_holder(struct row_writer *w, const struct hold_view *v)
 {
     json_bytes(w->j, "owner", v->owner);
-    json_text(w->j, "kind", lock_kind_name(v->kind));
+    json_text(w->j, "kind", lock_kind_name(v->lock_kind));
     json_uint(w->j, "token", v->token);
     json_uint(w->j, "held_ms", v->held_ms);
     json_uint(w->j, "left_ms", v->left_ms);
@@ -499,7 +499,7 @@ static void write_wait_row(void *ctx, const struct wait_view *v)
     json_open(w->j, NULL, '{');
     json_bytes(w->j, "name", v->name);
     json_bytes(w->j, "owner", v->waiter.owner);
-    json_text(w->j, "kind", lock_kind_name(v->waiter.terms.kind));
+    json_text(w->j, "kind", lock_kind_name(v->waiter.terms.lock_kind));
     json_uint(w->j, "waited_ms", v->waiter.waited_ms);
     if (v->waiter.left_ms == UINT64_MAX) {
         json_null(w->j, "left_ms");

@@ -148,24 +148,24 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
                                   struct asked asked)
 {
     char made[TOKEN_FIELD_MAX];
-    enum lock_kind kind = lock_mode_of_hold(spec->terms.kind);
+    enum lock_kind lock_kind = lock_kind_of_hold(spec->terms.lock_kind);
     struct span field = spec_field(spec);
     struct entry *e;
     struct hold *h;
 
     if (field.len == 0) {
-        field = token_field(made, r->token, kind == KIND_WRITE);
+        field = token_field(made, r->token, lock_kind == KIND_WRITE);
     }
-    h = lock_accept_holder(eng, lock, kind, field, r->token);
+    h = lock_accept_holder(eng, lock, lock_kind, field, r->token);
     if (h == NULL) {
-        h = hold_new(eng, lock, kind, field, r->token);
+        h = hold_new(eng, lock, lock_kind, field, r->token);
         h->user =
             spec->terms.user; /* before the notice, which tells whose hold it is */
         emit_if_heard(eng, NOTICE_GRANTED, h);
     }
     h->user = h->user == 0 ? spec->terms.user : h->user;
-    h->keeper_key = h->keeper_key || (r->attached && spec->kind != OWNER_NAMED) ||
-                    (kind == KIND_READ && spec->kind == OWNER_ID);
+    h->keeper_key = h->keeper_key || (r->attached && spec->owner_kind != OWNER_NAMED) ||
+                    (lock_kind == KIND_READ && spec->owner_kind == OWNER_ID);
     hold_confirm(eng, h, asked);
     e = hold_add_entry(eng, h, spec);
     if (!list_empty(&lock->releases)) {
@@ -236,7 +236,7 @@ static void return_grant(struct engine *eng, struct waiter *w,
  * with greater tokens. A named owner's token may be that of its other entries. */
 static bool was_undone(const struct waiter *w, const struct op_result *r)
 {
-    return r->token <= w->undone && (w->spec->kind != OWNER_NAMED || r->attached);
+    return r->token <= w->undone && (w->spec->owner_kind != OWNER_NAMED || r->attached);
 }
 
 /* The owner that the waiter named has become another user's since it joined the queue:
@@ -264,7 +264,7 @@ static bool was_cut(const struct engine *eng, const struct waiter *w,
 static bool is_of_doubtful_hold(const struct engine *eng, const struct waiter *w,
                                 const struct op_result *r)
 {
-    return w->spec->kind == OWNER_NAMED && !r->attached && r->count > 1 &&
+    return w->spec->owner_kind == OWNER_NAMED && !r->attached && r->count > 1 &&
            peers_may_restore(eng) && lock_hold_of(w->lock, spec_field(w->spec)) == NULL;
 }
 
@@ -300,7 +300,7 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
         return_grant(eng, w, r, false, SPAN("Redis has lost its last writes"));
         return true;
     }
-    if (spec->kind == OWNER_NAMED &&
+    if (spec->owner_kind == OWNER_NAMED &&
         lock_owner_is_others(w->lock, field_owner(spec_field(spec)),
                              spec->terms.user)) {
         refuse_grant_of_others(eng, w);
@@ -390,7 +390,7 @@ static bool reader_is_left_out(const struct engine *eng, const struct lock *lock
 {
     const struct waiter *head = lock_head(lock);
 
-    return head != NULL && head->spec->terms.kind == KIND_READ &&
+    return head != NULL && head->spec->terms.lock_kind == KIND_READ &&
            head->in_flight == NULL && head->probe == PROBE_NONE &&
            !lock_blocks(eng, lock, head->spec);
 }
@@ -402,7 +402,8 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
                          struct asked asked)
 {
     struct lock *lock = waiter->lock;
-    bool first_reader = spec->terms.kind == KIND_READ && !lock_is_read_here(eng, lock);
+    bool first_reader =
+        spec->terms.lock_kind == KIND_READ && !lock_is_read_here(eng, lock);
     struct granted_waiter was = take_off_queue(eng, waiter, r);
     struct entry *e;
 
@@ -422,13 +423,14 @@ static void accept_grant(struct engine *eng, struct waiter *waiter,
     if (was.member != NULL) {
         mlock_on_entry(eng, was.member, e, asked.at);
     }
-    if (spec->terms.kind == KIND_PERMITS) {
+    if (spec->terms.lock_kind == KIND_PERMITS) {
         permits_seen(eng, lock, r);
     } else {
         lock_seen(eng, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
     }
-    lock->readers_in = lock->readers_in || first_reader ||
-                       (spec->terms.kind == KIND_READ && reader_is_left_out(eng, lock));
+    lock->readers_in =
+        lock->readers_in || first_reader ||
+        (spec->terms.lock_kind == KIND_READ && reader_is_left_out(eng, lock));
     eng->stats.grants++;
     deliver_grant(eng, e, spec, &was, asked);
 }
@@ -566,7 +568,8 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
 
 static bool may_only_reenter(const struct engine *eng, const struct waiter *w)
 {
-    return eng->stopping || quarantine_until(eng, w->lock, w->spec->terms.kind) != 0;
+    return eng->stopping ||
+           quarantine_until(eng, w->lock, w->spec->terms.lock_kind) != 0;
 }
 
 void acquire_ask(struct engine *eng, struct lock *lock, struct waiter *w)
@@ -753,14 +756,14 @@ static int64_t foreign_look_in(struct engine *eng, struct lock *lock, int64_t tt
 }
 
 static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter *w,
-                            enum lock_kind kind, const struct op_result *r,
+                            enum lock_kind lock_kind, const struct op_result *r,
                             struct asked asked)
 {
     uint64_t age = eng->now - asked.at;
     /* Too old to tell a null from: see LOCK in latchd-protocol(7). */
     bool outdated = age > eng->cfg.redis_timeout_ms ||
                     (r->ttl_ms != -2 && age > lock_recheck_in(eng, r->ttl_ms));
-    uint64_t quarantine = quarantine_until(eng, lock, kind);
+    uint64_t quarantine = quarantine_until(eng, lock, lock_kind);
     int64_t ttl_ms = r->ttl_ms;
 
     if (list_empty(&lock->holds) && lock->loan == NULL) {
@@ -860,7 +863,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         acquire_granted(eng, lock, spec, w, r, asked);
         break;
     case OP_BUSY:
-        on_acquire_busy(eng, lock, w, spec->terms.kind, r, asked);
+        on_acquire_busy(eng, lock, w, spec->terms.lock_kind, r, asked);
         break;
     case OP_WRONGTYPE:
         refuse_waiter(eng, w, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
@@ -939,7 +942,7 @@ static bool is_full(struct engine *eng, const struct lock_req *req)
 static bool needs_probe(const struct engine *eng, const struct lock *lock,
                         const struct acquire_spec *spec)
 {
-    bool may_hold = spec->kind == OWNER_NAMED || spec_id(spec).len != 0;
+    bool may_hold = spec->owner_kind == OWNER_NAMED || spec_id(spec).len != 0;
 
     return may_hold && !lock_excludes(eng, lock, spec);
 }
@@ -958,7 +961,7 @@ static bool known_held(const struct engine *eng, const struct lock *lock,
 static bool may_join(const struct engine *eng, const struct lock *lock,
                      const struct acquire_spec *spec)
 {
-    return spec->terms.kind == KIND_READ && lock->writers == 0 &&
+    return spec->terms.lock_kind == KIND_READ && lock->writers == 0 &&
            !lock_blocks(eng, lock, spec);
 }
 
@@ -1000,7 +1003,7 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
     struct acquire_spec *spec;
     struct waiter *w;
 
-    if (lock->lock_class != lock_class_of(req->terms.kind) &&
+    if (lock->lock_class != lock_class_of(req->terms.lock_kind) &&
         (lock_in_use(lock) || lock->latch_watch != NULL)) {
         mlock_answer_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return NULL;
@@ -1010,7 +1013,7 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
         mlock_answer_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
         return NULL;
     }
-    lock_set_class(eng, lock, lock_class_of(req->terms.kind));
+    lock_set_class(eng, lock, lock_class_of(req->terms.lock_kind));
     if (req->terms.limit != 0 && lock->limit == 0) {
         lock->limit = req->terms.limit;
     }
@@ -1075,12 +1078,12 @@ static void grant_again(struct engine *eng, struct entry *e, const struct lock_r
     }
 }
 
-/* Whether a LOCK of that mode may be the request that is remembered. */
-static bool same_kind(const struct request *request, enum lock_kind kind)
+/* Whether a LOCK of that kind may be the request that is remembered. */
+static bool same_kind(const struct request *request, enum lock_kind lock_kind)
 {
-    return request->lock_kind == kind ||
+    return request->lock_kind == lock_kind ||
            (request->found && lock_class_of(request->lock_kind) == CLASS_PLAIN &&
-            lock_class_of(kind) == CLASS_PLAIN);
+            lock_class_of(lock_kind) == CLASS_PLAIN);
 }
 
 /* The data that came with a request that waits or holds. */
@@ -1100,7 +1103,7 @@ static void known_request(struct engine *eng, struct request *request,
     } else if (!span_eq(request->owner, req->terms.owner)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with another OWNER"));
-    } else if (!same_kind(request, req->terms.kind)) {
+    } else if (!same_kind(request, req->terms.lock_kind)) {
         mlock_answer_error(eng, req->from, LOCK_ERR,
                            SPAN("that ID was used with another kind"));
     } else if (mlock_uses(request) && !mlock_is_call(req->from)) {
@@ -1123,7 +1126,7 @@ void request_lock(struct engine *eng, const struct lock_req *req)
 {
     struct request *request = request_find(eng, req->name, req->terms.id);
 
-    if (eng->quorum && req->terms.kind != KIND_PLAIN) {
+    if (eng->quorum && req->terms.lock_kind != KIND_PLAIN) {
         mlock_answer_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
     } else if (eng->quorum && req->terms.data.len != 0) {
         mlock_answer_error(eng, req->from, LOCK_ERR, SPAN("a quorum keeps no DATA"));

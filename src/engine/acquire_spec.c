@@ -87,7 +87,7 @@ bool spec_is_member(const struct acquire_spec *spec, struct span member)
 }
 
 /* `bytes`: of the texts before those of the terms. */
-static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
+static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind owner_kind,
                                        const struct lock_terms *terms, size_t bytes)
 {
     struct acquire_spec *spec =
@@ -95,7 +95,7 @@ static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
                                    lock_terms_bytes(terms));
 
     spec->refs = 1;
-    spec->kind = kind;
+    spec->owner_kind = owner_kind;
     spec->terms = *terms;
     return spec;
 }
@@ -125,7 +125,7 @@ struct span make_serial(struct engine *eng, char *out, size_t room)
  * have the same one. */
 static bool has_chosen_field(const struct engine *eng, const struct lock_terms *terms)
 {
-    return lock_kind_is_shared(terms->kind) || eng->quorum;
+    return lock_kind_is_shared(terms->lock_kind) || eng->quorum;
 }
 
 /* Writes the hash field at *at, and moves *at on. A value hold has a new one each time,
@@ -138,29 +138,29 @@ static void put_field(const struct engine *eng, const struct acquire_spec *spec,
     if (terms->value.len != 0) {
         (void)span_put2(at, SPAN(VALUE_FIELD_PREFIX), serial);
         (void)span_put2(at, SPAN(":"), terms->value);
-    } else if (spec->kind == OWNER_NAMED) {
+    } else if (spec->owner_kind == OWNER_NAMED) {
         (void)span_put2(at, terms->owner, SPAN_NONE);
-    } else if (spec->kind == OWNER_ID) {
+    } else if (spec->owner_kind == OWNER_ID) {
         (void)span_put2(at, SPAN(ID_FIELD_PREFIX), terms->id);
     } else if (has_chosen_field(eng, terms)) {
         (void)span_put2(at, MEMBER_PREFIX, serial);
     }
-    if (spec->kind != OWNER_ANONYMOUS && terms->kind == KIND_WRITE) {
+    if (spec->owner_kind != OWNER_ANONYMOUS && terms->lock_kind == KIND_WRITE) {
         (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
     }
 }
 
 /* Returns how many bytes put_field() needs at most. */
-static size_t field_room(const struct engine *eng, enum owner_kind kind,
+static size_t field_room(const struct engine *eng, enum owner_kind owner_kind,
                          const struct lock_terms *terms, size_t serial_len)
 {
     size_t suffix =
-        terms->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
+        terms->lock_kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
 
     if (terms->value.len != 0) {
         return strlen(VALUE_FIELD_PREFIX) + serial_len + 1 + terms->value.len + suffix;
     }
-    switch (kind) {
+    switch (owner_kind) {
     case OWNER_NAMED:
         return terms->owner.len + suffix;
     case OWNER_ID:
@@ -179,17 +179,17 @@ static size_t entry_room(const struct lock_terms *terms)
 
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms)
 {
-    enum owner_kind kind = terms->owner.len != 0 ? OWNER_NAMED
-                           : terms->id.len != 0 || terms->value.len != 0
-                               ? OWNER_ID
-                               : OWNER_ANONYMOUS;
+    enum owner_kind owner_kind = terms->owner.len != 0 ? OWNER_NAMED
+                                 : terms->id.len != 0 || terms->value.len != 0
+                                     ? OWNER_ID
+                                     : OWNER_ANONYMOUS;
     char number[SERIAL_MAX];
     struct span serial = make_serial(eng, number, sizeof(number));
     struct acquire_spec *spec;
     char *at;
 
-    spec = spec_alloc(eng, kind, terms,
-                      serial.len + field_room(eng, kind, terms, serial.len) +
+    spec = spec_alloc(eng, owner_kind, terms,
+                      serial.len + field_room(eng, owner_kind, terms, serial.len) +
                           entry_room(terms));
     at = spec->texts;
     spec->serial_len = (uint8_t)span_put2(&at, serial, SPAN_NONE).len;
@@ -207,8 +207,8 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms
     spec->lease = (terms->has & OPT_ENDLESS) != 0 ? LEASE_ENDLESS
                   : (terms->has & OPT_LEASE) != 0 ? LEASE_FIXED
                                                   : LEASE_WATCHDOG;
-    spec->local = (terms->has & OPT_LOCAL) != 0 && kind == OWNER_ANONYMOUS &&
-                  terms->kind == KIND_PLAIN && spec->lease == LEASE_WATCHDOG &&
+    spec->local = (terms->has & OPT_LOCAL) != 0 && owner_kind == OWNER_ANONYMOUS &&
+                  terms->lock_kind == KIND_PLAIN && spec->lease == LEASE_WATCHDOG &&
                   terms->atleast_ms == 0 && !eng->quorum;
     return spec;
 }

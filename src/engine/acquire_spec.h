@@ -25,7 +25,7 @@ enum {
  * begins, the lengths of those before it tell. */
 struct acquire_spec {
     unsigned refs;
-    enum owner_kind kind : 2;
+    enum owner_kind owner_kind : 2;
     enum lease_kind lease : 2;
     bool found : 1; /* found by RENEW: PLAIN may be FAIR */
     bool local : 1; /* may be granted from a loan, see loan.h */

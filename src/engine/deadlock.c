@@ -52,7 +52,8 @@ struct bounds {
 
 static bool holds_surely(const struct engine *eng, const struct hold *h)
 {
-    return h->kind == OWNER_NAMED && hold_is_certain(eng, h) && !hold_is_ending(h);
+    return h->owner_kind == OWNER_NAMED && hold_is_certain(eng, h) &&
+           !hold_is_ending(h);
 }
 
 static struct span holder_of(const struct hold *h)
@@ -65,11 +66,12 @@ static bool behind_a_writer(struct search *search, const struct waiter *w)
 {
     struct list *it = w->in_queue.prev;
 
-    if (w->spec->terms.kind != KIND_READ || w->lock->writers == 0) {
+    if (w->spec->terms.lock_kind != KIND_READ || w->lock->writers == 0) {
         return false;
     }
     for (; it != &w->lock->queue && search->left > 0; it = it->prev, search->left--) {
-        if (container_of(it, struct waiter, in_queue)->spec->terms.kind == KIND_WRITE) {
+        if (container_of(it, struct waiter, in_queue)->spec->terms.lock_kind ==
+            KIND_WRITE) {
             return true;
         }
     }
@@ -78,7 +80,7 @@ static bool behind_a_writer(struct search *search, const struct waiter *w)
 
 static bool is_in_the_way(const struct hold *h, const struct waiter *w, bool behind)
 {
-    return w->spec->terms.kind != KIND_READ || h->lock_kind != KIND_READ || behind;
+    return w->spec->terms.lock_kind != KIND_READ || h->lock_kind != KIND_READ || behind;
 }
 
 static bool wait_counts(const struct waiter *w)
@@ -122,7 +124,7 @@ static bool follow_wait(struct search *search, const struct waiter *w,
     bool behind = behind_a_writer(search, w);
     struct list *it;
 
-    /* An owner that holds the lock already, in any mode, may not have to wait. */
+    /* An owner that holds the lock already, of any kind, may not have to wait. */
     if (search->length == CIRCLE_LENGTH_MAX ||
         lock_held_by(w->lock, wait_graph_as(w), KIND_PLAIN) != NULL) {
         return false;
@@ -218,8 +220,8 @@ static bool is_upgrade(const struct engine *eng, const struct waiter *w)
     struct span owner = wait_graph_as(w);
     const struct hold *h = lock_held_by(w->lock, owner, KIND_READ);
 
-    return w->spec->terms.kind == KIND_WRITE && h != NULL && holds_surely(eng, h) &&
-           lock_held_by(w->lock, owner, KIND_WRITE) == NULL;
+    return w->spec->terms.lock_kind == KIND_WRITE && h != NULL &&
+           holds_surely(eng, h) && lock_held_by(w->lock, owner, KIND_WRITE) == NULL;
 }
 
 /* Looks for a circle that the wait would close, and refuses the wait if there is one.
@@ -241,7 +243,7 @@ static bool refuse_circle(struct engine *eng, struct waiter *w)
 
 bool deadlock_refuses(struct engine *eng, struct waiter *w)
 {
-    if (w->spec->kind != OWNER_NAMED) {
+    if (w->spec->owner_kind != OWNER_NAMED) {
         return false;
     }
     if (is_upgrade(eng, w)) {

@@ -78,13 +78,13 @@ enum lease_kind {
 /* A hold, as replies and pages tell of it. */
 struct hold_view {
     struct span name;
-    struct span owner;   /* a writer's without its `:write` */
-    enum lock_kind kind; /* PLAIN (for FAIR as well), READ, WRITE, PERMITS */
-    int64_t count;       /* entries; of a semaphore: permits */
-    uint64_t token;      /* 0: not known */
-    bool rests;          /* nobody holds: see hold.h */
-    bool here;           /* kept by this daemon, which knows the following fields: */
-    uint64_t conn;       /* a connection that the hold is attached to; 0: none */
+    struct span owner;        /* a writer's without its `:write` */
+    enum lock_kind lock_kind; /* PLAIN (for FAIR as well), READ, WRITE, PERMITS */
+    int64_t count;            /* entries; of a semaphore: permits */
+    uint64_t token;           /* 0: not known */
+    bool rests;               /* nobody holds: see hold.h */
+    bool here;     /* kept by this daemon, which knows the following fields: */
+    uint64_t conn; /* a connection that the hold is attached to; 0: none */
     enum lease_kind lease;
     uint64_t held_ms; /* since this daemon knows of the hold */
     uint64_t left_ms; /* of the lease, as far as the hold is known to last */
@@ -101,7 +101,7 @@ enum info_scope { INFO_OF_NAME, INFO_OF_SEMAPHORE };
 
 struct lock_info {
     struct span name;
-    enum lock_kind kind;
+    enum lock_kind lock_kind;
     enum info_state state;
     int64_t ttl_ms; /* as PTTL */
     int64_t free;   /* PERMITS: how many are free.. */
@@ -140,7 +140,7 @@ enum wait_end { WAIT_GRANTED, WAIT_NULL, WAIT_REFUSED, WAIT_GONE };
 struct effect_waited {
     enum wait_end end;
     enum lock_error error; /* WAIT_REFUSED */
-    enum lock_kind kind;
+    enum lock_kind lock_kind;
     struct span name;
     struct span owner; /* empty: anonymous */
     uint64_t waited_ms;

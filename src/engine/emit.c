@@ -178,7 +178,7 @@ void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end
         .owner = effects_copy(&eng->fx, field_owner(spec_field(w->spec))),
         .end = end,
         .error = error,
-        .kind = w->spec->terms.kind,
+        .lock_kind = w->spec->terms.lock_kind,
         .waited_ms = waited,
         .conn = w->session == NULL ? 0 : w->session->conn.key,
     };

@@ -550,7 +550,7 @@ void engine_refuse_waits(struct engine *eng, uint64_t conn, engine_refuses_fn *r
 /* READ or WRITE, if the request says one of them, is what this hold is. */
 static bool fits_kind(const struct hold *h, const struct hold_req *req)
 {
-    return !lock_kind_tells_class(req->kind) || h->lock_kind == req->kind;
+    return !lock_kind_tells_class(req->lock_kind) || h->lock_kind == req->lock_kind;
 }
 
 /* The newest entry of this hold that the connection keeps; counts such entries. */
@@ -659,7 +659,7 @@ static struct hold *local_hold(struct engine *eng, const struct lock *lock,
     } else if (h != NULL && req->value.len != 0) {
         h = lock_value_hold(lock, req->value);
     } else if (h != NULL && req->owner.len != 0) {
-        h = lock_held_by(lock, req->owner, req->kind);
+        h = lock_held_by(lock, req->owner, req->lock_kind);
     } else if (h != NULL) {
         h = lock_hold_with(lock, req->token);
     }
@@ -674,7 +674,7 @@ static struct hold *local_hold(struct engine *eng, const struct lock *lock,
 /* The owner both reads and writes here, and the request does not say which is meant. */
 static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
 {
-    return req->kind == KIND_PLAIN && req->owner.len != 0 && req->id.len == 0 &&
+    return req->lock_kind == KIND_PLAIN && req->owner.len != 0 && req->id.len == 0 &&
            req->token == 0 && lock_held_by(lock, req->owner, KIND_WRITE) != NULL &&
            lock_held_by(lock, req->owner, KIND_READ) != NULL;
 }
@@ -683,12 +683,12 @@ static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
 static bool kind_refused(struct engine *eng, const struct lock *lock,
                          const struct hold_req *req)
 {
-    if (lock_kind_tells_class(req->kind) && eng->quorum) {
+    if (lock_kind_tells_class(req->lock_kind) && eng->quorum) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_QUORUM);
         return true;
     }
-    if (lock_kind_tells_class(req->kind) &&
-        lock->lock_class != lock_class_of(req->kind) && lock_in_use(lock)) {
+    if (lock_kind_tells_class(req->lock_kind) &&
+        lock->lock_class != lock_class_of(req->lock_kind) && lock_in_use(lock)) {
         emit_error(eng, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return true;
     }
@@ -717,7 +717,7 @@ static struct entry *local_entry(struct engine *eng, const struct lock *lock,
         e = own_entry(h, req->from.conn, &count);
         return e != NULL ? e : newest_entry(h);
     }
-    if (h->kind == OWNER_NAMED) {
+    if (h->owner_kind == OWNER_NAMED) {
         return NULL;
     }
     return h->entries;
@@ -827,7 +827,7 @@ void engine_renew(struct engine *eng, const struct hold_req *req)
             engine_settle(eng);
             return;
         }
-        as.kind = e->hold->lock_kind;
+        as.lock_kind = e->hold->lock_kind;
         as.id = spec_id(e->spec);
         as.token = e->hold->token;
     } else {
@@ -861,7 +861,7 @@ static bool wait_graph_as(const struct waiter *w, const struct hold_req *req)
     if (req->id.len != 0) {
         return span_eq(spec_id(w->spec), req->id);
     }
-    return w->spec->kind == OWNER_NAMED &&
+    return w->spec->owner_kind == OWNER_NAMED &&
            span_eq(field_owner(spec_field(w->spec)), req->owner);
 }
 
@@ -1043,7 +1043,7 @@ static size_t run_max(const struct engine *eng)
 static bool may_join(const struct engine *eng, const struct lock_req *first,
                      const struct lock_req *req)
 {
-    return req->terms.kind == KIND_PLAIN && req->terms.data.len == 0 &&
+    return req->terms.lock_kind == KIND_PLAIN && req->terms.data.len == 0 &&
            req->terms.atleast_ms == 0 &&
            lock_group(eng, first->name) == lock_group(eng, req->name) &&
            lock_untouched(eng, req->name, req->terms.id);

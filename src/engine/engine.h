@@ -125,7 +125,7 @@ struct mlock_req {
  * token all empty: the hold of this connection. */
 struct hold_req {
     struct call_ref from;
-    enum lock_kind kind; /* READ, WRITE; PLAIN: the request does not say */
+    enum lock_kind lock_kind; /* READ, WRITE; PLAIN: the request does not say */
     struct span name;
     struct span owner;
     struct span id;

@@ -90,7 +90,7 @@ struct entry *entry_new(struct engine *eng, struct hold *h, struct acquire_spec 
     }
     if (e->lease == LEASE_FIXED) {
         e->until = lease_valid_until(h->confirmed, spec->terms.lease_ms);
-        if (h->kind == OWNER_NAMED) {
+        if (h->owner_kind == OWNER_NAMED) {
             timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
         }
     }
@@ -165,7 +165,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     e->missing = false;
     entry_set_retained(eng, e, false);
     e->hold->exact_ms = 0;
-    if (e->lease == LEASE_FIXED && e->hold->kind == OWNER_NAMED) {
+    if (e->lease == LEASE_FIXED && e->hold->owner_kind == OWNER_NAMED) {
         timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
     } else {
         timer_stop(eng, &e->timer);

@@ -227,7 +227,7 @@ static bool fair_stays(const struct waiter *w)
 
 void fair_on_enqueue(struct engine *eng, struct waiter *w)
 {
-    if (w->spec->terms.kind == KIND_FAIR) {
+    if (w->spec->terms.lock_kind == KIND_FAIR) {
         fair_start(eng, w->lock);
     }
 }
@@ -267,7 +267,7 @@ void fair_granted(struct engine *eng, struct waiter *w, const struct op_result *
 
 void fair_leave_again(struct engine *eng, struct lock *lock, struct acquire_spec *spec)
 {
-    if (lock->fair != NULL || spec->terms.kind == KIND_FAIR) {
+    if (lock->fair != NULL || spec->terms.lock_kind == KIND_FAIR) {
         fair_start(eng, lock);
         add_leave(eng, lock->fair, spec);
     }

@@ -73,7 +73,7 @@ void hold_set_put_back(struct engine *eng, struct hold *h, bool is_put_back)
 struct entry *hold_find_entry(const struct hold *h, struct span id)
 {
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (h->kind != OWNER_NAMED || entry_has_id(e, id)) {
+        if (h->owner_kind != OWNER_NAMED || entry_has_id(e, id)) {
             return e;
         }
     }
@@ -195,7 +195,7 @@ enum lease_kind hold_lease_kind(const struct hold *h)
 
 static struct entry *find_target(const struct hold *h, const struct target *target)
 {
-    bool named = h->kind == OWNER_NAMED;
+    bool named = h->owner_kind == OWNER_NAMED;
     bool rests = hold_is_rest(h); /* the hold with that token has ended */
     bool fits = false;
 
@@ -209,7 +209,7 @@ static struct entry *find_target(const struct hold *h, const struct target *targ
         fits = !named && span_eq(hold_field(h), target->field);
         break;
     case TARGET_REQUEST:
-        fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
+        fits = h->owner_kind == OWNER_ANONYMOUS; /* and its entry, below */
         break;
     case TARGET_TOKEN:
         fits = !named && !rests;
@@ -465,7 +465,7 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
 
 /* --- grant, confirmation, doubt --------------------------------------------------- */
 
-struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
+struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind lock_kind,
                       struct span field, uint64_t token)
 {
     struct hold *h = pool_alloc(&eng->pool, offsetof(struct hold, field) + field.len);
@@ -473,8 +473,8 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     memcpy(h->field, field.ptr, field.len);
     h->field_len = (uint16_t)field.len;
     h->lock = lock;
-    h->lock_kind = kind;
-    h->kind = field_kind(field);
+    h->lock_kind = lock_kind;
+    h->owner_kind = field_kind(field);
     h->token = token;
     h->began = eng->now;
     list_prepend(&lock->holds, &h->in_lock);
@@ -964,13 +964,14 @@ void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn)
 }
 
 struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
-                                enum lock_kind kind, struct span field, uint64_t token)
+                                enum lock_kind lock_kind, struct span field,
+                                uint64_t token)
 {
     struct hold *denied[16];
     size_t count;
 
-    while ((count = lock_contradicted_holds(lock, kind, field, token, denied, 16)) >
-           0) {
+    while ((count = lock_contradicted_holds(lock, lock_kind, field, token, denied,
+                                            16)) > 0) {
         for (size_t i = 0; i < count; i++) {
             hold_lost_to(eng, denied[i], field_owner(field));
         }

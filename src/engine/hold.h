@@ -78,7 +78,7 @@ struct hold {
     uint16_t fence_time;
     enum hold_state state;
     enum lock_kind lock_kind; /* PLAIN, READ, WRITE, PERMITS */
-    enum owner_kind kind;
+    enum owner_kind owner_kind;
     enum rest_origin origin; /* of a rest */
     /* Redis has a keeper key for this hold that names this instance */
     bool keeper_key;
@@ -103,7 +103,7 @@ static inline bool hold_may_be_lost(const struct hold *h)
     return h->state == HOLD_RESTORING && !h->is_put_back;
 }
 /* Makes a hold without entries; `field`: the owner's field in the Redis hash. */
-struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
+struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind lock_kind,
                       struct span field, uint64_t token);
 struct entry *hold_add_entry(struct engine *eng, struct hold *h,
                              struct acquire_spec *spec);
@@ -210,7 +210,7 @@ void restore_again(struct engine *eng, struct hold *h);
 
 static inline bool hold_is_rest(const struct hold *h)
 {
-    return h->kind == OWNER_REST;
+    return h->owner_kind == OWNER_REST;
 }
 
 /* Until when the name stays taken, whatever ends the hold; 0: no longer than the hold.
@@ -253,6 +253,7 @@ void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn);
 /* Redis says that the given hold exists: reports what cannot be true beside it as
  * lost. Returns the hold if it is known already, else NULL. `token` 0: not known. */
 struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
-                                enum lock_kind kind, struct span field, uint64_t token);
+                                enum lock_kind lock_kind, struct span field,
+                                uint64_t token);
 
 #endif

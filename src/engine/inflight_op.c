@@ -229,10 +229,11 @@ struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
                            uint64_t lease_ms)
 {
     return (struct claim){
-        .lock_kind = spec->terms.kind,
-        .kind = spec->kind,
+        .lock_kind = spec->terms.lock_kind,
+        .owner_kind = spec->owner_kind,
         .field = op_copy(eng, spec_field(spec)),
-        .entry = op_copy(eng, spec->kind == OWNER_ID ? SPAN_NONE : spec_entry(spec)),
+        .entry =
+            op_copy(eng, spec->owner_kind == OWNER_ID ? SPAN_NONE : spec_entry(spec)),
         .member = spec_copy_member(eng, spec),
         .data = op_copy(eng, spec->terms.data),
         .atleast_ms = spec->terms.atleast_ms,

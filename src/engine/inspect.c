@@ -292,7 +292,7 @@ struct hold_view hold_view_of(const struct engine *eng, const struct hold *h)
     struct hold_view view = {
         .name = lock_name(h->lock),
         .owner = field_owner(hold_field(h)),
-        .kind = h->lock_kind,
+        .lock_kind = h->lock_kind,
         .count = count_in_hold(h),
         .token = h->token,
         .rests = hold_is_rest(h),
@@ -330,8 +330,8 @@ static void add_terms(struct engine *eng, const struct op_result *r,
 {
     bool rests = field_kind(info->owner) == OWNER_REST;
     bool fits =
-        info->kind == KIND_WRITE ||
-        (info->kind == KIND_PLAIN && info->token != 0 && info->token == r->token);
+        info->lock_kind == KIND_WRITE ||
+        (info->lock_kind == KIND_PLAIN && info->token != 0 && info->token == r->token);
 
     info->terms.data = SPAN_NONE;
     info->terms.atleast_ms = 0;
@@ -354,9 +354,9 @@ static enum info_state state_of_free(const struct engine *eng, const struct lock
         [CLASS_RW] = KIND_WRITE,
         [CLASS_SEMAPHORE] = KIND_PERMITS,
     };
-    enum lock_kind kind = KINDS[lock->lock_class];
+    enum lock_kind lock_kind = KINDS[lock->lock_class];
 
-    return r->withheld || refused || quarantine_until(eng, lock, kind) != 0
+    return r->withheld || refused || quarantine_until(eng, lock, lock_kind) != 0
                ? INFO_STATE_WITHHELD
                : INFO_STATE_FREE;
 }
@@ -399,7 +399,7 @@ static struct told_holds make_holds(struct engine *eng, const struct lock *lock,
         field = h != NULL ? hold_field(h) : field;
         is_known = h != NULL && h->token >= token;
         *info = is_known ? copy_hold_view(eng, h) : (struct hold_view){ 0 };
-        info->kind = op_field->lock_kind;
+        info->lock_kind = op_field->lock_kind;
         info->owner = effects_copy(&eng->fx, field_owner(field));
         info->count = op_field->count;
         info->token = token;
@@ -442,7 +442,7 @@ enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock
     for (size_t i = 0; i < told.count; i++) {
         const struct hold_view *view = &told.list[i];
 
-        if (view->kind != KIND_READ && !told.rests) {
+        if (view->lock_kind != KIND_READ && !told.rests) {
             /* The token of a library's hold is not for all to know: see LOCKINFO. */
             *ret = (struct leader){ is_of_value(view->owner) ? 0 : view->token,
                                     view->owner, view->terms.data };
@@ -468,7 +468,7 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
 
     *info = (struct lock_info){
         .name = effects_copy(&eng->fx, lock_name(lock)),
-        .kind = r->lock_kind,
+        .lock_kind = r->lock_kind,
         .state = state_of(eng, lock, r, &told),
         .ttl_ms = r->ttl_ms,
         .free = r->permits.free,
@@ -515,7 +515,7 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
     }
     *info = (struct lock_info){
         .name = effects_copy(&eng->fx, lock_name(lock)),
-        .kind = lock_hold(lock)->lock_kind,
+        .lock_kind = lock_hold(lock)->lock_kind,
         .state = INFO_STATE_UNCERTAIN,
         .ttl_ms = (int64_t)(until - eng->now),
         .limit = lock->limit,
@@ -639,7 +639,7 @@ struct waiter_info await_info_of(const struct engine *eng,
                        ? c->follower.wait_until - eng->now
                        : 0,
         .conn = c->session->conn.key,
-        .terms.kind = KIND_LATCH,
+        .terms.lock_kind = KIND_LATCH,
     };
 }
 

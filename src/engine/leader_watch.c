@@ -138,10 +138,11 @@ static uint64_t next_look_in(const struct leader_watch *watch,
 }
 
 /* Another class has another channel to hear of releases. */
-static void listen_there(struct engine *eng, struct lock *lock, enum lock_kind kind)
+static void listen_there(struct engine *eng, struct lock *lock,
+                         enum lock_kind lock_kind)
 {
     if (!lock_in_use(lock) && lock->latch_watch == NULL) {
-        lock_set_class(eng, lock, lock_class_of(kind));
+        lock_set_class(eng, lock, lock_class_of(lock_kind));
     }
 }
 

@@ -186,16 +186,16 @@ struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 }
 
 struct hold *lock_held_by(const struct lock *lock, struct span owner,
-                          enum lock_kind kind)
+                          enum lock_kind lock_kind)
 {
     struct hold *writer = lock->writer;
 
-    if (kind == KIND_WRITE || (kind == KIND_PLAIN && writer != NULL)) {
+    if (lock_kind == KIND_WRITE || (lock_kind == KIND_PLAIN && writer != NULL)) {
         if (writer != NULL && span_eq(field_owner(hold_field(writer)), owner)) {
             return writer;
         }
     }
-    return kind == KIND_WRITE ? NULL : lock_hold_of(lock, owner);
+    return lock_kind == KIND_WRITE ? NULL : lock_hold_of(lock, owner);
 }
 
 static bool is_overdue(const struct engine *eng, const struct pending_release *d)
@@ -371,13 +371,13 @@ void last_answer_hold_gone(struct engine *eng, struct lock *lock)
     lock->last_answer.held_at = eng->now;
 }
 
-/* Lock modes: which holds can exist beside each other, and which prevent a grant.
+/* Lock kinds: which holds can exist beside each other, and which prevent a grant.
  *
  * A name keeps its lock class while a client of this daemon holds or waits. */
 
-enum lock_kind lock_mode_of_hold(enum lock_kind kind)
+enum lock_kind lock_kind_of_hold(enum lock_kind lock_kind)
 {
-    return kind == KIND_FAIR ? KIND_PLAIN : kind;
+    return lock_kind == KIND_FAIR ? KIND_PLAIN : lock_kind;
 }
 
 static bool same_owner(struct span field_a, struct span field_b)
@@ -405,10 +405,10 @@ void lock_set_class(struct engine *eng, struct lock *lock, enum lock_class lock_
 }
 
 /* Can that be taken while this is held, by one of another kind than a reader? */
-static bool can_stand_beside(enum lock_kind kind, struct span field,
+static bool can_stand_beside(enum lock_kind lock_kind, struct span field,
                              const struct hold *h)
 {
-    return kind == KIND_WRITE && h->lock_kind == KIND_READ &&
+    return lock_kind == KIND_WRITE && h->lock_kind == KIND_READ &&
            same_owner(hold_field(h), field);
 }
 
@@ -418,7 +418,7 @@ bool lock_blocks(const struct engine *eng, const struct lock *lock,
     struct span owner = field_owner(spec_field(spec));
     struct hold *h = lock_hold(lock);
 
-    if (lock_kind_is_shared(spec->terms.kind)) {
+    if (lock_kind_is_shared(spec->terms.lock_kind)) {
         h = lock->writer; /* what permits are free, only Redis knows */
     }
     if (h == NULL || !hold_is_certain(eng, h)) {
@@ -446,7 +446,7 @@ bool lock_is_read_here(const struct engine *eng, const struct lock *lock)
            hold_is_certain(eng, h);
 }
 
-size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
+size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind lock_kind,
                                struct span field, uint64_t token, struct hold **ret,
                                size_t max)
 {
@@ -461,14 +461,15 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
     if (known != NULL && token != 0 && known->token != token) {
         ret[count++] = known;
     }
-    if (lock_kind_is_shared(kind)) { /* others may be many, and are not in its way */
+    if (lock_kind_is_shared(lock_kind)) {
+        /* Others may be many, and are not in its way. */
         if (writer != NULL && count < max && !same_owner(hold_field(writer), field)) {
             ret[count++] = writer;
         }
         /* A client came back to a plain lock, and meanwhile the name is another kind.
          */
         if (newest != NULL && newest != known && newest != writer && count < max &&
-            lock_class_of(newest->lock_kind) != lock_class_of(kind)) {
+            lock_class_of(newest->lock_kind) != lock_class_of(lock_kind)) {
             ret[count++] = newest;
         }
         return count;
@@ -477,7 +478,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
-        if (h != known && count < max && !can_stand_beside(kind, field, h)) {
+        if (h != known && count < max && !can_stand_beside(lock_kind, field, h)) {
             ret[count++] = h;
         }
     }
@@ -489,7 +490,7 @@ uint64_t lock_leader_token(const struct lock *lock)
     const struct hold *h =
         lock->lock_class == CLASS_PLAIN ? lock_hold(lock) : lock->writer;
 
-    return h == NULL || h->kind == OWNER_REST ? 0 : h->token;
+    return h == NULL || h->owner_kind == OWNER_REST ? 0 : h->token;
 }
 
 bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)
@@ -538,7 +539,7 @@ void waiter_ask_again(struct engine *eng, struct waiter *w)
     if (waiter_is_head(w)) {
         lock_ask(eng, w->lock);
     } else {
-        bool joins = w->spec->terms.kind == KIND_READ && w->lock->writers == 0;
+        bool joins = w->spec->terms.lock_kind == KIND_READ && w->lock->writers == 0;
 
         waiter_probe_later(eng, w, joins ? PROBE_JOIN : PROBE_REENTER);
     }
@@ -750,7 +751,7 @@ void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t tt
 {
     const struct waiter *head = lock_head(lock);
 
-    if (by == KIND_READ && head != NULL && head->spec->terms.kind == KIND_READ) {
+    if (by == KIND_READ && head != NULL && head->spec->terms.lock_kind == KIND_READ) {
         lock_touch(eng, lock);
         return; /* that is not in its way */
     }

@@ -262,8 +262,8 @@ static inline bool lock_must_ask(const struct lock *lock)
     return lock->state == LOCK_MUST_ASK || lock->state == LOCK_ASKING_AGAIN;
 }
 
-/* Op `op_id` found the name held in mode `by`. `ttl_ms` < 0: the rest of the lease is
- * not known. */
+/* Op `op_id` found the name held by a hold of kind `by`. `ttl_ms` < 0: the rest of the
+ * lease is not known. */
 void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
                enum lock_kind by);
 /* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
@@ -287,12 +287,12 @@ struct hold *lock_hold_with(const struct lock *lock, uint64_t token);
 /* The owner's hold of that kind; with PLAIN its write hold or, without one, its read
  * or plain hold. */
 struct hold *lock_held_by(const struct lock *lock, struct span owner,
-                          enum lock_kind kind);
+                          enum lock_kind lock_kind);
 
-/* Lock mode: which modes of locking are compatible: plain, fair, read, write. */
+/* Lock kinds: which holds can exist beside each other. */
 
-/* The mode of the hold that a LOCK of this mode gets: PLAIN for FAIR. */
-enum lock_kind lock_mode_of_hold(enum lock_kind kind);
+/* The kind of hold that a LOCK of this kind gets: PLAIN for FAIR. */
+enum lock_kind lock_kind_of_hold(enum lock_kind lock_kind);
 /* Whether a client of this daemon holds or waits, so that the name keeps its lock
  * class. */
 bool lock_in_use(const struct lock *lock);
@@ -311,7 +311,7 @@ bool lock_excludes(const struct engine *eng, const struct lock *lock,
 bool lock_is_read_here(const struct engine *eng, const struct lock *lock);
 /* The holds known here that cannot be true beside the given one, at most `max` (at
  * least 1). Returns how many. An empty field is an anonymous owner's. */
-size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
+size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind lock_kind,
                                struct span field, uint64_t token, struct hold **ret,
                                size_t max);
 /* The token of the hold here that excludes everybody else; 0: there is none. */

@@ -58,9 +58,9 @@ static inline bool lock_kind_is_shared(enum lock_kind kind)
 
 /* Options that were not given are 0 or empty. */
 struct lock_terms {
-    enum lock_kind kind; /* PLAIN if none was given */
-    uint32_t user;       /* of the connection, see engine.h */
-    unsigned has;        /* OPT_* */
+    enum lock_kind lock_kind; /* PLAIN if none was given */
+    uint32_t user;            /* of the connection, see engine.h */
+    unsigned has;             /* OPT_* */
     struct span value; /* of a value hold, see value_hold.h; empty: none is asked for */
 #define TERM_FLAG(field)
 #define TERM_MS(field) uint64_t field;

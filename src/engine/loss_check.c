@@ -24,7 +24,7 @@
 
 struct suspect {
     enum lock_kind lock_kind;
-    enum owner_kind kind;
+    enum owner_kind owner_kind;
     uint64_t token;
     struct span field;
     struct span entry; /* of a named owner */
@@ -58,12 +58,13 @@ static void add_hold(struct entries *es, const struct hold *h, const struct entr
     }
 }
 
-static void add_denied(struct entries *es, const struct lock *lock, enum lock_kind kind,
-                       struct span field, uint64_t token, const struct hold *but)
+static void add_denied(struct entries *es, const struct lock *lock,
+                       enum lock_kind lock_kind, struct span field, uint64_t token,
+                       const struct hold *but)
 {
     struct hold *denied[OP_RENEW_MAX];
     size_t count =
-        lock_contradicted_holds(lock, kind, field, token, denied, OP_RENEW_MAX);
+        lock_contradicted_holds(lock, lock_kind, field, token, denied, OP_RENEW_MAX);
 
     for (size_t i = 0; i < count; i++) {
         if (denied[i] != but && !hold_is_rest(denied[i])) {
@@ -101,8 +102,8 @@ static void add_by_grant(struct entries *es, const struct inflight_op *o,
     if (o->claim.waiter == NULL) {
         return;
     }
-    if (o->claim.spec->terms.kind != KIND_PERMITS) {
-        add_denied(es, o->lock, lock_mode_of_hold(o->claim.spec->terms.kind),
+    if (o->claim.spec->terms.lock_kind != KIND_PERMITS) {
+        add_denied(es, o->lock, lock_kind_of_hold(o->claim.spec->terms.lock_kind),
                    spec_field(o->claim.spec), r->token, but);
     } else if (o->lock->permits_here + o->claim.spec->terms.permits >
                    r->permits.limit - r->permits.free &&
@@ -233,7 +234,7 @@ static struct loss_check *loss_check_new(const struct engine *eng,
 
         check->list[i] = (struct suspect){
             .lock_kind = e->hold->lock_kind,
-            .kind = e->hold->kind,
+            .owner_kind = e->hold->owner_kind,
             .token = e->hold->token,
             .field = span_put2(&at, hold_field(e->hold), SPAN_NONE),
             .entry = span_put2(&at, spec_entry(e->spec), SPAN_NONE),
@@ -255,10 +256,10 @@ void loss_check_send(struct engine *eng, struct inflight_op *o)
         items[i] = (struct renew_item){
             .name = op_copy(eng, lock_name(lock)),
             .lock_kind = suspect->lock_kind,
-            .kind = suspect->kind,
+            .owner_kind = suspect->owner_kind,
             .field = op_copy(eng, suspect->field),
-            .entry =
-                suspect->kind == OWNER_NAMED ? op_copy(eng, suspect->entry) : SPAN_NONE,
+            .entry = suspect->owner_kind == OWNER_NAMED ? op_copy(eng, suspect->entry)
+                                                        : SPAN_NONE,
             .lease_ms = CHECK_LEASE_MS,
             .token = suspect->token,
         };

@@ -516,7 +516,7 @@ static struct lock_req mlock_request(const struct engine *eng,
         .polls_since = ml->polls_since,
     };
 
-    req.terms.kind = KIND_PLAIN;
+    req.terms.lock_kind = KIND_PLAIN;
     req.terms.has &= ~(uint64_t)OPT_WAIT;
     if (ml->once || ml->deadline != UINT64_MAX) {
         req.terms.has |= OPT_WAIT;

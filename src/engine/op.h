@@ -49,7 +49,7 @@ enum owner_kind {
 
 struct claim {
     enum lock_kind lock_kind : 8;
-    enum owner_kind kind : 8;
+    enum owner_kind owner_kind : 8;
     /* ANONYMOUS, plain: with a grant, the name is lent to this daemon, with a block of
      * at most so many tokens to give; one a us. 0: the name is not lent. See loan.h. */
     uint32_t block_us;
@@ -273,7 +273,7 @@ struct op_release {
 struct renew_item {
     struct span name;
     enum lock_kind lock_kind;
-    enum owner_kind kind;
+    enum owner_kind owner_kind;
     struct span field;
     struct span entry; /* NAMED: the entry whose keeper is checked */
     uint64_t lease_ms;

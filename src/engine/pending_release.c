@@ -145,10 +145,10 @@ static bool is_superseded(struct engine *eng, struct lock *lock,
 bool pending_release_undo(struct engine *eng, struct lock *lock,
                           const struct acquire_spec *spec)
 {
-    struct target target = { .kind = spec->kind == OWNER_NAMED   ? TARGET_ENTRY
-                                     : spec_field(spec).len != 0 ? TARGET_FIELD
-                                                                 : TARGET_REQUEST,
-                             .lock_kind = lock_mode_of_hold(spec->terms.kind),
+    struct target target = { .kind = spec->owner_kind == OWNER_NAMED ? TARGET_ENTRY
+                                     : spec_field(spec).len != 0     ? TARGET_FIELD
+                                                                     : TARGET_REQUEST,
+                             .lock_kind = lock_kind_of_hold(spec->terms.lock_kind),
                              .field = spec_field(spec),
                              .entry = spec_entry(spec) };
     struct pending_release *d;
@@ -157,7 +157,7 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
         return false;
     }
     d = pending_release_new(eng, lock, RELEASE_UNDO, &target);
-    d->lock_class = lock_class_of(spec->terms.kind);
+    d->lock_class = lock_class_of(spec->terms.lock_kind);
     d->guessed = false;
     d->untold = !spec->found;
     d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;
@@ -288,8 +288,8 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
                                                   enum release_cause cause)
 {
     struct hold *h = e->hold;
-    struct target target = { .kind =
-                                 h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+    struct target target = { .kind = h->owner_kind == OWNER_NAMED ? TARGET_ENTRY
+                                                                  : TARGET_FIELD,
                              .lock_kind = h->lock_kind,
                              .field = hold_field(h),
                              .entry = spec_entry(e->spec) };

@@ -36,10 +36,11 @@ struct pending_request *pending_request_new(struct engine *eng,
     lock->refs++;
     c->ref = req->from;
     c->target.token = req->token;
-    c->target.lock_kind = lock_mode_of_hold(req->kind);
-    c->lock_class = lock_kind_tells_class(req->kind) ? lock_class_of(req->kind)
-                                                     : lock_class_guess(lock);
-    c->guessed = !lock_in_use(lock) && !lock_kind_tells_class(req->kind);
+    c->target.lock_kind = lock_kind_of_hold(req->lock_kind);
+    c->lock_class = lock_kind_tells_class(req->lock_kind)
+                        ? lock_class_of(req->lock_kind)
+                        : lock_class_guess(lock);
+    c->guessed = !lock_in_use(lock) && !lock_kind_tells_class(req->lock_kind);
     c->user = req->user;
     c->overrides = req->overrides;
     c->session = session_get(eng, req->from.conn);
@@ -116,7 +117,7 @@ void pending_request_arm(struct engine *eng, struct pending_request *c)
 
 void pending_request_aim(struct pending_request *c, struct entry *e)
 {
-    bool named = e->hold->kind == OWNER_NAMED;
+    bool named = e->hold->owner_kind == OWNER_NAMED;
 
     if (named || c->target.kind == TARGET_VALUE || hold_is_of_value(e->hold)) {
         c->spec = spec_ref(e->spec);
@@ -248,12 +249,13 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
 {
     struct hold_req as = {
         .from = req->from,
-        .kind = e->hold->lock_kind,
+        .lock_kind = e->hold->lock_kind,
         .name = req->name,
         .owner = req->terms.owner,
         .id = req->terms.id,
-        .token =
-            e->hold->kind != OWNER_NAMED && req->terms.id.len == 0 ? e->hold->token : 0,
+        .token = e->hold->owner_kind != OWNER_NAMED && req->terms.id.len == 0
+                     ? e->hold->token
+                     : 0,
         .lease_ms = e->spec->lease == LEASE_WATCHDOG ? 0 : spec_lease(eng, e->spec),
         .endless = e->spec->lease == LEASE_ENDLESS,
         .user = req->terms.user,

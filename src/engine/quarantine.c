@@ -20,12 +20,12 @@ uint64_t quarantine_of_name(const struct engine *eng, struct span name)
 }
 
 uint64_t quarantine_until(const struct engine *eng, const struct lock *lock,
-                          enum lock_kind kind)
+                          enum lock_kind lock_kind)
 {
     uint64_t until = quarantine_of_name(eng, lock_name(lock));
 
     if (until != 0 && lock->exempt == until &&
-        (!lock->exempt_reads || kind == KIND_READ)) {
+        (!lock->exempt_reads || lock_kind == KIND_READ)) {
         return 0;
     }
     return until;
@@ -84,7 +84,7 @@ static bool is_held(const struct engine *eng, const struct hold *h)
  */
 static bool may_have_more_elsewhere(const struct engine *eng, const struct hold *h)
 {
-    return h->kind == OWNER_NAMED && h->lock_kind != KIND_READ &&
+    return h->owner_kind == OWNER_NAMED && h->lock_kind != KIND_READ &&
            peers_known(&eng->peers);
 }
 

@@ -14,9 +14,9 @@
 
 struct lock;
 
-/* When a claim of that mode may be granted anew; 0: now. */
+/* When a claim of that kind may be granted anew; 0: now. */
 uint64_t quarantine_until(const struct engine *eng, const struct lock *lock,
-                          enum lock_kind kind);
+                          enum lock_kind lock_kind);
 /* The same of a name that no client of this daemon holds or waits for. */
 uint64_t quarantine_of_name(const struct engine *eng, struct span name);
 /* Grants nothing new in that group before `until`. */

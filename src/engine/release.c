@@ -26,9 +26,9 @@
 #include "util/list.h"
 #include "util/span.h"
 
-static bool is_exclusive(enum lock_kind kind)
+static bool is_exclusive(enum lock_kind lock_kind)
 {
-    return kind == KIND_PLAIN || kind == KIND_WRITE;
+    return lock_kind == KIND_PLAIN || lock_kind == KIND_WRITE;
 }
 
 bool successor_choose(struct engine *eng, const struct lock *lock,
@@ -54,7 +54,7 @@ bool successor_choose(struct engine *eng, const struct lock *lock,
         emit_error(eng, req->from, LOCK_ERR, TEXT_NO_WAITER);
         return false;
     }
-    if (!is_exclusive(request->waiter->spec->terms.kind) || lock->fair != NULL ||
+    if (!is_exclusive(request->waiter->spec->terms.lock_kind) || lock->fair != NULL ||
         (e != NULL && !is_exclusive(e->hold->lock_kind))) {
         emit_error(eng, req->from, LOCK_ERR, TEXT_NOT_NEXT);
         return false;
@@ -110,7 +110,7 @@ static struct waiter *successor_find(const struct engine *eng, const struct lock
 
     if (next == NULL || next->in_flight != NULL || eng->stopping ||
         d->lock_class != lock->lock_class ||
-        quarantine_until(eng, lock, next->spec->terms.kind) != 0 ||
+        quarantine_until(eng, lock, next->spec->terms.lock_kind) != 0 ||
         lock_is_paused(eng, lock, PAUSE_ASKS) || eng->quorum ||
         lock->needs_restore > 0) {
         return NULL;
@@ -412,7 +412,8 @@ static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
 /* Whether `spec` was not served because too few permits are free. */
 static bool lacks_permits(const struct acquire_spec *spec, const struct op_result *r)
 {
-    return spec->terms.kind == KIND_PERMITS && r->permits.free < spec->terms.permits;
+    return spec->terms.lock_kind == KIND_PERMITS &&
+           r->permits.free < spec->terms.permits;
 }
 
 /* An UNLOCK may name a waiter that is not the head, and whose time is over when Redis
@@ -463,7 +464,7 @@ static void on_released(struct engine *eng, struct lock *lock,
         eng->stats.handovers++;
         acquire_granted(eng, lock, spec, waiter, r, asked);
     } else if (!r->release.freed && waiter != NULL &&
-               waiter->spec->terms.kind == KIND_READ) {
+               waiter->spec->terms.lock_kind == KIND_READ) {
         lock->readers_in = true; /* still held, but they may be let in */
         lock_ask(eng, lock);
     } else if (waiter != NULL && !r->release.freed && waiter_ends_next(waiter)) {

@@ -52,7 +52,7 @@ struct request *request_new(struct engine *eng, struct span name,
                             const struct acquire_spec *spec)
 {
     struct span owner =
-        spec->kind == OWNER_NAMED ? field_owner(spec_field(spec)) : SPAN_NONE;
+        spec->owner_kind == OWNER_NAMED ? field_owner(spec_field(spec)) : SPAN_NONE;
     size_t key_len = spec_id(spec).len + 1 + name.len;
     struct request *request = xcalloc(1, sizeof(*request) + key_len + owner.len);
 
@@ -62,7 +62,7 @@ struct request *request_new(struct engine *eng, struct span name,
     }
     request->owner = span_of(request->key + key_len, owner.len);
     request->user = spec->terms.user;
-    request->lock_kind = spec->terms.kind;
+    request->lock_kind = spec->terms.lock_kind;
     request->found = spec->found;
     list_init(&request->in_over);
     request->in_requests.key = hash_bytes(request->key, request->key_len);

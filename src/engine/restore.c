@@ -88,8 +88,9 @@ static size_t list_kept(struct engine *eng, struct hold *h, struct restore_entry
                                                             : ENTRY_UNSURE);
         if (e->restore == ENTRY_RESTORING) {
             kept[count++] = (struct restore_entry){
-                .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(e->spec))
-                                                : SPAN_NONE,
+                .entry = h->owner_kind == OWNER_NAMED
+                             ? op_copy(eng, spec_entry(e->spec))
+                             : SPAN_NONE,
                 .for_ms = eng->now - e->asked,
             };
         }
@@ -128,7 +129,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     o->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
     o->restore.spec = spec_found(eng, hold_field(h), spec_entry(first->spec),
-                                 &(struct lock_terms){ .kind = h->lock_kind });
+                                 &(struct lock_terms){ .lock_kind = h->lock_kind });
     h->restoring = o;
     o->cost = hold_cost(h) + (uint64_t)2 * OP_COST_ENTRY * room;
     eng->restores_in_flight++;
@@ -144,10 +145,11 @@ static void send_restore(struct engine *eng, struct hold *h)
     op->restore.entry_count = list_kept(eng, h, kept);
     op->restore.claim = (struct claim){
         .lock_kind = h->lock_kind,
-        .kind = h->kind,
+        .owner_kind = h->owner_kind,
         .field = op_copy(eng, hold_field(h)),
-        .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(o->restore.spec))
-                                            : SPAN_NONE,
+        .entry = h->owner_kind == OWNER_ANONYMOUS
+                     ? op_copy(eng, spec_entry(o->restore.spec))
+                     : SPAN_NONE,
         .data = op_copy(eng, hold_data(h)),
         .atleast_ms = hold_is_rest(h) ? 0 : hold_atleast_left(eng, h),
         .lease_ms = lease_ms,

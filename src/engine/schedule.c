@@ -212,7 +212,7 @@ static void let_readers_in(struct engine *eng, struct lock *lock)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
-        if (w->spec->terms.kind != KIND_READ) {
+        if (w->spec->terms.lock_kind != KIND_READ) {
             break;
         }
         if (w->in_flight == NULL) {

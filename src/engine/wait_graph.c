@@ -28,7 +28,7 @@ void wait_graph_add(struct engine *eng, struct waiter *w)
     struct span owner = field_owner(spec_field(w->spec));
     struct owner_waits *waits;
 
-    if (w->spec->kind != OWNER_NAMED) {
+    if (w->spec->owner_kind != OWNER_NAMED) {
         return;
     }
     waits = wait_graph_find(eng, owner);
@@ -48,7 +48,7 @@ void wait_graph_remove(struct engine *eng, struct waiter *w)
     struct owner_waits *waits;
     struct list *next;
 
-    if (w->spec->kind != OWNER_NAMED) {
+    if (w->spec->owner_kind != OWNER_NAMED) {
         return;
     }
     next = w->in_waits->next;

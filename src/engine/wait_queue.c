@@ -44,7 +44,7 @@ static bool is_being_served(const struct engine *eng, const struct waiter *head)
     const struct lock *lock = head->lock;
 
     return head->in_flight != NULL || head->maybe_granted || is_successor(head) ||
-           (lock_must_ask(lock) && head->spec->terms.kind == KIND_READ &&
+           (lock_must_ask(lock) && head->spec->terms.lock_kind == KIND_READ &&
             lock_is_read_here(eng, lock));
 }
 
@@ -104,7 +104,7 @@ static struct list *place_of(struct engine *eng, const struct waiter *w)
 static bool may_be_passed(const struct waiter *w, int64_t rank)
 {
     return w->rank > rank && w->in_flight == NULL && !w->maybe_granted &&
-           !waiter_ends_next(w) && w->spec->terms.kind == KIND_PLAIN;
+           !waiter_ends_next(w) && w->spec->terms.lock_kind == KIND_PLAIN;
 }
 
 /* The same for a poller that has come back: where it would stand if it had stayed. */

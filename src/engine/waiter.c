@@ -117,7 +117,7 @@ void waiter_set_since(struct engine *eng, struct waiter *w, uint64_t since)
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct acquire_spec *spec)
 {
-    bool named = spec->kind == OWNER_NAMED;
+    bool named = spec->owner_kind == OWNER_NAMED;
     bool wants_place = !lock_tries_once(&req->terms) || spec->terms.keep_ms > 0;
     struct waiter *w =
         pool_alloc(&eng->pool, sizeof(*w) + (named ? sizeof(*w->in_waits) : 0));
@@ -136,7 +136,7 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
                     wait_queue_is_full(eng, lock, req->terms.queue_max);
     passed = wait_queue_add(eng, w);
     lock->waiting++;
-    lock->writers += spec->terms.kind == KIND_WRITE;
+    lock->writers += spec->terms.lock_kind == KIND_WRITE;
     eng->waiter_count++;
     fair_on_enqueue(eng, w);
     wait_graph_add(eng, w);
@@ -150,7 +150,7 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
 void waiter_on_passed(struct engine *eng, struct waiter *w)
 {
     if (lock_must_ask(w->lock) &&
-        (w->request != NULL || w->spec->kind == OWNER_NAMED)) {
+        (w->request != NULL || w->spec->owner_kind == OWNER_NAMED)) {
         waiter_probe_later(eng, w, PROBE_REENTER); /* it may hold already */
     } else if (waiter_ends_next(w) && eng->up) {
         waiter_decide(eng, w);
@@ -209,7 +209,7 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     wait_queue_remove(w);
     set_once(w, w->once);
     lock->waiting--;
-    if (w->spec->terms.kind == KIND_WRITE) {
+    if (w->spec->terms.lock_kind == KIND_WRITE) {
         lock->writers--;
         lock->readers_in = true; /* those behind it, if it was all that stopped them */
     }

@@ -53,7 +53,7 @@ static struct entry *pick_entry(struct hold *h)
     size_t count, skip;
     bool missing;
 
-    if (h->kind != OWNER_NAMED) {
+    if (h->owner_kind != OWNER_NAMED) {
         return e;
     }
     /* hold_lease() says that there is one. */
@@ -88,9 +88,9 @@ static void fill_item(struct engine *eng, struct renew_item *item,
     *item = (struct renew_item){
         .name = op_copy(eng, lock_name(h->lock)),
         .lock_kind = h->lock_kind,
-        .kind = h->kind,
+        .owner_kind = h->owner_kind,
         .field = op_copy(eng, hold_field(h)),
-        .entry = h->kind == OWNER_NAMED
+        .entry = h->owner_kind == OWNER_NAMED
                      ? op_copy(eng, spec_entry(renewing->checked->spec))
                      : SPAN_NONE,
         .lease_ms = renewing->lease_ms,
@@ -126,7 +126,7 @@ static size_t acquire_due(struct engine *eng, struct renew_queue *queue,
             continue;
         }
         o->cost += cost;
-        if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
+        if (h->owner_kind == OWNER_ANONYMOUS && !h->keeper_key) {
             renewing[count++].hold = h;
         } else {
             others[other_count++] = h;
@@ -364,7 +364,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *o,
 static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
                                  struct inflight_op *o, const struct op_result *r)
 {
-    enum owner_kind kind = field_kind(r->attach.field);
+    enum owner_kind owner_kind = field_kind(r->attach.field);
     struct hold *h;
     struct acquire_spec *spec;
     struct entry *e;
@@ -374,7 +374,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
         h = hold_new(eng, lock, r->lock_kind, r->attach.field, r->token);
     }
     h->user = h->user == 0 ? o->request.call->user : h->user;
-    h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
+    h->keeper_key = h->keeper_key || owner_kind != OWNER_NAMED;
     if (r->loan_token != 0) {
         h->loan_token = r->loan_token;
     }
@@ -382,7 +382,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     e = hold_find_entry(h, r->attach.entry);
     if (e == NULL) {
         spec = spec_found(eng, r->attach.field, r->attach.entry,
-                          &(struct lock_terms){ .kind = r->lock_kind,
+                          &(struct lock_terms){ .lock_kind = r->lock_kind,
                                                 .user = h->user,
                                                 .data = r->attach.data,
                                                 .atleast_ms = r->attach.atleast_ms,

@@ -68,7 +68,7 @@ static void lend(const struct claim *claim, uint64_t n, struct op_result *r)
 static void granted(const struct op *op, uint64_t n, struct op_result *r)
 {
     r->token = new_token(op);
-    r->count = op->acquire.claim.kind == OWNER_NAMED ? 1 + (int64_t)(n % 3) : 1;
+    r->count = op->acquire.claim.owner_kind == OWNER_NAMED ? 1 + (int64_t)(n % 3) : 1;
     r->attached = (n & 4) != 0;
     r->fair = (n & 8) != 0;
     if (!r->attached) {

@@ -28,7 +28,7 @@ FOLLOWED = [
     (ATTACH, with_word("seen"), "LUA_ATTACH,\n                 3, 13);"),
     (ATTACH, with_word("hue", "--@word hue u64 op->attach.asked_ago_ms\n"),
      "command_uint(from->out, (uint64_t)(from->op->attach.asked_ago_ms));"),
-    (ACQUIRE, [], "5 + (size_t)(from->claim->kind == OWNER_NAMED || from->claim->block_us != 0));"),
+    (ACQUIRE, [], "5 + (size_t)(from->claim->owner_kind == OWNER_NAMED || from->claim->block_us != 0));"),
 ]
 # The same, and what the build or the compiler says.
 REFUSED = [
@@ -37,7 +37,7 @@ REFUSED = [
     (ATTACH, with_word("hue", "--@word hue c\n"), "put_hue"),
     (ATTACH, with_word("hue", "--@word hue u46 lease_ms\n"), "cannot read --@word hue u46"),
     (ATTACH, with_word("seen", "--@word seen u64 lease_ms\n"), "--@word seen is not the first one"),
-    (ACQUIRE, [("--@if claim->kind ==", "--@if claim->is_purple ==")], "is_purple"),
+    (ACQUIRE, [("--@if claim->owner_kind ==", "--@if claim->is_purple ==")], "is_purple"),
     ("fair/fair_leave.lua", [("for each member:", "for each stranger:")], "no --@each stranger"),
     (INSPECT, [("--@arg 1 most  ", "--@arg 1 lease"), ("holds_key, most =", "holds_key, lease ="),
                ("\nlocal fields,", "\nlocal most = lease\nlocal fields,")],

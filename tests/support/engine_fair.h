@@ -7,8 +7,8 @@
 
 #include "support/engine.h"
 
-#define FAIR ((struct lock_terms){ .kind = KIND_FAIR })
-#define PLAIN ((struct lock_terms){ .kind = KIND_PLAIN })
+#define FAIR ((struct lock_terms){ .lock_kind = KIND_FAIR })
+#define PLAIN ((struct lock_terms){ .lock_kind = KIND_PLAIN })
 #define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
 
 #define GRANT(t) ((struct op_result){ .status = OP_OK, .token = (t), .count = 1 })

@@ -178,16 +178,16 @@ MUTATIONS = [
     Mutation(
         "entered_twice", "an ID that is sent again is one more entry of its owner", [
             ("backend/script/lua/include/part_find.lua",
-             "elseif kind == 'i' or call('HEXISTS', entries_key, claim_entry) == 1 "
+             "elseif owner_kind == 'i' or call('HEXISTS', entries_key, claim_entry) == 1 "
              "then",
-             "elseif kind == 'i' then"),
+             "elseif owner_kind == 'i' then"),
         ]),
     Mutation(
         "granted_twice", "an ID that is sent again is given a token of its own", [
             ("backend/script/lua/include/part_attach.lua",
-             "if kind == 'a' or (string.sub(who, 1, 1) == 'f' and string.sub(who, "
+             "if owner_kind == 'a' or (string.sub(who, 1, 1) == 'f' and string.sub(who, "
              "18) == claim) then",
-             "if kind == 'a' or who == '' then"),
+             "if owner_kind == 'a' or who == '' then"),
         ]),
     Mutation(
         "late_grant", "a token is given although its lease may be over", [

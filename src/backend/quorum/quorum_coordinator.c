@@ -213,7 +213,8 @@ static uint64_t find_given_token(const struct quorum_coordinator *b,
  * possible; or else all nodes give a new one. */
 static void call_level_tokens(const struct quorum_coordinator *b, struct quorum_call *c)
 {
-    bool is_id = c->op->kind == OP_ACQUIRE && c->op->acquire.claim.kind == OWNER_ID;
+    bool is_id =
+        c->op->kind == OP_ACQUIRE && c->op->acquire.claim.owner_kind == OWNER_ID;
 
     c->keeps = is_id && !c->level ? find_given_token(b, c) : 0;
     c->level = true;
@@ -390,13 +391,13 @@ static void as_ids(struct op *op)
     struct renew_item *items =
         op->kind == OP_RENEW ? (struct renew_item *)op->renew.items : NULL;
 
-    if (claim != NULL && claim->kind == OWNER_ANONYMOUS) {
-        claim->kind = OWNER_ID;
+    if (claim != NULL && claim->owner_kind == OWNER_ANONYMOUS) {
+        claim->owner_kind = OWNER_ID;
         claim->entry = SPAN_NONE;
     }
     for (size_t i = 0; items != NULL && i < op->renew.count; i++) {
-        if (items[i].kind == OWNER_ANONYMOUS) {
-            items[i].kind = OWNER_ID;
+        if (items[i].owner_kind == OWNER_ANONYMOUS) {
+            items[i].owner_kind = OWNER_ID;
         }
     }
 }
@@ -422,7 +423,8 @@ static struct quorum_call *call_new(struct quorum_coordinator *b, const struct o
     c->op = op_clone(op);
     c->slot = name_slot_of(b, op->name);
     /* Only the nodes know the token of a grant that an anonymous claim finds again. */
-    c->level = op->kind == OP_ACQUIRE && op->acquire.claim.kind == OWNER_ANONYMOUS;
+    c->level =
+        op->kind == OP_ACQUIRE && op->acquire.claim.owner_kind == OWNER_ANONYMOUS;
     if (op->kind == OP_RELEASE) {
         adapt_release(&c->op->release);
     }

@@ -279,7 +279,7 @@ void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c)
         .release = {
             .if_keeper = true,
             .unsent_from = c->unsent_from,
-            .target = { .kind = cl->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+            .target = { .kind = cl->owner_kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                         .field = cl->field,
                         .entry = cl->entry },
         },
@@ -443,12 +443,12 @@ static void repair_item(struct quorum_coordinator *b, const struct quorum_call *
         .name = item->name,
         .restore = {
 .claim = { .lock_kind = item->lock_kind,
-                   .kind = item->kind,
+                   .owner_kind = item->owner_kind,
                    .field = item->field,
                    .entry = item->entry,
                    .lease_ms = item->lease_ms },
         .token = item->token,
-        .raise_token = item->kind == OWNER_NAMED,
+        .raise_token = item->owner_kind == OWNER_NAMED,
         .has_keeper_key = item->has_keeper_key,
         .entries = &kept,
         .entry_count = 1,
@@ -500,14 +500,14 @@ void quorum_repair_attach(struct quorum_coordinator *b, const struct quorum_call
     if (r == NULL || r->token == 0) {
         return;
     }
-    item =
-        (struct renew_item){ .name = c->op->name,
-                             .kind = r->attach.entry.len != 0 ? OWNER_NAMED : OWNER_ID,
-                             .field = r->attach.field,
-                             .entry = r->attach.entry,
-                             .token = r->token,
-                             .lease_ms = c->op->attach.lease_ms,
-                             .has_keeper_key = r->attach.entry.len == 0 };
+    item = (struct renew_item){ .name = c->op->name,
+                                .owner_kind =
+                                    r->attach.entry.len != 0 ? OWNER_NAMED : OWNER_ID,
+                                .field = r->attach.field,
+                                .entry = r->attach.entry,
+                                .token = r->token,
+                                .lease_ms = c->op->attach.lease_ms,
+                                .has_keeper_key = r->attach.entry.len == 0 };
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         const struct quorum_vote *v = &c->votes[i];
 
@@ -616,8 +616,8 @@ static struct renew_item item_of(const struct quorum_call *c)
 
     if (c->op->kind == OP_ATTACH) {
         return (struct renew_item){ .name = c->op->name,
-                                    .kind = r->attach.entry.len != 0 ? OWNER_NAMED
-                                                                     : OWNER_ID,
+                                    .owner_kind = r->attach.entry.len != 0 ? OWNER_NAMED
+                                                                           : OWNER_ID,
                                     .field = r->attach.field,
                                     .entry = r->attach.entry,
                                     .token = r->token,
@@ -625,7 +625,7 @@ static struct renew_item item_of(const struct quorum_call *c)
     }
     assert(cl != NULL); /* what else leaves a hold has a claim */
     return (struct renew_item){ .name = c->op->name,
-                                .kind = cl->kind,
+                                .owner_kind = cl->owner_kind,
                                 .field = cl->field,
                                 .entry = cl->entry,
                                 .token = r->token,

@@ -138,16 +138,18 @@ static void put_stamp(struct script_source *from)
     command_join(from->out, parts, count);
 }
 
-static struct span kind_letter(enum owner_kind kind)
+static struct span owner_kind_letter(enum owner_kind owner_kind)
 {
-    return kind == OWNER_ID ? SPAN("i") : kind == OWNER_NAMED ? SPAN("n") : SPAN("a");
+    return owner_kind == OWNER_ID      ? SPAN("i")
+           : owner_kind == OWNER_NAMED ? SPAN("n")
+                                       : SPAN("a");
 }
 
-static struct span lock_kind_letter(enum lock_kind kind, const char *plain)
+static struct span lock_kind_letter(enum lock_kind lock_kind, const char *plain)
 {
-    return kind == KIND_WRITE  ? SPAN("w")
-           : kind == KIND_READ ? SPAN("r")
-                               : span_str(plain);
+    return lock_kind == KIND_WRITE  ? SPAN("w")
+           : lock_kind == KIND_READ ? SPAN("r")
+                                    : span_str(plain);
 }
 
 static struct span target_word(enum target_kind kind)
@@ -165,7 +167,8 @@ static struct span target_word(enum target_kind kind)
 /* An anonymous claim is known by its request, unless it comes with its field. */
 static bool is_known_by_request(const struct claim *claim)
 {
-    return claim->kind == OWNER_ANONYMOUS && !lock_kind_is_shared(claim->lock_kind);
+    return claim->owner_kind == OWNER_ANONYMOUS &&
+           !lock_kind_is_shared(claim->lock_kind);
 }
 
 static struct span request_of(const struct script_source *from)
@@ -230,10 +233,10 @@ static void put_key_of(struct script_source *from, struct span prefix, struct sp
 
 static void put_entries_key(struct script_source *from);
 
-static void put_keeper_key(struct script_source *from, enum owner_kind kind,
+static void put_keeper_key(struct script_source *from, enum owner_kind owner_kind,
                            struct span field)
 {
-    if (kind == OWNER_NAMED) {
+    if (owner_kind == OWNER_NAMED) {
         put_entries_key(from);
     } else {
         put_key_of(from, SPAN("latchd:keeper:"), field);
@@ -243,15 +246,15 @@ static void put_keeper_key(struct script_source *from, enum owner_kind kind,
 /* The keeper key of what is renewed, or a named owner's entries hash. */
 static void put_helper_key(struct script_source *from)
 {
-    put_keeper_key(from, from->renewed->kind, from->field);
+    put_keeper_key(from, from->renewed->owner_kind, from->field);
 }
 
 static void put_entries_key_or_claim_keeper(struct script_source *from)
 {
-    if (from->claim->kind == OWNER_ANONYMOUS) {
+    if (from->claim->owner_kind == OWNER_ANONYMOUS) {
         command_word(from->out, from->name);
     } else {
-        put_keeper_key(from, from->claim->kind, from->claim->field);
+        put_keeper_key(from, from->claim->owner_kind, from->claim->field);
     }
 }
 
@@ -259,11 +262,11 @@ static void put_tombstone_key(struct script_source *from)
 {
     const struct claim *claim = from->claim;
 
-    if (claim->kind == OWNER_ANONYMOUS) {
+    if (claim->owner_kind == OWNER_ANONYMOUS) {
         command_word(from->out, from->name);
     } else {
         put_key_of(from, SPAN("latchd:ended:"),
-                   claim->kind == OWNER_NAMED ? claim->entry : claim->field);
+                   claim->owner_kind == OWNER_NAMED ? claim->entry : claim->field);
     }
 }
 
@@ -318,7 +321,7 @@ static uint64_t script_field_token(struct span field)
 /* Of what is renewed most there is nothing to say but the token. */
 static bool is_short(const struct renew_item *item)
 {
-    return item->kind == OWNER_ANONYMOUS && !item->exact && !item->fence &&
+    return item->owner_kind == OWNER_ANONYMOUS && !item->exact && !item->fence &&
            !item->has_keeper_key && item->loan_token == 0 && item->token != 0 &&
            script_field_token(item->field) == item->token;
 }
@@ -359,7 +362,7 @@ static enum lua_id prepare_acquire(struct script_source *from)
 
     set_claim(from, &acquire->claim);
     assert(lock_class_of(acquire->claim.lock_kind) == from->op->lock_class);
-    assert(acquire->propose == 0 || acquire->claim.kind != OWNER_ANONYMOUS);
+    assert(acquire->propose == 0 || acquire->claim.owner_kind != OWNER_ANONYMOUS);
     return script_of_class(from->op->lock_class,
                            acquire->fair           ? LUA_FAIR_ACQUIRE
                            : acquire->propose != 0 ? LUA_QUORUM_ACQUIRE
@@ -396,7 +399,7 @@ static enum lua_id prepare_acquire_batch(struct script_source *from)
         return LUA_ACQUIRE_IN_ORDER;
     }
     for (size_t i = 0; i < batch->count; i++) {
-        if (batch->items[i].claim.kind != OWNER_ANONYMOUS) {
+        if (batch->items[i].claim.owner_kind != OWNER_ANONYMOUS) {
             return LUA_ACQUIRE_IN_ORDER;
         }
     }
@@ -662,7 +665,7 @@ static void split_fence(struct span fence, struct op_result *result)
 
 static const struct {
     struct span letter;
-    enum lock_kind kind;
+    enum lock_kind lock_kind;
 } KIND_LETTERS[] = {
     { SPAN("p"), KIND_PLAIN }, { SPAN("f"), KIND_FAIR },    { SPAN("r"), KIND_READ },
     { SPAN("w"), KIND_WRITE }, { SPAN("s"), KIND_PERMITS },
@@ -674,7 +677,7 @@ static enum lock_kind read_kind(struct reply_reader *r)
 
     for (size_t i = 0; i < sizeof(KIND_LETTERS) / sizeof(KIND_LETTERS[0]); i++) {
         if (span_eq(letter, KIND_LETTERS[i].letter)) {
-            return KIND_LETTERS[i].kind;
+            return KIND_LETTERS[i].lock_kind;
         }
     }
     r->bad = true;
@@ -706,17 +709,18 @@ static bool is_writer(struct span field)
     return field.len > len && memcmp(field.ptr + field.len - len, END, len) == 0;
 }
 
-static void read_owner(struct reply_reader *r, enum lock_kind kind, struct op_field *f)
+static void read_owner(struct reply_reader *r, enum lock_kind lock_kind,
+                       struct op_field *f)
 {
     f->owner = reply_text(r);
     /* A count that is no number: Redisson never writes one. */
     if (!parse_i64(reply_text(r), &f->count)) {
         f->count = 1;
     }
-    if (lock_class_of(kind) != CLASS_PLAIN) {
-        f->lock_kind = kind == KIND_PERMITS  ? KIND_PERMITS
-                       : is_writer(f->owner) ? KIND_WRITE
-                                             : KIND_READ;
+    if (lock_class_of(lock_kind) != CLASS_PLAIN) {
+        f->lock_kind = lock_kind == KIND_PERMITS ? KIND_PERMITS
+                       : is_writer(f->owner)     ? KIND_WRITE
+                                                 : KIND_READ;
         if (!parse_u64(reply_text(r), SCRIPT_TOKEN_MAX, &f->token)) {
             f->token = 0;
         }
@@ -1215,7 +1219,7 @@ void script_result_fini(struct script_result *r)
 
 static bool is_simple_acquire(const struct op_acquire *a)
 {
-    return a->claim.kind == OWNER_ANONYMOUS && a->claim.lock_kind == KIND_PLAIN &&
+    return a->claim.owner_kind == OWNER_ANONYMOUS && a->claim.lock_kind == KIND_PLAIN &&
            a->claim.data.len == 0 && a->claim.atleast_ms == 0 && !a->fair &&
            !a->enqueue && !a->reenter_only && a->propose == 0;
 }
@@ -1320,7 +1324,7 @@ void script_batch_add(struct script_batch *g, const struct op *op)
     if (op->kind == OP_ACQUIRE) {
         const struct claim *claim = &op->acquire.claim;
 
-        kept->acquire.claim = (struct claim){ .kind = OWNER_ANONYMOUS,
+        kept->acquire.claim = (struct claim){ .owner_kind = OWNER_ANONYMOUS,
                                               .block_us = claim->block_us,
                                               .entry = keep_text(g, claim->entry),
                                               .lease_ms = claim->lease_ms };

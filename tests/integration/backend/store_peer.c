@@ -173,7 +173,7 @@ void peer_acquire(struct peer *p, const char *name, uint64_t id)
         .kind = OP_ACQUIRE,
         .id = id,
         .name = span_str(name),
-        .acquire.claim = { .kind = OWNER_ANONYMOUS, .lease_ms = PEER_LEASE },
+        .acquire.claim = { .owner_kind = OWNER_ANONYMOUS, .lease_ms = PEER_LEASE },
     };
 
     (void)snprintf(request, sizeof request, "%s:%s", PEER_INSTANCE, name);

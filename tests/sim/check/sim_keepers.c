@@ -37,7 +37,7 @@ void check_keeper(struct sim *s, const struct flight *f, struct span in,
 {
     struct redis_name *n = sim_redis_name(&s->redis, in);
 
-    if (f->op.kind == OP_ATTACH || cl->kind == OWNER_ID || res->attached) {
+    if (f->op.kind == OP_ATTACH || cl->owner_kind == OWNER_ID || res->attached) {
         remember_keeper(s, n, (struct keeper){ res->token, f->daemon });
     }
     for (size_t i = 0; i < s->check.record_count; i++) {

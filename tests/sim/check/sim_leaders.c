@@ -107,9 +107,9 @@ static struct span data_of(const struct sim *s, const struct redis_name *n,
 static bool is_over(const struct sim *s, const struct redis_name *n,
                     const struct claim *cl)
 {
-    struct span by = cl == NULL                ? SPAN_NONE
-                     : cl->kind == OWNER_NAMED ? cl->entry
-                                               : cl->field;
+    struct span by = cl == NULL                      ? SPAN_NONE
+                     : cl->owner_kind == OWNER_NAMED ? cl->entry
+                                                     : cl->field;
     struct rtext suffix = rtext_printf(":%.*s", S(by));
     struct rtext key = redis_key(n, "latchd:ended:", suffix.s);
 

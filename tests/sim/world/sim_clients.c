@@ -179,7 +179,7 @@ static void call_hold(struct engine *l, const struct sim_conn *c)
     struct rtext pattern = rtext_printf("*:%s", value_word(ask));
     struct hold_req req = {
         .from = { c->id, c->call },
-        .kind = ask->lock_kind,
+        .lock_kind = ask->lock_kind,
         .name = rtext_span(&ask->name),
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
@@ -207,7 +207,7 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .from = { c->id, c->call },
         .name = rtext_span(&ask->name),
         .terms = {
-        .kind = ask->lock_kind,
+        .lock_kind = ask->lock_kind,
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
         .value = rtext_span(&ask->value),

@@ -66,7 +66,7 @@ void bt_pass(uint64_t ms)
     coordinator_tick(bt.ballot, bt.now, 5000000 + bt.now * 1000);
 }
 
-const struct claim BT_CLAIM = { .kind = OWNER_ANONYMOUS,
+const struct claim BT_CLAIM = { .owner_kind = OWNER_ANONYMOUS,
                                 .field = { "latchd:0123456789abcdef:1", 25 },
                                 .entry = { "0123456789abcdef:1", 18 },
                                 .lease_ms = LEASE_MS };

@@ -23,7 +23,7 @@ START_TEST(anonymous_claims_are_ids_to_the_nodes)
 {
     bt_begin(3);
     bt_acquire();
-    ck_assert_int_eq(bt.sent[0].op.acquire.claim.kind, OWNER_ID);
+    ck_assert_int_eq(bt.sent[0].op.acquire.claim.owner_kind, OWNER_ID);
     ck_assert_str_eq(bt.sent[0].field, "latchd:0123456789abcdef:1");
     ck_assert_uint_ge(bt.sent[0].op.acquire.propose, 5000000);
     ck_assert_uint_eq(bt.sent[0].op.acquire.propose, bt.sent[2].op.acquire.propose);
@@ -162,7 +162,7 @@ static void acquire_id(void)
                        &(struct op){ .kind = OP_ACQUIRE,
                                      .id = 7,
                                      .name = SPAN("job"),
-                                     .acquire.claim = { .kind = OWNER_ID,
+                                     .acquire.claim = { .owner_kind = OWNER_ID,
                                                         .field = SPAN("latchd:id:r"),
                                                         .entry = SPAN("id:r"),
                                                         .lease_ms = LEASE_MS } });

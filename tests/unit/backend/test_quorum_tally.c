@@ -254,7 +254,7 @@ START_TEST(what_too_few_may_grant_is_withheld_unless_somebody_holds_it, 2)
 START_TEST(an_entry_is_put_back_beside_others)
 {
     struct renew_item item = { .name = SPAN("job"),
-                               .kind = OWNER_NAMED,
+                               .owner_kind = OWNER_NAMED,
                                .field = SPAN("o"),
                                .entry = SPAN("id:1"),
                                .lease_ms = LEASE_MS,

@@ -18,7 +18,7 @@ static struct op simple_acquire(const char *name)
                         .id = 7,
                         .name = span_str(name),
                         .seen_token = 41,
-                        .acquire.claim = { .kind = OWNER_ANONYMOUS,
+                        .acquire.claim = { .owner_kind = OWNER_ANONYMOUS,
                                            .entry = SPAN("q:1"),
                                            .member = SPAN("m"),
                                            .lease_ms = 30000 } };
@@ -75,10 +75,10 @@ static void change_acquire(struct op *op, int how)
         op->acquire.propose = 5;
         break;
     case 6:
-        op->acquire.claim.kind = OWNER_ID;
+        op->acquire.claim.owner_kind = OWNER_ID;
         break;
     case 7:
-        op->acquire.claim.kind = OWNER_NAMED;
+        op->acquire.claim.owner_kind = OWNER_NAMED;
         break;
     case 8:
         op->acquire.claim.lock_kind = KIND_FAIR;

@@ -210,7 +210,9 @@ void engine_waiters(struct engine *l, struct span name, size_t count,
 {
     struct waiter_info first = { SPAN("ann"), 20,    UINT64_MAX,
                                  1,           false, { .priority = 9 } };
-    struct waiter_info second = { SPAN(""), 10, 90, 0, true, { .kind = KIND_LATCH } };
+    struct waiter_info second = {
+        SPAN(""), 10, 90, 0, true, { .lock_kind = KIND_LATCH }
+    };
 
     fn(ctx, &first);
     if (count > 1) {

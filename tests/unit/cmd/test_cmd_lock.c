@@ -63,17 +63,17 @@ START_TEST(names_that_are_set_to_be_local_need_no_word, TEST_ROWS(LOCAL_CASES))
 START_TEST(kinds_go_to_the_engine)
 {
     (void)fake_run(me, "LOCK job WAIT 0 FAIR");
-    ck_assert_int_eq(fake.lock.terms.kind, KIND_FAIR);
+    ck_assert_int_eq(fake.lock.terms.lock_kind, KIND_FAIR);
     fake_answer(REPLY_NULL, 0, 0);
     (void)fake_run(me, "UNLOCK job");
-    ck_assert_int_eq(fake.hold.kind, KIND_PLAIN);
+    ck_assert_int_eq(fake.hold.lock_kind, KIND_PLAIN);
     fake_answer(REPLY_INT, 0, 0);
     (void)fake_run(me, "UNLOCK job write TOKEN 5");
-    ck_assert_int_eq(fake.hold.kind, KIND_WRITE);
+    ck_assert_int_eq(fake.hold.lock_kind, KIND_WRITE);
     fake_answer(REPLY_INT, 0, 0);
     (void)fake_run(me, "RENEW job OWNER joe READ");
     ck_assert_str_eq(fake.asked, "renew");
-    ck_assert_int_eq(fake.hold.kind, KIND_READ);
+    ck_assert_int_eq(fake.hold.lock_kind, KIND_READ);
 }
 
 START_TEST(mlock_asks_for_all_names)
@@ -170,7 +170,7 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
 {
     const struct hold_view hold = {
         .owner = SPAN("ann"),
-        .kind = KIND_WRITE,
+        .lock_kind = KIND_WRITE,
         .count = 1,
         .token = 7,
         .here = true,
@@ -183,7 +183,7 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
     };
     const struct span queue[] = { SPAN("bob"), SPAN("uuid:1") };
     const struct lock_info info = { .name = SPAN("a"),
-                                    .kind = KIND_FAIR,
+                                    .lock_kind = KIND_FAIR,
                                     .state = INFO_STATE_UNCERTAIN,
                                     .ttl_ms = 5,
                                     .holds = &hold,
@@ -334,7 +334,7 @@ START_TEST(many_tokens_are_an_array_and_one_grant)
 START_TEST(lockinfo_is_a_map_in_resp3)
 {
     const struct hold_view hold = {
-        .kind = KIND_PLAIN, .owner = SPAN("ann"), .count = 2, .token = 7
+        .lock_kind = KIND_PLAIN, .owner = SPAN("ann"), .count = 2, .token = 7
     };
     const struct lock_info info = { .name = SPAN("a"),
                                     .state = INFO_STATE_HELD,

@@ -316,7 +316,7 @@ START_TEST(the_kind_arrives, TEST_ROWS(KINDS))
     char text[ARGS_ERROR_ROOM];
 
     ck_assert(parse(&SYNTAX_LOCK, &LIMITS, KINDS[_i].line, &args, text));
-    ck_assert_int_eq(args.terms.kind, KINDS[_i].kind);
+    ck_assert_int_eq(args.terms.lock_kind, KINDS[_i].kind);
 }
 
 START_TEST(names_arrive_in_the_order_given)

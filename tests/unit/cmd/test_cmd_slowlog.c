@@ -138,9 +138,10 @@ START_TEST(long_waits_are_kept_apart)
                                           .owner = SPAN("ann"),
                                           .waited_ms = 12345,
                                           .conn = 2 };
-    const struct effect_waited refused = {
-        .end = WAIT_REFUSED, .error = LOCK_BACKEND, .kind = KIND_READ, .name = SPAN("x")
-    };
+    const struct effect_waited refused = { .end = WAIT_REFUSED,
+                                           .error = LOCK_BACKEND,
+                                           .lock_kind = KIND_READ,
+                                           .name = SPAN("x") };
     const char *out;
 
     limits.slowlog_us = -1;

@@ -28,9 +28,11 @@ static const struct {
     { { .user = ANN, .owner = SPAN("o") }, { .owner = SPAN("o") } },
     { { .user = ANN, .owner = SPAN("o") }, { .owner = SPAN("o"), .token = 100 } },
     { { .user = ANN, .owner = SPAN("o"), .id = UUID }, { .id = UUID } },
-    { { .user = ANN, .kind = KIND_READ, .owner = SPAN("o") }, { .owner = SPAN("o") } },
-    { { .user = ANN, .kind = KIND_WRITE, .owner = SPAN("o") }, { .owner = SPAN("o") } },
-    { { .user = ANN, .kind = KIND_WRITE }, { .token = 100 } },
+    { { .user = ANN, .lock_kind = KIND_READ, .owner = SPAN("o") },
+      { .owner = SPAN("o") } },
+    { { .user = ANN, .lock_kind = KIND_WRITE, .owner = SPAN("o") },
+      { .owner = SPAN("o") } },
+    { { .user = ANN, .lock_kind = KIND_WRITE }, { .token = 100 } },
 };
 
 TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
@@ -104,11 +106,11 @@ START_TEST(a_reader_does_not_come_in_under_the_write_of_another_user)
 {
     (void)fixture_grant(
         &e, 1, "job",
-        (struct lock_terms){ .user = ANN, .kind = KIND_WRITE, .owner = SPAN("o") },
+        (struct lock_terms){ .user = ANN, .lock_kind = KIND_WRITE, .owner = SPAN("o") },
         100);
     fixture_lock(
         &e, 2, "job",
-        (struct lock_terms){ .user = BOB, .kind = KIND_READ, .owner = SPAN("o") });
+        (struct lock_terms){ .user = BOB, .lock_kind = KIND_READ, .owner = SPAN("o") });
     expect_refused(2);
 }
 

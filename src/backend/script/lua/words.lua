@@ -44,8 +44,8 @@
 --@word stamp     c
 --
 -- Claims and leases. Data has a line end before it, which sets it apart from other text.
---@word kind                text kind_letter(claim->kind)
---@word kind|only_reenter   join kind_letter(claim->kind), r: op->acquire.reenter_only
+--@word owner_kind          text owner_kind_letter(claim->owner_kind)
+--@word owner_kind|only_reenter join owner_kind_letter(claim->owner_kind), r: op->acquire.reenter_only
 --@word only_reenter        bool op->kind == OP_ACQUIRE_BATCH ? op->batch.reenter_only
 --@                             : op->acquire.reenter_only
 --@word for_write           text lock_kind_letter(claim->lock_kind, "r")
@@ -94,7 +94,7 @@
 --@word outlive       u64 op_fence_ttl(op)
 --@word short         u64 short_count
 --@word short_lease   u64 short_count > 0 ? op->renew.items[0].lease_ms : 0
---@word hold_letters  join kind_letter(renewed->kind), x: renewed->exact, f: renewed->fence,
+--@word hold_letters  join owner_kind_letter(renewed->owner_kind), x: renewed->exact, f: renewed->fence,
 --@                        k: renewed->has_keeper_key, l: renewed->loan_token != 0,
 --@                        lock_kind_letter(renewed->lock_kind, "")
 --

@@ -226,7 +226,7 @@ START_TEST(a_name_of_another_kind_is_refused_by_every_op, 3)
 {
     struct renew_item item = { .name = SPAN("n"),
                                .field = span_str(ID_1),
-                               .kind = OWNER_ID };
+                               .owner_kind = OWNER_ID };
     struct op ops[] = {
         op_acquire("n", claim_anonymous("q:1")),
         op_acquire("n", claim_id(ID_1)),
@@ -299,7 +299,7 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
     struct op renew = { .kind = OP_RENEW, .renew.items = &item, .renew.count = 1 };
     struct test_redis *r = peer_redis();
 
-    item.kind = OWNER_ID;
+    item.owner_kind = OWNER_ID;
     item.token = take("n", claim_id(ID_1));
     item.lease_ms = 1000;
     ck_assert_int_eq(run_as(INSTANCE_A, &renew)->renew.items[0], RENEW_OK);
@@ -310,7 +310,7 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
 
     ck_assert_int_eq(redis_ask_int(r, "PERSIST n"), 1);
     item = (struct renew_item){ .name = SPAN("n"),
-                                .kind = OWNER_ID,
+                                .owner_kind = OWNER_ID,
                                 .field = span_str(ID_1),
                                 .token = item.token,
                                 .lease_ms = 86400000,
@@ -348,7 +348,7 @@ START_TEST(a_renewal_raises_where_redis_knows_no_gt)
 START_TEST(an_exact_renewal_does_not_cut_a_lease_that_others_count_on)
 {
     struct renew_item item = { .name = SPAN("n"),
-                               .kind = OWNER_NAMED,
+                               .owner_kind = OWNER_NAMED,
                                .field = SPAN("o"),
                                .entry = SPAN("id:1"),
                                .lease_ms = 1000,

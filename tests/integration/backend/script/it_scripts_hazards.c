@@ -24,7 +24,7 @@ static enum renew_result renew_as(const char *instance, const char *name,
                                   const char *entry, uint64_t token)
 {
     struct renew_item item = { .name = span_str(name),
-                               .kind = kind,
+                               .owner_kind = kind,
                                .field = span_str(field),
                                .entry = span_str(entry),
                                .token = token,
@@ -65,7 +65,7 @@ START_TEST(each_token_has_a_field_of_its_own_H1)
 START_TEST(a_late_copy_does_nothing_H2)
 {
     struct renew_item item = { .name = SPAN("n"),
-                               .kind = OWNER_ID,
+                               .owner_kind = OWNER_ID,
                                .field = span_str(ID_1),
                                .lease_ms = 86400000 };
     struct op ops[] = {
@@ -121,8 +121,9 @@ static const struct {
     struct claim claim;
     enum target_kind target;
 } KEPT[] = {
-    { { .kind = OWNER_ID, .field = SPAN(ID_1), .lease_ms = LEASE }, TARGET_FIELD },
-    { { .kind = OWNER_NAMED,
+    { { .owner_kind = OWNER_ID, .field = SPAN(ID_1), .lease_ms = LEASE },
+      TARGET_FIELD },
+    { { .owner_kind = OWNER_NAMED,
         .field = SPAN("o"),
         .entry = SPAN("id:1"),
         .lease_ms = LEASE },
@@ -148,11 +149,11 @@ START_TEST(whoever_took_over_a_hold_is_left_alone_H4, 2)
     ck_assert(r->attached);
     ck_assert_int_eq(r->count, 1);
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(renew_as(INSTANCE_A, "n", KEPT[_i].claim.kind,
+    ck_assert_int_eq(renew_as(INSTANCE_A, "n", KEPT[_i].claim.owner_kind,
                               KEPT[_i].claim.field.ptr, KEPT[_i].claim.entry.ptr,
                               token),
                      RENEW_ELSEWHERE);
-    ck_assert_int_eq(renew_as(INSTANCE_B, "n", KEPT[_i].claim.kind,
+    ck_assert_int_eq(renew_as(INSTANCE_B, "n", KEPT[_i].claim.owner_kind,
                               KEPT[_i].claim.field.ptr, KEPT[_i].claim.entry.ptr,
                               token),
                      RENEW_OK);

@@ -38,7 +38,7 @@ static const struct op_result *restore(const char *instance, const char *name,
     struct op op = op_restore(name, claim, token, &kept, 1);
     uint64_t now = redis_time_us();
 
-    kept.entry = claim.kind == OWNER_NAMED ? claim.entry : SPAN_NONE;
+    kept.entry = claim.owner_kind == OWNER_NAMED ? claim.entry : SPAN_NONE;
     return run_times(instance, &op, times_at(now));
 }
 

@@ -27,7 +27,7 @@ static const struct op_result *restore(const char *instance, const char *name,
     uint64_t now = redis_time_us();
     struct op_times times = { .asked_us = now, .deadline_us = now + 10000000 };
 
-    kept.entry = claim.kind == OWNER_NAMED ? claim.entry : SPAN_NONE;
+    kept.entry = claim.owner_kind == OWNER_NAMED ? claim.entry : SPAN_NONE;
     return run_times(instance, &op, times);
 }
 

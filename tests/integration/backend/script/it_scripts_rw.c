@@ -51,12 +51,13 @@ START_TEST(a_reader_is_in_redissons_layout, 3)
     redis_expect(r, want, "GET {n}:%s:rwlock_timeout:1", field);
     redis_expect(r, field, "GET latchd:reader:{n}:%s", want);
     ck_assert_int_eq(redis_ask_int(r, "EXISTS latchd:keeper:{n}:%s", field),
-                     c.kind == OWNER_ID);
+                     c.owner_kind == OWNER_ID);
     ck_assert_int_eq(redis_ask_int(r, "HLEN latchd:entries:{n}"),
-                     c.kind == OWNER_NAMED);
+                     c.owner_kind == OWNER_NAMED);
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:fence:{n}"), OP_FENCE_TTL_MS);
     /* And nothing else. */
-    ck_assert_int_eq(redis_ask_int(r, "DBSIZE"), c.kind == OWNER_ANONYMOUS ? 4 : 5);
+    ck_assert_int_eq(redis_ask_int(r, "DBSIZE"),
+                     c.owner_kind == OWNER_ANONYMOUS ? 4 : 5);
     ck_assert(rw_leave(c)->release.freed);
     ck_assert_int_eq(redis_ask_int(r,
                                    "EXISTS n latchd:entries:{n} "
@@ -78,12 +79,12 @@ START_TEST(a_writer_is_in_redissons_layout, 3)
     ck_assert_int_eq(redis_ask_int(r, "HLEN n"), 2);
     rw_about(rw_ttl(), LEASE);
     (void)snprintf(want, sizeof want, "%" PRIu64 " %s%s", token,
-                   c.kind == OWNER_ANONYMOUS ? "a" : "f" INSTANCE_A,
-                   c.kind == OWNER_ANONYMOUS ? READER_1 : rw_field(c, token));
+                   c.owner_kind == OWNER_ANONYMOUS ? "a" : "f" INSTANCE_A,
+                   c.owner_kind == OWNER_ANONYMOUS ? READER_1 : rw_field(c, token));
     redis_expect(r, want, "GET latchd:writer:{n}");
     redis_expect(r, want, "GET latchd:fence:{n}");
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:writer:{n}"), OP_FENCE_TTL_MS);
-    ck_assert_int_eq(redis_ask_int(r, "DBSIZE"), c.kind == OWNER_NAMED ? 4 : 3);
+    ck_assert_int_eq(redis_ask_int(r, "DBSIZE"), c.owner_kind == OWNER_NAMED ? 4 : 3);
     ck_assert(rw_leave(c)->release.freed);
     ck_assert_int_eq(redis_ask_int(r, "EXISTS n latchd:entries:{n}"), 0);
 }

@@ -48,7 +48,7 @@ START_TEST(a_late_copy_does_nothing_H2, 6)
     struct claim c = claim_of(_i);
     struct renew_item item = { .name = SPAN("n"),
                                .lock_kind = c.lock_kind,
-                               .kind = c.kind,
+                               .owner_kind = c.owner_kind,
                                .entry = c.entry,
                                .lease_ms = 86400000 };
     struct op ops[5] = {
@@ -96,20 +96,20 @@ START_TEST(entries_are_counted_once_H3, 2)
 START_TEST(whoever_took_over_a_hold_is_left_alone_H4, 6)
 {
     struct claim c = claim_of(_i);
-    struct op back = c.kind == OWNER_ANONYMOUS ? rw_attach_of(c) : rw_acquire(c);
+    struct op back = c.owner_kind == OWNER_ANONYMOUS ? rw_attach_of(c) : rw_acquire(c);
     struct op undo = rw_release_of(c);
     uint64_t token = rw_take(c);
     const struct op_result *r;
 
     undo.release.if_keeper = true;
     undo.release.leave_tombstone = false;
-    if (c.kind == OWNER_ANONYMOUS) {
+    if (c.owner_kind == OWNER_ANONYMOUS) {
         back.attach.target = (struct target){ .kind = TARGET_TOKEN, .token = token };
     }
     r = run_as(INSTANCE_B, &back);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token);
-    ck_assert(r->attached || c.kind == OWNER_ANONYMOUS);
+    ck_assert(r->attached || c.owner_kind == OWNER_ANONYMOUS);
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(rw_renew(INSTANCE_A, c, token, false), RENEW_ELSEWHERE);
     ck_assert_int_eq(rw_renew(INSTANCE_B, c, token, false), RENEW_OK);
@@ -123,12 +123,12 @@ START_TEST(without_a_keeper_key_only_the_taker_acts_of_its_own_accord_H4, 6)
     struct claim c = claim_of(_i);
     struct op undo = rw_release_of(c);
     uint64_t token = rw_take(c);
-    bool nobody = c.kind == OWNER_ID && c.lock_kind == KIND_READ;
+    bool nobody = c.owner_kind == OWNER_ID && c.lock_kind == KIND_READ;
 
     undo.release.if_keeper = true;
     freeReplyObject(
         redis_ask(peer_redis(), "DEL latchd:keeper:{n}:%s", rw_field(c, token)));
-    if (c.kind != OWNER_ANONYMOUS || c.lock_kind == KIND_READ) {
+    if (c.owner_kind != OWNER_ANONYMOUS || c.lock_kind == KIND_READ) {
         ck_assert_int_eq(run_as(INSTANCE_B, &undo)->status, OP_ELSEWHERE);
     }
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, nobody ? OP_ELSEWHERE : OP_OK);
@@ -194,7 +194,7 @@ START_TEST(what_its_owner_released_elsewhere_is_not_lost_H30, 3)
 
     (void)rw_take(rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_B ":9", NULL));
     leave.release.target.token = token;
-    if (c.kind == OWNER_NAMED) {
+    if (c.owner_kind == OWNER_NAMED) {
         leave = rw_release(TARGET_OWNER, KIND_PLAIN, "o", NULL);
     }
     ck_assert_int_eq(run_as(INSTANCE_B, &leave)->status, OP_OK);

@@ -150,7 +150,7 @@ START_TEST(a_release_that_ran_is_found_however_it_is_asked_for_again, 6)
         base[strlen(base) - strlen(":write")] = '\0';
     }
     ck_assert(rw_leave(c)->release.freed);
-    switch (c.kind) {
+    switch (c.owner_kind) {
     case OWNER_ANONYMOUS:
         asks[count++] = rw_release(TARGET_REQUEST, KIND_PLAIN, NULL, READER_1);
         asks[count++] = rw_release(TARGET_FIELD, c.lock_kind, base, NULL);
@@ -203,7 +203,7 @@ START_TEST(each_way_of_naming_a_hold_finds_it, 12)
     if (!by_token) {
         op = rw_release_of(c);
     }
-    op.release.force = by_token && c.kind == OWNER_NAMED;
+    op.release.force = by_token && c.owner_kind == OWNER_NAMED;
     op.release.target.token = token + 1;
     ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_NOTHELD);
     attach.attach.target.token = token + 1;
@@ -214,7 +214,8 @@ START_TEST(each_way_of_naming_a_hold_finds_it, 12)
     ck_assert_uint_eq(r->token, token);
     ck_assert_int_eq(r->lock_kind, c.lock_kind);
     ck_assert(span_eq(r->attach.field, span_str(rw_field(c, token))));
-    ck_assert(span_eq(r->attach.entry, c.kind == OWNER_NAMED ? c.entry : SPAN("")));
+    ck_assert(
+        span_eq(r->attach.entry, c.owner_kind == OWNER_NAMED ? c.entry : SPAN("")));
     rw_about(r->ttl_ms, LEASE);
     ck_assert(run_as(INSTANCE_B, &op)->release.freed);
 }

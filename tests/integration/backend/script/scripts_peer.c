@@ -161,20 +161,21 @@ void expect_yield(int which, struct op *release, redisContext *(*listen)(void))
 
 struct claim claim_anonymous(const char *request)
 {
-    return (struct claim){ .kind = OWNER_ANONYMOUS,
+    return (struct claim){ .owner_kind = OWNER_ANONYMOUS,
                            .entry = span_str(request),
                            .lease_ms = LEASE };
 }
 
 struct claim claim_id(const char *field)
 {
-    return (
-        struct claim){ .kind = OWNER_ID, .field = span_str(field), .lease_ms = LEASE };
+    return (struct claim){ .owner_kind = OWNER_ID,
+                           .field = span_str(field),
+                           .lease_ms = LEASE };
 }
 
 struct claim claim_named(const char *owner, const char *entry)
 {
-    return (struct claim){ .kind = OWNER_NAMED,
+    return (struct claim){ .owner_kind = OWNER_NAMED,
                            .field = span_str(owner),
                            .entry = span_str(entry),
                            .lease_ms = LEASE };

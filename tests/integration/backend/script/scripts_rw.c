@@ -19,7 +19,7 @@ struct claim rw_claim(enum lock_kind lock_kind, enum owner_kind kind, const char
                       const char *entry)
 {
     struct claim c = { .lock_kind = lock_kind,
-                       .kind = kind,
+                       .owner_kind = kind,
                        .entry = span_str(entry),
                        .lease_ms = LEASE };
 
@@ -83,7 +83,7 @@ static struct target target_of(struct claim c)
         [OWNER_NAMED] = TARGET_ENTRY,
     };
 
-    return (struct target){ .kind = KINDS[c.kind],
+    return (struct target){ .kind = KINDS[c.owner_kind],
                             .lock_kind = c.lock_kind,
                             .field = c.field,
                             .entry = c.entry };
@@ -137,7 +137,7 @@ enum renew_result rw_renew(const char *instance, struct claim claim, uint64_t to
 {
     struct renew_item item = { .name = SPAN("n"),
                                .lock_kind = claim.lock_kind,
-                               .kind = claim.kind,
+                               .owner_kind = claim.owner_kind,
                                .field = span_str(rw_field(claim, token)),
                                .entry = claim.entry,
                                .lease_ms = claim.lease_ms,
@@ -156,7 +156,7 @@ const char *rw_field(struct claim claim, uint64_t token)
 {
     char *field = text();
 
-    if (claim.kind == OWNER_ANONYMOUS && claim.lock_kind == KIND_WRITE) {
+    if (claim.owner_kind == OWNER_ANONYMOUS && claim.lock_kind == KIND_WRITE) {
         (void)snprintf(field, sizeof texts[0], "latchd:%" PRIu64 ":write", token);
         return field;
     }

@@ -24,7 +24,7 @@ START_TEST(a_free_lock_is_granted_by_one_op)
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_str_eq(op.name, "job");
-    ck_assert_int_eq(op.op.acquire.claim.kind, OWNER_ANONYMOUS);
+    ck_assert_int_eq(op.op.acquire.claim.owner_kind, OWNER_ANONYMOUS);
     ck_assert_uint_eq(op.op.acquire.claim.lease_ms, 30000);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 7, .count = 1 });

@@ -310,7 +310,8 @@ START_TEST(an_id_with_another_owner_is_an_error)
 START_TEST(an_id_with_another_kind_is_an_error)
 {
     fixture_lock(&e, 1, "job", (struct lock_terms){ .id = UUID });
-    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .kind = KIND_FAIR });
+    fixture_lock(&e, 2, "job",
+                 (struct lock_terms){ .id = UUID, .lock_kind = KIND_FAIR });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
 }
 
@@ -323,16 +324,18 @@ START_TEST(an_id_that_was_found_may_be_plain_or_fair)
     fixture_renew(&e, 1, "job", (struct hold_req){ .id = UUID });
     fixture_gives(&e, OP_ATTACH, attached);
     (void)fixture_hears(&e, 1, REPLY_INT);
-    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .kind = KIND_READ });
+    fixture_lock(&e, 2, "job",
+                 (struct lock_terms){ .id = UUID, .lock_kind = KIND_READ });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
-    fixture_lock(&e, 2, "job", (struct lock_terms){ .id = UUID, .kind = KIND_FAIR });
+    fixture_lock(&e, 2, "job",
+                 (struct lock_terms){ .id = UUID, .lock_kind = KIND_FAIR });
     fixture_gives(&e, OP_ATTACH, attached);
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
 
 START_TEST(a_claim_names_its_kind_and_its_place)
 {
-    fixture_lock(&e, 1, "job", (struct lock_terms){ .kind = KIND_FAIR });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .lock_kind = KIND_FAIR });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_int_eq(op.op.acquire.claim.lock_kind, KIND_FAIR);
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");

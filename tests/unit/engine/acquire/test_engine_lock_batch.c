@@ -94,7 +94,7 @@ START_TEST(a_run_ends_before_a_name_that_somebody_has_to_do_with)
 
 START_TEST(kinds_that_are_not_plain_begin_alone)
 {
-    ck_assert_uint_eq(asks("ab", (struct lock_terms){ .kind = KIND_READ }), 1);
+    ck_assert_uint_eq(asks("ab", (struct lock_terms){ .lock_kind = KIND_READ }), 1);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(2));
     (void)hears(1, REPLY_TOKEN);
 }

@@ -127,7 +127,7 @@ START_TEST(behind_one_that_redis_refuses_all_are_told_so)
     hears_refusal(2, OOM);
     fixture_lock(&e, 3, "job", for_ms(300));
     fixture_lock(&e, 4, "job",
-                 (struct lock_terms){ .kind = KIND_FAIR, .has = OPT_WAIT });
+                 (struct lock_terms){ .lock_kind = KIND_FAIR, .has = OPT_WAIT });
     hears_refusal(4, OOM);
     fixture_pass(&e, 200);
     fixture_gives(&e, OP_ACQUIRE, REFUSED);
@@ -139,14 +139,14 @@ START_TEST(behind_one_that_redis_refuses_all_are_told_so)
 
 START_TEST(who_writes_or_reads_behind_one_that_redis_refuses_is_told_so)
 {
-    const struct lock_terms write = { .kind = KIND_WRITE, .has = OPT_WAIT };
+    const struct lock_terms write = { .lock_kind = KIND_WRITE, .has = OPT_WAIT };
 
-    fixture_lock(&e, 1, "job", (struct lock_terms){ .kind = KIND_WRITE });
+    fixture_lock(&e, 1, "job", (struct lock_terms){ .lock_kind = KIND_WRITE });
     fixture_gives(&e, OP_ACQUIRE, REFUSED);
     fixture_lock(&e, 2, "job", write);
     hears_refusal(2, OOM);
     fixture_lock(&e, 3, "job",
-                 (struct lock_terms){ .kind = KIND_READ, .has = OPT_WAIT });
+                 (struct lock_terms){ .lock_kind = KIND_READ, .has = OPT_WAIT });
     hears_refusal(3, OOM);
 }
 

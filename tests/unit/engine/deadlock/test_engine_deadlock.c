@@ -17,7 +17,7 @@
 #define AS_KIND(who, how)                                                              \
     (struct lock_terms)                                                                \
     {                                                                                  \
-        .owner = SPAN(who), .kind = (how)                                              \
+        .owner = SPAN(who), .lock_kind = (how)                                         \
     }
 #define GRANTED(n)                                                                     \
     (struct op_result)                                                                 \
@@ -336,7 +336,7 @@ START_TEST(what_would_take_too_long_to_find_is_not_claimed)
     for (int i = 0; i < 1100; i++) {
         (void)snprintf(owner, sizeof(owner), "r%d", i);
         holds(2, "doc",
-              (struct lock_terms){ .owner = span_str(owner), .kind = KIND_READ });
+              (struct lock_terms){ .owner = span_str(owner), .lock_kind = KIND_READ });
     }
     fixture_lock(&e, 2, "target", AS("r0"));
     fixture_lock(&e, 1, "doc", AS_KIND("a", KIND_WRITE));

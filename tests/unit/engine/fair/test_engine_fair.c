@@ -207,7 +207,7 @@ START_TEST(a_message_for_a_member_wakes_the_head)
 START_TEST(once_does_not_enqueue)
 {
     fixture_lock(&e, 1, "job",
-                 (struct lock_terms){ .kind = KIND_FAIR, .has = OPT_WAIT });
+                 (struct lock_terms){ .lock_kind = KIND_FAIR, .has = OPT_WAIT });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.acquire.fair);
     ck_assert(!op.op.acquire.enqueue);
@@ -231,14 +231,14 @@ START_TEST(once_behind_others_is_null_and_never_joins)
 {
     fair_wait(&e, 2);
     fixture_lock(&e, 3, "job",
-                 (struct lock_terms){ .kind = KIND_FAIR, .has = OPT_WAIT });
+                 (struct lock_terms){ .lock_kind = KIND_FAIR, .has = OPT_WAIT });
     (void)fixture_hears(&e, 3, REPLY_NULL);
     fixture_no_op(&e);
 }
 
 START_TEST(a_poll_with_keep_has_a_place_and_keeps_it)
 {
-    struct lock_terms poll = { .kind = KIND_FAIR, .id = UUID, .has = OPT_WAIT };
+    struct lock_terms poll = { .lock_kind = KIND_FAIR, .id = UUID, .has = OPT_WAIT };
 
     fair_wait(&e, 1);
     fixture_lock(&e, 2, "job", poll);
@@ -319,10 +319,11 @@ START_TEST(lockinfo_tells_who_stands_in_the_queue)
     fixture_lock(&e, 1, "job", FAIR);
     fixture_gives(&e, OP_ACQUIRE, BUSY(20000));
     fixture_lock(&e, 2, "job",
-                 (struct lock_terms){ .kind = KIND_FAIR, .owner = SPAN("o") });
+                 (struct lock_terms){ .lock_kind = KIND_FAIR, .owner = SPAN("o") });
     fixture_gives(&e, OP_ACQUIRE, BUSY(20000));
     fixture_gives(&e, OP_QUEUE, HELD);
-    fixture_lock(&e, 3, "job", (struct lock_terms){ .kind = KIND_FAIR, .id = UUID });
+    fixture_lock(&e, 3, "job",
+                 (struct lock_terms){ .lock_kind = KIND_FAIR, .id = UUID });
     fixture_gives(&e, OP_ACQUIRE, BUSY(20000));
     fixture_gives(&e, OP_QUEUE, HELD);
     engine_lock_info(e.engine, (struct call_ref){ 4, 1 }, SPAN("job"));
@@ -344,7 +345,7 @@ static void note_kind(void *ctx, const struct waiter_info *info)
 {
     enum lock_kind **at = ctx;
 
-    *(*at)++ = info->terms.kind;
+    *(*at)++ = info->terms.lock_kind;
 }
 
 START_TEST(waiters_tell_their_kind)

@@ -52,7 +52,7 @@ START_TEST(a_wait_that_ran_out_leaves)
     fair_wait(&e, 1);
     fixture_lock(
         &e, 2, "job",
-        (struct lock_terms){ .kind = KIND_FAIR, .has = OPT_WAIT, .wait_ms = 700 });
+        (struct lock_terms){ .lock_kind = KIND_FAIR, .has = OPT_WAIT, .wait_ms = 700 });
     fair_joins(&e, "2", HELD);
     fixture_pass(&e, 700);
     (void)fixture_hears(&e, 2, REPLY_NULL);
@@ -61,7 +61,7 @@ START_TEST(a_wait_that_ran_out_leaves)
 
 START_TEST(cancel_leaves_and_keep_does_not)
 {
-    struct lock_terms req = { .kind = KIND_FAIR, .id = UUID, .has = OPT_KEEP };
+    struct lock_terms req = { .lock_kind = KIND_FAIR, .id = UUID, .has = OPT_KEEP };
 
     req.keep_ms = 30000;
     fair_wait(&e, 1);
@@ -203,7 +203,8 @@ START_TEST(who_is_granted_while_it_is_named_leaves)
 START_TEST(who_holds_already_through_another_daemon_leaves)
 {
     (void)fixture_grant(&e, 9, "job", FAIR, 100);
-    fixture_lock(&e, 1, "job", (struct lock_terms){ .kind = KIND_FAIR, .id = UUID });
+    fixture_lock(&e, 1, "job",
+                 (struct lock_terms){ .lock_kind = KIND_FAIR, .id = UUID });
     fair_joins(&e, "2", HELD);
     fixture_unlock(&e, 9, "job", (struct hold_req){ 0 });
     fixture_gives(&e, OP_RELEASE,
@@ -371,7 +372,7 @@ START_TEST(a_probe_that_finds_the_hold_leaves_nothing)
 {
     fair_wait(&e, 1);
     fixture_lock(&e, 2, "job",
-                 (struct lock_terms){ .kind = KIND_FAIR, .owner = SPAN("o") });
+                 (struct lock_terms){ .lock_kind = KIND_FAIR, .owner = SPAN("o") });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.acquire.reenter_only);
     ck_assert(op.op.acquire.fair);

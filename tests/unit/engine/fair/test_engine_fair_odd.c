@@ -25,7 +25,7 @@ START_TEST(who_asks_while_it_joins_does_not_join_once_more)
 
 START_TEST(only_the_head_goes_back_first_by_asking)
 {
-    struct lock_terms req = { .kind = KIND_FAIR, .id = UUID };
+    struct lock_terms req = { .lock_kind = KIND_FAIR, .id = UUID };
 
     fair_wait(&e, 1);
     fixture_lock(&e, 2, "job", req);
@@ -40,7 +40,7 @@ START_TEST(only_the_head_goes_back_first_by_asking)
 
 START_TEST(a_grant_that_is_told_after_a_later_naming_leaves)
 {
-    struct lock_terms req = { .kind = KIND_FAIR, .id = UUID };
+    struct lock_terms req = { .lock_kind = KIND_FAIR, .id = UUID };
     struct seen_op probe;
 
     fair_wait(&e, 1);
@@ -63,9 +63,9 @@ START_TEST(a_grant_that_is_told_after_a_later_naming_leaves)
 
 START_TEST(a_short_lease_that_came_too_late_is_put_back_at_once)
 {
-    fixture_lock(
-        &e, 1, "job",
-        (struct lock_terms){ .kind = KIND_FAIR, .has = OPT_LEASE, .lease_ms = 1000 });
+    fixture_lock(&e, 1, "job",
+                 (struct lock_terms){
+                     .lock_kind = KIND_FAIR, .has = OPT_LEASE, .lease_ms = 1000 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_pass(&e, 600);
     fixture_answer(&e, &op, GRANT(7));
@@ -92,7 +92,7 @@ START_TEST(a_name_that_turns_read_write_has_no_fair_queue)
     for (uint64_t i = 2; i <= 3; i++) {
         struct seen_op ask;
 
-        fixture_lock(&e, i, "job", (struct lock_terms){ .kind = KIND_WRITE });
+        fixture_lock(&e, i, "job", (struct lock_terms){ .lock_kind = KIND_WRITE });
         if (i == 2) {
             fixture_take_op(&e, OP_ACQUIRE, &ask);
             ck_assert(!ask.op.acquire.fair);
@@ -121,8 +121,9 @@ START_TEST(a_vanished_place_is_shown_again_but_not_all_the_time)
 
 START_TEST(a_poll_that_is_first_gets_its_place_by_asking)
 {
-    fixture_lock(&e, 1, "job",
-                 (struct lock_terms){ .kind = KIND_FAIR, .id = UUID, .has = OPT_WAIT });
+    fixture_lock(
+        &e, 1, "job",
+        (struct lock_terms){ .lock_kind = KIND_FAIR, .id = UUID, .has = OPT_WAIT });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.acquire.enqueue);
     fixture_answer(&e, &op, BUSY(20000));
@@ -135,7 +136,7 @@ START_TEST(a_poll_without_keep_has_no_place_though_it_comes_first)
 {
     fixture_lock(&e, 1, "job",
                  (struct lock_terms){
-                     .kind = KIND_FAIR, .id = UUID, .has = OPT_WAIT | OPT_KEEP });
+                     .lock_kind = KIND_FAIR, .id = UUID, .has = OPT_WAIT | OPT_KEEP });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.acquire.enqueue);
 }

@@ -268,7 +268,7 @@ START_TEST(a_local_head_does_not_pass_who_stands_in_redis_in_a_fair_queue)
 {
     borrow();
     lock_local(2);
-    fixture_lock(&e, 3, "job", (struct lock_terms){ .kind = KIND_FAIR });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ .lock_kind = KIND_FAIR });
     unlock(1, FIRST);
     fixture_hears_nothing(&e);
 }

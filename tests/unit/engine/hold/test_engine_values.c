@@ -25,7 +25,7 @@ START_TEST(each_request_has_a_field_of_its_own_that_tells_the_value)
     char first[160];
 
     take(1, (struct lock_terms){ TRY, VALUE("me:v") }, 100);
-    ck_assert_int_eq(op.op.acquire.claim.kind, OWNER_ID);
+    ck_assert_int_eq(op.op.acquire.claim.owner_kind, OWNER_ID);
     ck_assert(value_field_fits(span_str(op.field), SPAN("me:v")));
     (void)snprintf(first, sizeof(first), "%s", op.field);
     fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:v") });
@@ -339,7 +339,7 @@ START_TEST(who_polls_passes_nobody_who_came_before_or_is_fair, 2)
 
     hold_job();
     fixture_lock(&e, 1, "job",
-                 (struct lock_terms){ .kind = _i == 0 ? KIND_PLAIN : KIND_FAIR });
+                 (struct lock_terms){ .lock_kind = _i == 0 ? KIND_PLAIN : KIND_FAIR });
     first = e.now + (_i == 0 ? 50 : -50);
     fixture_pass(&e, 100);
     poll_lock(2, first, 80);

@@ -250,7 +250,7 @@ START_TEST(one_name_is_looked_at)
 
 START_TEST(who_has_to_do_with_one_name_is_told)
 {
-    const struct lock_terms read = { .kind = KIND_READ };
+    const struct lock_terms read = { .lock_kind = KIND_READ };
 
     for (uint64_t conn = 1; conn <= 3; conn++) {
         (void)fixture_grant(&e, conn, "page", read, 100 + conn);
@@ -338,8 +338,8 @@ static void tell_await(void *ctx, const struct wait_view *v)
     ck_assert_uint_eq(v->ahead, 0);
     ck_assert_uint_eq(v->held_by.len, 0);
     (void)snprintf(told + at, sizeof(told) - at, "%s%.*s by %llu for %d, ",
-                   v->waiter.terms.kind == KIND_LATCH ? "latch " : "", (int)v->name.len,
-                   v->name.ptr, (unsigned long long)v->waiter.conn,
+                   v->waiter.terms.lock_kind == KIND_LATCH ? "latch " : "",
+                   (int)v->name.len, v->name.ptr, (unsigned long long)v->waiter.conn,
                    (int)v->waiter.waited_ms);
 }
 
@@ -398,7 +398,7 @@ static void tell_waiter(void *ctx, const struct waiter_info *w)
 {
     size_t at = strlen(told);
 
-    ck_assert_int_eq(w->terms.kind, KIND_LATCH);
+    ck_assert_int_eq(w->terms.lock_kind, KIND_LATCH);
     ck_assert_uint_eq(w->owner.len, 0);
     (void)snprintf(told + at, sizeof(told) - at, "%llu for %d left %lld, ",
                    (unsigned long long)w->conn, (int)w->waited_ms,
@@ -427,7 +427,7 @@ START_TEST(a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way)
 
 START_TEST(the_memory_of_many_readers_is_told_by_some)
 {
-    const struct lock_terms read = { .kind = KIND_READ };
+    const struct lock_terms read = { .lock_kind = KIND_READ };
     size_t all, some;
 
     for (uint64_t conn = 1; conn <= 5; conn++) {

@@ -8,12 +8,12 @@
 #define READ                                                                           \
     (struct lock_terms)                                                                \
     {                                                                                  \
-        .kind = KIND_READ                                                              \
+        .lock_kind = KIND_READ                                                         \
     }
 #define WRITE                                                                          \
     (struct lock_terms)                                                                \
     {                                                                                  \
-        .kind = KIND_WRITE                                                             \
+        .lock_kind = KIND_WRITE                                                        \
     }
 #define GRANTED(n)                                                                     \
     (struct op_result)                                                                 \

@@ -11,7 +11,7 @@
 #define PERMITS(n, of)                                                                 \
     (struct lock_terms)                                                                \
     {                                                                                  \
-        .kind = KIND_PERMITS, .permits = (n), .limit = (of)                            \
+        .lock_kind = KIND_PERMITS, .permits = (n), .limit = (of)                       \
     }
 /* So many are free then, of 4. */
 #define GRANTED_LEFT(n, left)                                                          \
@@ -76,9 +76,9 @@ START_TEST(whoever_came_first_is_first_and_blocks_those_behind)
     fixture_lock(&e, 2, "pool", PERMITS(3, 0));
     fixture_lock(&e, 3, "pool", PERMITS(1, 0));
     fixture_gives(&e, OP_ACQUIRE, BUSY);
-    fixture_lock(
-        &e, 4, "pool",
-        (struct lock_terms){ .kind = KIND_PERMITS, .permits = 1, .has = OPT_WAIT });
+    fixture_lock(&e, 4, "pool",
+                 (struct lock_terms){
+                     .lock_kind = KIND_PERMITS, .permits = 1, .has = OPT_WAIT });
     (void)fixture_hears(&e, 4, REPLY_NULL); /* 2 are free, but others are before it */
     engine_on_subscribed(e.engine, SPAN("pool"), CLASS_SEMAPHORE);
     fixture_collect(&e);

@@ -10,10 +10,10 @@ static struct seen_op op, more[4];
 #define NAMED(how, who)                                                                \
     (struct lock_terms)                                                                \
     {                                                                                  \
-        .kind = (how), .owner = SPAN(who)                                              \
+        .lock_kind = (how), .owner = SPAN(who)                                         \
     }
 
-#define WRITE_ONCE ((struct lock_terms){ .kind = KIND_WRITE, .has = OPT_WAIT })
+#define WRITE_ONCE ((struct lock_terms){ .lock_kind = KIND_WRITE, .has = OPT_WAIT })
 
 TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
@@ -79,7 +79,7 @@ START_TEST(a_reader_does_not_pass_a_writer_who_waits_W4)
     fixture_lock(&e, 3, "doc", READ);
     fixture_no_op(&e);
     fixture_lock(&e, 4, "doc",
-                 (struct lock_terms){ .kind = KIND_READ, .has = OPT_WAIT });
+                 (struct lock_terms){ .lock_kind = KIND_READ, .has = OPT_WAIT });
     (void)fixture_hears(&e, 4, REPLY_NULL);
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_take_op(&e, OP_RELEASE, &op);
@@ -125,7 +125,7 @@ START_TEST(an_owner_reads_under_its_own_write_past_those_who_wait)
     fixture_unlock(&e, 1, "doc", (struct hold_req){ .owner = SPAN("ann") });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
     fixture_unlock(&e, 1, "doc",
-                   (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
+                   (struct hold_req){ .lock_kind = KIND_WRITE, .owner = SPAN("ann") });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "ann:write");
     fixture_answer(&e, &op,
@@ -141,7 +141,7 @@ START_TEST(readers_come_in_when_a_writer_reads_on_W3)
     fixture_lock(&e, 3, "doc", READ);
     fixture_no_op(&e);
     fixture_unlock(&e, 1, "doc",
-                   (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
+                   (struct hold_req){ .lock_kind = KIND_WRITE, .owner = SPAN("ann") });
     fixture_gives(&e, OP_RELEASE,
                   (struct op_result){ .status = OP_OK, .release.shared = true });
     (void)fixture_hears(&e, 1, REPLY_INT);
@@ -166,7 +166,7 @@ START_TEST(a_name_keeps_its_family_while_somebody_is_there)
     (void)fixture_grant(&e, 1, "doc", READ, 100);
     fixture_lock(&e, 2, "doc", (struct lock_terms){ 0 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
-    fixture_lock(&e, 2, "doc", (struct lock_terms){ .kind = KIND_FAIR });
+    fixture_lock(&e, 2, "doc", (struct lock_terms){ .lock_kind = KIND_FAIR });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_gives(&e, OP_RELEASE,
@@ -183,7 +183,7 @@ START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
     (void)fixture_grant(&e, 1, "doc", NAMED(KIND_WRITE, "ann"), 101);
     (void)fixture_grant(&e, 1, "doc", NAMED(KIND_READ, "ann"), 102);
     fixture_unlock(&e, 1, "doc",
-                   (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
+                   (struct hold_req){ .lock_kind = KIND_READ, .owner = SPAN("ann") });
     fixture_gives(&e, OP_RELEASE, RELEASED);
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 10000);
@@ -250,12 +250,12 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
 
 START_TEST(readers_who_come_at_the_same_moment_do_not_wait_for_each_other)
 {
-    const struct lock_terms once = { .kind = KIND_READ, .has = OPT_WAIT };
+    const struct lock_terms once = { .lock_kind = KIND_READ, .has = OPT_WAIT };
 
     fixture_lock(&e, 1, "doc", once);
     fixture_lock(&e, 2, "doc", once);
     fixture_lock(&e, 3, "doc",
-                 (struct lock_terms){ .kind = KIND_READ,
+                 (struct lock_terms){ .lock_kind = KIND_READ,
                                       .id = SPAN("aaaaaaaaaaaaaaaa"),
                                       .has = OPT_WAIT | OPT_KEEP });
     ck_assert_uint_eq(e.op_count, 3);

@@ -120,14 +120,14 @@ START_TEST(what_is_said_of_read_locks_leaves_plain_ones_alone)
 {
     (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .owner = SPAN("ann") }, 100);
     fixture_unlock(&e, 2, "job",
-                   (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
+                   (struct hold_req){ .lock_kind = KIND_READ, .owner = SPAN("ann") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
     fixture_renew(&e, 2, "job",
-                  (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
+                  (struct hold_req){ .lock_kind = KIND_WRITE, .owner = SPAN("ann") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
     fixture_no_op(&e);
     fixture_unlock(&e, 2, "doc",
-                   (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
+                   (struct hold_req){ .lock_kind = KIND_READ, .owner = SPAN("ann") });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.lock_class == CLASS_RW); /* no guess */
     fixture_answer(&e, &op,
@@ -161,7 +161,7 @@ START_TEST(an_owner_released_while_it_was_renewed_is_not_held)
 /* _i 0: UNLOCK, 1: RENEW. */
 static void bare(uint64_t conn, enum lock_kind kind, int how)
 {
-    const struct hold_req req = { .kind = kind };
+    const struct hold_req req = { .lock_kind = kind };
 
     (how == 0 ? fixture_unlock : fixture_renew)(&e, conn, "doc", req);
 }
@@ -184,9 +184,9 @@ START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant
     struct lock_terms as = { .owner = SPAN("o") };
     const enum op_kind sends = _i == 0 ? OP_RELEASE : OP_ATTACH;
 
-    as.kind = KIND_WRITE;
+    as.lock_kind = KIND_WRITE;
     (void)fixture_grant(&e, 1, "doc", as, 100);
-    as.kind = KIND_READ;
+    as.lock_kind = KIND_READ;
     (void)fixture_grant(&e, 1, "doc", as, 101);
     bare(1, KIND_PLAIN, _i);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);

@@ -55,7 +55,7 @@ START_TEST(granted_too_late_keeps_none_of_them)
 START_TEST(an_id_of_another_kind_of_lock_is_refused)
 {
     (void)fixture_grant(&e, 1, "b",
-                        (struct lock_terms){ .id = ID_A, .kind = KIND_READ }, 5);
+                        (struct lock_terms){ .id = ID_A, .lock_kind = KIND_READ }, 5);
     fixture_mlock(&e, 2, "a b", WITH_ID);
     ck_assert_str_eq(fixture_hears(&e, 2, REPLY_ERROR).text,
                      "that ID was used with another kind");

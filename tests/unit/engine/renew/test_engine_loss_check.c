@@ -171,7 +171,7 @@ START_TEST(a_readers_grant_casts_doubt_on_a_plain_hold_that_was_just_renewed)
 
     fixture_renew(&e, 1, "tap", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_ATTACH, &attach);
-    fixture_lock(&e, 2, "tap", (struct lock_terms){ .kind = KIND_READ });
+    fixture_lock(&e, 2, "tap", (struct lock_terms){ .lock_kind = KIND_READ });
     fixture_take_op(&e, OP_ACQUIRE, &acquire);
     fixture_answer(&e, &attach,
                    (struct op_result){ .status = OP_OK,

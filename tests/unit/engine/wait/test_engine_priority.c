@@ -223,7 +223,7 @@ START_TEST(who_tries_once_and_is_passed_is_answered_with_what_the_head_hears)
 START_TEST(behind_a_fair_queue_it_counts_for_nothing)
 {
     held_here();
-    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_FAIR });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .lock_kind = KIND_FAIR });
     fixture_lock(&e, 3, "job", with_priority(9));
     fixture_lock(&e, 4, "job", FOREVER);
     ck_assert_str_eq(in_order(), "2 3 4");
@@ -231,12 +231,14 @@ START_TEST(behind_a_fair_queue_it_counts_for_nothing)
 
 START_TEST(a_reader_with_a_priority_stands_before_a_writer)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .kind = KIND_READ }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_WRITE });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .lock_kind = KIND_READ },
+                        100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .lock_kind = KIND_WRITE });
     answer_all();
-    fixture_lock(&e, 3, "job", (struct lock_terms){ .kind = KIND_READ });
+    fixture_lock(&e, 3, "job", (struct lock_terms){ .lock_kind = KIND_READ });
     fixture_no_op(&e);
-    fixture_lock(&e, 4, "job", (struct lock_terms){ .kind = KIND_READ, .priority = 1 });
+    fixture_lock(&e, 4, "job",
+                 (struct lock_terms){ .lock_kind = KIND_READ, .priority = 1 });
     ck_assert_str_eq(in_order(), "4 2 3");
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 101 });
     (void)fixture_hears(&e, 4, REPLY_TOKEN);
@@ -246,10 +248,11 @@ START_TEST(a_reader_with_a_priority_stands_before_a_writer)
 
 START_TEST(readers_that_pass_a_writer_together_are_all_let_in)
 {
-    const struct lock_terms urgent = { .kind = KIND_READ, .priority = 1 };
+    const struct lock_terms urgent = { .lock_kind = KIND_READ, .priority = 1 };
 
-    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .kind = KIND_READ }, 100);
-    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_WRITE });
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .lock_kind = KIND_READ },
+                        100);
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .lock_kind = KIND_WRITE });
     answer_all();
     for (uint64_t conn = 3; conn < 6; conn++) {
         fixture_lock(&e, conn, "job", urgent);
@@ -266,11 +269,12 @@ START_TEST(readers_that_pass_a_writer_together_are_all_let_in)
 /* Otherwise it would wait for those readers, and nobody would look for a deadlock. */
 START_TEST(a_writer_does_not_pass_a_reader_that_is_about_to_be_let_in)
 {
-    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .kind = KIND_READ }, 100);
+    (void)fixture_grant(&e, 1, "job", (struct lock_terms){ .lock_kind = KIND_READ },
+                        100);
     engine_on_store_down(e.engine);
-    fixture_lock(&e, 2, "job", (struct lock_terms){ .kind = KIND_READ });
+    fixture_lock(&e, 2, "job", (struct lock_terms){ .lock_kind = KIND_READ });
     fixture_lock(&e, 3, "job",
-                 (struct lock_terms){ .kind = KIND_WRITE, .priority = 9 });
+                 (struct lock_terms){ .lock_kind = KIND_WRITE, .priority = 9 });
     ck_assert_str_eq(in_order(), "2 3");
 }
 

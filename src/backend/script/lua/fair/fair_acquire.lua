@@ -5,11 +5,11 @@
 --@key 3 queue
 --@key 4 scores
 --@key 5 marks                     `latchd:fair`
---@if claim->kind != OWNER_ANONYMOUS
+--@if claim->owner_kind != OWNER_ANONYMOUS
 --@key 6 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
 --@key 7 tombstone_key             tombstone of the claim
 --@arg 1 deadline                  us
---@arg 2 kind                      a, i, n
+--@arg 2 owner_kind                a, i, n
 --@arg 3 lease                     ms
 --@arg 4 helper_ttl                TTL of helper keys, ms
 --@arg 5 seen                      highest token seen
@@ -33,7 +33,7 @@
 --@include include/part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[6], KEYS[6]
 local queue, scores, marks = KEYS[3], KEYS[4], KEYS[5]
-local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local owner_kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
 local member, fair_wait, channel, terms = ARGV[11], tonumber(ARGV[12]), ARGV[14], ARGV[16]
 local field, counter, counted, block
@@ -52,7 +52,7 @@ end
 --@include include/part_fence.lua
 --@include include/part_left_over.lua
 --@include include/part_queue.lua
-local over = kind ~= 'a' and call('EXISTS', KEYS[7]) == 1
+local over = owner_kind ~= 'a' and call('EXISTS', KEYS[7]) == 1
 if free or foreign then
     if over then
         return 'OVER'
@@ -69,7 +69,7 @@ else
     if not own and over then
         return 'OVER'
     end
-    if not own and kind == 'n' and call('HEXISTS', lock, claim) == 1 then
+    if not own and owner_kind == 'n' and call('HEXISTS', lock, claim) == 1 then
         own = call('HINCRBY', lock, claim, 1)
         call('HSET', entries_key, claim_entry, instance .. taken .. claim)
     end

@@ -1,10 +1,10 @@
 -- Part: takes a lock for a claim, or finds what the claim was granted before, and returns the
 -- reply. `tombstone_key` is the tombstone of the claim (none for anonymous claims), `queue` the key
 -- of the fair queue. Fails before anything is written if the name is of another type.
---@needs call lock kind queue tombstone_key only_reenter claim entries_key claim_entry instance
+--@needs call lock owner_kind queue tombstone_key only_reenter claim entries_key claim_entry instance
 --@needs now asked claim_keeper deadline fence_key helper_ttl lease seen taken data atleast
 local field, counter, counted
-local block = kind == 'a' and tonumber(claim_entry)
+local block = owner_kind == 'a' and tonumber(claim_entry)
 local permits_key = string.sub(queue, 21) .. ':timeout'
 --@include include/part_free.lua
 if foreign then
@@ -12,8 +12,8 @@ if foreign then
 end
 --@include include/part_fence.lua
 if free then
-    local fair = kind == 'a' and call('EXISTS', queue) or call('EXISTS', tombstone_key, queue)
-    if fair > 0 and kind ~= 'a' then
+    local fair = owner_kind == 'a' and call('EXISTS', queue) or call('EXISTS', tombstone_key, queue)
+    if fair > 0 and owner_kind ~= 'a' then
         if call('EXISTS', tombstone_key) == 1 then
             return 'OVER'
         end
@@ -40,10 +40,10 @@ if other_data then
     return 'OTHERDATA'
 end
 if not own then
-    if kind ~= 'a' and call('EXISTS', tombstone_key) == 1 then
+    if owner_kind ~= 'a' and call('EXISTS', tombstone_key) == 1 then
         return 'OVER'
     end
-    if kind ~= 'n' or call('HEXISTS', lock, claim) == 0 then
+    if owner_kind ~= 'n' or call('HEXISTS', lock, claim) == 0 then
         -- The last hold that a latchd granted has the token of the fence key.
         local granted = string.sub(who, 1, 1) == 'f' and string.sub(who, 18)
             or 'latchd:' .. string.format('%.0f', last)

@@ -1,13 +1,13 @@
 -- Part of part_grant.lua: gives the lock to the claim under this `token`. `left_over` is for
 -- IDs and named owners: see part_left_over.lua. The fence key says whether the name is `lent`, so
 -- that other daemons take the token of a loan for nobody's.
---@needs lent token claim kind call fence_key helper_ttl instance before left_over claim_keeper
+--@needs lent token claim owner_kind call fence_key helper_ttl instance before left_over claim_keeper
 --@needs entries_key claim_entry taken lock lease field counted counter data atleast now
 --@include include/part_count.lua
 --@include include/part_rest_end.lua
 local token_text = string.format('%.0f', token)
 local new_field = claim
-if kind == 'a' then
+if owner_kind == 'a' then
     new_field = 'latchd:' .. token_text
     local taker = (lent and ' l' or ' a') .. claim
     call('SET', fence_key, token_text .. taker .. rest .. data, 'PX', helper_ttl)
@@ -15,9 +15,9 @@ else
     call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before .. rest .. data,
         'PX', helper_ttl)
     if left_over then
-        call('DEL', kind == 'i' and claim_keeper or entries_key)
+        call('DEL', owner_kind == 'i' and claim_keeper or entries_key)
     end
-    if kind == 'n' then
+    if owner_kind == 'n' then
         call('HSET', entries_key, claim_entry, instance .. taken .. claim)
         call('PEXPIRE', entries_key, helper_ttl)
     end

@@ -7,10 +7,10 @@
 -- without a fence key is not lent, as others may have tokens of the last `block` us. Nor is one
 -- where Redisson counts: its tokens and these are one sequence.
 --@needs last now seen counted call claim claim_entry claim_keeper counter taken block data atleast
---@needs entries_key fence_key field helper_ttl instance kind lease left_over lock
+--@needs entries_key fence_key field helper_ttl instance owner_kind lease left_over lock
 --@sets before
 --@leaves token first lent
-before = kind == 'i' and ' ' .. taken or ''
+before = owner_kind == 'i' and ' ' .. taken or ''
 local token = last + 1
 if token < now then
     token = now

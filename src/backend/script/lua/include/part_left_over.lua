@@ -2,7 +2,7 @@
 -- lock is free. For the claim that begins now they would say that another instance keeps the
 -- hold, or that there are more entries. Fails before anything is written if that key is of
 -- another type.
---@needs free kind call claim_keeper entries_key
+--@needs free owner_kind call claim_keeper entries_key
 --@leaves left_over
-local left_over = free and (kind == 'i' and call('GET', claim_keeper)
-    or kind == 'n' and call('HLEN', entries_key) > 0)
+local left_over = free and (owner_kind == 'i' and call('GET', claim_keeper)
+    or owner_kind == 'n' and call('HLEN', entries_key) > 0)

@@ -2,7 +2,7 @@
 -- or more listen than this daemon. A request that ended elsewhere while it waited here may not
 -- begin again either; nor may the one that ends now, which is `ending`. `beginning`: what next is
 -- asked for again by. `listeners`: how many listen besides this daemon, if that was asked.
---@needs flags call channel kind own_accord beginning ending tombstone_of
+--@needs flags call channel owner_kind own_accord beginning ending tombstone_of
 --@sets move
 --@leaves listeners
 move = move and not string.find(flags, 'y', 1, true)
@@ -12,6 +12,6 @@ if move and string.find(flags, 'q', 1, true) then
     listeners = listen - (string.find(flags, 's', 1, true) and 1 or 0)
     move = listeners <= 0
 end
-if move and kind ~= 'a' then
+if move and owner_kind ~= 'a' then
     move = (own_accord or beginning ~= ending) and call('EXISTS', tombstone_of .. beginning) == 0
 end

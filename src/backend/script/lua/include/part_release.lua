@@ -2,14 +2,14 @@
 --@needs call stamp now deadline
 local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local flags, kind = ARGV[6], ARGV[9]
+local flags, owner_kind = ARGV[6], ARGV[9]
 local tag = string.sub(queue, 21)
 local tombstone_of, tombstone_ms = 'latchd:ended:' .. tag .. ':', ARGV[7]
 local channel = 'redisson_lock__channel:' .. tag
 
 -- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
 -- and nobody queues. See release_batch.lua for what may be left over.
-if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
+if flags == 'm' and not owner_kind and what == 'field' and t_token ~= '0'
     and t_field == 'latchd:' .. t_token then
     local found = call('HMGET', lock, 'mode', t_field)
     if found[2] and not found[1] and call('EXISTS', queue) == 0 then
@@ -28,7 +28,7 @@ local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV
 local seen, terms = string.sub(stamp, 33, 48), string.sub(stamp, 65)
 local counter, counted, block
 local force, own_accord = string.find(flags, 'f', 1, true), string.find(flags, 'o', 1, true)
-local claim_keeper = kind == 'i' and keeper_of .. claim
+local claim_keeper = owner_kind == 'i' and keeper_of .. claim
 --@include include/part_terms.lua
 
 --@include include/part_fence.lua
@@ -36,7 +36,7 @@ local claim_keeper = kind == 'i' and keeper_of .. claim
 if not field then
     is_rw = is_rw or call('HEXISTS', lock, 'mode') == 1
     -- If next holds, this release ran before, and moved the lock.
-    if kind and not is_rw then
+    if owner_kind and not is_rw then
 --@include include/part_find.lua
         if own then
             local fair = call('EXISTS', queue)
@@ -129,9 +129,9 @@ if rest_end and left == 0 and not force and told
     and (fits or field == 'latchd:' .. string.format('%.0f', last)) then
     rest_ms = rest_end - math.floor(now / 1000)
 end
-local move = left == 0 and kind and not force and rest_ms <= 0
+local move = left == 0 and owner_kind and not force and rest_ms <= 0
 local beginning, ending = claim, field
-if kind == 'n' then
+if owner_kind == 'n' then
     beginning, ending = claim_entry, entry
 end
 --@include include/part_may_move.lua
@@ -164,7 +164,7 @@ if fair then
 end
 
 if move then
-    block = kind == 'a' and not fair and tonumber(claim_entry)
+    block = owner_kind == 'a' and not fair and tonumber(claim_entry)
 --@include include/part_counter.lua
 end
 

@@ -3,7 +3,7 @@
 -- the head and `behind` the second, as they were before.
 --@needs move fair call queue behind scores marks entries_key keeper_key lock channel
 --@needs taken claim claim_entry claim_keeper counted counter fence_key field helper_ttl
---@needs instance kind last lease left_over now seen block data atleast
+--@needs instance owner_kind last lease left_over now seen block data atleast
 --@sets before
 local fair_wait = tonumber(ARGV[8])
 if move and fair == ARGV[14] then

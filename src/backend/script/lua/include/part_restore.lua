@@ -1,13 +1,13 @@
 -- Part: what both scripts that put a hold back ask of tombstones, keepers and entries. `first`
 -- is where the pairs of entry id and time begin in ARGV, and `told` what an entry says after
 -- keeper and time.
---@needs call tombstone_of token kind field first instance entries_key told
+--@needs call tombstone_of token owner_kind field first instance entries_key told
 --@leaves is_over is_taken kept_since look_at_entries add_entries
 --@include include/part_ended.lua
 -- Tells whether the whole hold has ended. Who released it may have known its token only. (The token
 -- of a rest is that of the hold before it.)
 local function is_over()
-    if kind ~= 'n' then
+    if owner_kind ~= 'n' then
         return ended(field) or string.sub(field, 1, 12) ~= 'latchd:rest:'
             and ended('latchd:' .. token, true)
     end

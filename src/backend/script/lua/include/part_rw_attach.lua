@@ -2,7 +2,7 @@
 -- instance from now on; or its owner enters once more (`own` is nil, `present` the count).
 -- `attached` is 1 if the hold may have belonged to another instance before; `token` is a new
 -- one if the old one was lost; `own` is the count now.
---@needs hold_of claim for_write present call claim_keeper kind instance now helper_ttl
+--@needs hold_of claim for_write present call claim_keeper owner_kind instance now helper_ttl
 --@needs value entries_key claim_entry raise fence_key w_who writer_key reader_of lease
 --@needs last HOLDS_RAISED is_text lock held_field seen data
 --@sets own held
@@ -20,11 +20,11 @@ if not held then
     call('GET', claim_keeper)
 end
 if held then
-    if kind == 'i' then
+    if owner_kind == 'i' then
         call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX',
             helper_ttl)
         attached = 1
-    elseif kind == 'n' then
+    elseif owner_kind == 'n' then
         attached = not entered and string.sub(value, 1, 16) ~= instance and 1 or 0
         if entered or attached == 1 then
             call('HSET', entries_key, claim_entry, instance
@@ -34,7 +34,7 @@ if held then
         raise(entries_key, tonumber(helper_ttl))
     end
     raise(fence_key, tonumber(helper_ttl))
-    if for_write and kind == 'n' and string.sub(w_who, 18) ~= claim then
+    if for_write and owner_kind == 'n' and string.sub(w_who, 18) ~= claim then
         call('SET', writer_key, held .. ' f' .. instance .. claim .. data, 'PX', helper_ttl)
     end
     raise(for_write and writer_key or reader_of .. held, tonumber(helper_ttl))
@@ -43,7 +43,7 @@ else
     call('DEL', claim_keeper)
 --@include include/part_rw_tell.lua
     held = token_text
-    attached = kind == 'i' and 1 or 0
+    attached = owner_kind == 'i' and 1 or 0
     if not for_write then
         -- Redisson's own first hold: it never reads what stands there.
         local left = call('PTTL', hold_1)

@@ -1,21 +1,21 @@
--- Part: finds what the claim was granted before. The claim is `kind` (a: anonymous, i: ID, n:
+-- Part: finds what the claim was granted before. The claim is `owner_kind` (a: anonymous, i: ID, n:
 -- named owner), `for_write`, `claim` (an anonymous writer's request, else the hash field),
 -- `claim_entry` (n) and `claim_keeper` (its keeper key).
 -- `held_field` is its field; `own` the count of its hold, or nil; `present` the same, and also
 -- if the owner holds the lock, but not by this entry; `held` the token as text (nil: not
 -- known); `value` that of the entry. A hold that another instance took over after this was
 -- asked is not found: then `elsewhere` is true.
---@needs claim for_write kind w_who w_token mode call lock hold_of hold_ttl entries_key
+--@needs claim for_write owner_kind w_who w_token mode call lock hold_of hold_ttl entries_key
 --@needs claim_entry claim_keeper asked deadline instance
 --@leaves own present held value elsewhere held_field
 local own, present, held, value, elsewhere
 local held_field = claim
 if for_write then
-    if kind == 'a' then
+    if owner_kind == 'a' then
         held_field = w_who == 'a' .. claim and 'latchd:' .. w_token .. ':write'
     end
     present = held_field and mode == 'write' and call('HGET', lock, held_field)
-    if kind == 'a' or string.sub(w_who, 18) == claim then
+    if owner_kind == 'a' or string.sub(w_who, 18) == claim then
         held = w_token
     end
 else
@@ -23,7 +23,7 @@ else
     if present then
         held = call('GET', hold_of .. claim .. ':rwlock_timeout:1')
         -- Its lease is over: nothing of it counts any more.
-        if not held and (kind ~= 'n' or hold_ttl(claim, present) == -2) then
+        if not held and (owner_kind ~= 'n' or hold_ttl(claim, present) == -2) then
             present = nil
         elseif held and #held < 2 then
             held = nil
@@ -31,7 +31,7 @@ else
     end
 end
 own = present
-if own and kind == 'n' then
+if own and owner_kind == 'n' then
     value = call('HGET', entries_key, claim_entry)
     if value and not held and for_write then
         -- The writer key is lost.
@@ -43,9 +43,9 @@ if own and kind == 'n' then
         own = nil
     end
 end
-if own and kind ~= 'a' then
+if own and owner_kind ~= 'a' then
     local keeper = value
-    if kind == 'i' then
+    if owner_kind == 'i' then
         keeper = call('GET', claim_keeper)
         if not keeper and for_write and held then
             keeper = string.sub(w_who, 2, 17) .. string.format('%016.0f', tonumber(held))

@@ -1,6 +1,6 @@
 -- Part: makes a new hold for the claim: of a free lock (`mode` is nil), or for a reader beside
 -- other readers or under the owner's own write lock.
---@needs instance left_over mode call claim_keeper kind entries_key claim for_write lock
+--@needs instance left_over mode call claim_keeper owner_kind entries_key claim for_write lock
 --@needs hold_of lease w_who now writer_key raise claim_entry fence_key helper_ttl last
 --@needs reader_of seen data
 --@leaves token
@@ -9,7 +9,7 @@
 if left_over and mode then
     call('DEL', claim_keeper)
     -- Left-over entries do not count; among few they are swept up.
-    if kind == 'n' and call('HLEN', entries_key) <= 16 then
+    if owner_kind == 'n' and call('HLEN', entries_key) <= 16 then
         local all = call('HGETALL', entries_key)
         for i = 1, #all, 2 do
             if string.sub(all[i + 1], 49) == claim then
@@ -22,7 +22,7 @@ elseif left_over then
 end
 --@include include/part_rw_tell.lua
 if for_write then
-    local new_field = kind == 'a' and 'latchd:' .. token_text .. ':write' or claim
+    local new_field = owner_kind == 'a' and 'latchd:' .. token_text .. ':write' or claim
     call('HSET', lock, 'mode', 'write', new_field, '1')
 else
     call('SET', hold_of .. claim .. ':rwlock_timeout:1', token_text, 'PX', lease)

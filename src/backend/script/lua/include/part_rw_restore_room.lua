@@ -1,7 +1,7 @@
 -- Part of rw_restore.lua: removes what an older hold of that field has left, and the holders in
 -- the way (`dead`, `ghosts`).
 --@needs ghosts call lock hold_of reader_of keeper_of field HOLDS_MAX is_text entries_key
---@needs kind keeper_key hold_1 dead
+--@needs owner_kind keeper_key hold_1 dead
 --@sets mode
 for name, holds in pairs(ghosts) do
     if string.sub(name, -6) == ':write' then
@@ -36,7 +36,7 @@ if mode and call('HLEN', lock) == 1 then
 end
 if not mode then
     call('DEL', entries_key)
-elseif kind == 'n' then
+elseif owner_kind == 'n' then
     local all = call('HGETALL', entries_key)
     for i = 1, #all, 2 do
         if string.sub(all[i + 1], 49) == field then

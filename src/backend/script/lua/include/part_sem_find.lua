@@ -2,7 +2,7 @@
 -- as text, or nil. This instance keeps it from then on; `attached` is 1 if another one did.
 -- `elsewhere`: another instance took over after this was asked. A hold that lacks permits, as
 -- somebody else released them, is over; a late copy of the question leaves it to the keeper.
---@needs call holds_key claim read_row kind instance asked deadline members ends now_ms lease
+--@needs call holds_key claim read_row owner_kind instance asked deadline members ends now_ms lease
 --@needs MARGIN_MS helper_ttl fence_key raise taken lock free reclaimed soonest
 --@sets free reclaimed soonest
 --@leaves own elsewhere attached
@@ -18,7 +18,7 @@ do
             reclaimed = reclaimed + removed
         elseif not elsewhere then
             local until_ms = now_ms + lease + MARGIN_MS
-            own, attached = token, kind == 'i' and 1 or 0
+            own, attached = token, owner_kind == 'i' and 1 or 0
             if latest < until_ms then
 --@include include/part_sem_score.lua
                 soonest = nil

@@ -3,15 +3,15 @@
 --@key 1 lock
 --@key 2 fence_key
 --@key 3 queue
---@if claim->kind != OWNER_ANONYMOUS
+--@if claim->owner_kind != OWNER_ANONYMOUS
 --@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
 --@key 5 tombstone_key             tombstone of the claim
 --@arg 1 stamp                     see part_stamp.lua
---@arg 2 kind|only_reenter         letters: a, i, n: the kind; r: only re-enter
+--@arg 2 owner_kind|only_reenter   letters: a, i, n: the kind; r: only re-enter
 --@arg 3 lease                     ms
 --@arg 4 helper_ttl                TTL of helper keys, ms
 --@arg 5 claim                     anonymous: request, else the field
---@if claim->kind == OWNER_NAMED || claim->block_us != 0
+--@if claim->owner_kind == OWNER_NAMED || claim->block_us != 0
 --@arg 6 claim_entry|block         named: entry ID; anonymous: see part_grant.lua
 --
 -- Returns LATE | the token of a new hold | LENT first last | OK token count attached
@@ -20,7 +20,7 @@
 
 --@include include/part_stamp.lua
 local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
-local kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local owner_kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local seen, terms = string.sub(stamp, 33, 48), string.sub(stamp, 65)
 local entries_key, claim_keeper, claim_entry, instance, before, left_over, taken
 local counter, counted
@@ -28,7 +28,7 @@ local counter, counted
 
 -- What happens most costs the fewest calls: it is free, nobody queues, and no Redisson
 -- counts its tokens.
-if kind == 'a' and call('EXISTS', lock, queue,
+if owner_kind == 'a' and call('EXISTS', lock, queue,
     'redisson_lock_token:' .. string.sub(queue, 21)) == 0 then
     local fence, field = call('GET', fence_key), nil
     local last = fence and tonumber(string.match(fence, '^(%d+) ')) or 0
@@ -41,7 +41,7 @@ local tombstone_key, asked, only_reenter = KEYS[5], string.sub(stamp, 17, 32), n
 --@include include/part_asked.lua
 entries_key, claim_keeper, claim_entry = KEYS[4], KEYS[4], ARGV[6]
 instance = string.sub(stamp, 49, 64)
-if string.sub(kind, 2) == 'r' then
-    kind, only_reenter = string.sub(kind, 1, 1), '1'
+if string.sub(owner_kind, 2) == 'r' then
+    owner_kind, only_reenter = string.sub(owner_kind, 1, 1), '1'
 end
 --@include include/part_acquire.lua

@@ -94,7 +94,7 @@ for i = 1, count do
     if not reply[i] then
         -- Made only here, as a function costs as much as a call of Redis.
         alone = alone or function(lock, fence_key, queue, lease, helper_ttl, claim, block)
-            local kind, asked, instance = 'a', sub(stamp, 17, 32), sub(stamp, 49, 64)
+            local owner_kind, asked, instance = 'a', sub(stamp, 17, 32), sub(stamp, 49, 64)
             local entries_key, claim_keeper, tombstone_key, only_reenter, taken
             local claim_entry, data, atleast = block, '', nil
 --@include include/part_acquire.lua

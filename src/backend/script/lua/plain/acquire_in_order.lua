@@ -9,7 +9,7 @@
 --@arg 6 all_or_none   '1': looks first
 --@keys for each claim: lock fence_key queue entries_key|claim_keeper tombstone_key
 --       as for acquire.lua; the last two are not used for anonymous claims
---@args for each claim: kind lease helper_ttl claim claim_entry
+--@args for each claim: owner_kind lease helper_ttl claim claim_entry
 --       as for acquire.lua
 --@word all_or_none bool op->batch.all_or_none
 --
@@ -20,7 +20,7 @@
 local seen, only_reenter, instance, asked = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --@include include/part_asked.lua
 
-local function acquire(lock, fence_key, queue, entries_key, tombstone_key, kind, lease,
+local function acquire(lock, fence_key, queue, entries_key, tombstone_key, owner_kind, lease,
     helper_ttl, claim, claim_entry)
     local claim_keeper, data, atleast = entries_key, '', nil
 --@include include/part_acquire.lua

@@ -21,7 +21,7 @@
 local call = redis.call
 local lock, ends, holds_key, most = KEYS[1], KEYS[4], KEYS[5], tonumber(ARGV[1])
 local latch_key = KEYS[6]
-local fields, kind, queue = {}, 'p', KEYS[3]
+local fields, lock_kind, queue = {}, 'p', KEYS[3]
 local count = redis.pcall('HLEN', lock)
 if type(count) == 'table' then
     local left, size = call('PTTL', lock), redis.pcall('STRLEN', lock)
@@ -41,7 +41,7 @@ if type(count) == 'table' then
 end
 if count > 0 then
     local mode = call('HGET', lock, 'mode')
-    kind = mode == 'write' and 'w' or mode and 'r' or 'p'
+    lock_kind = mode == 'write' and 'w' or mode and 'r' or 'p'
     if count <= most then
         fields = call('HGETALL', lock)
     else
@@ -49,8 +49,8 @@ if count > 0 then
     end
 end
 local waiting = call('LRANGE', queue, 0, most - 1)
-if kind == 'p' and #waiting > 0 then
-    kind = 'f'
+if lock_kind == 'p' and #waiting > 0 then
+    lock_kind = 'f'
 end
 local fence = call('GET', KEYS[2]) or ''
 local head, ends, tail = string.match(fence, '^([^\t\n]*)\t(%d+)(.*)$')
@@ -59,8 +59,8 @@ if ends then
     local left = ends - math.floor(time[1] * 1000 + time[2] / 1000)
     fence = head .. (left > 0 and string.format('\t%.0f', left) or '') .. tail
 end
-local reply = { 'OK', call('PTTL', lock), fence, kind, waiting }
-if kind == 'p' or kind == 'f' then
+local reply = { 'OK', call('PTTL', lock), fence, lock_kind, waiting }
+if lock_kind == 'p' or lock_kind == 'f' then
 --@include include/part_inspect_fenced.lua
     for i = 1, math.min(#fields, 2 * most) do
         reply[i + 5] = fields[i]

@@ -17,7 +17,7 @@
 --@arg 7 tombstone_ms  how long a tombstone stays, ms
 --@arg 8 fair_wait     what a waiter adds to the queue's deadlines, ms
 --@if op->release.has_next
---@arg 9 kind          from here on: who is next
+--@arg 9 owner_kind    from here on: who is next
 --@arg 10 claim        request or field
 --@arg 11 claim_entry|block  named: entry ID; anonymous: see part_grant.lua
 --@arg 12 lease        ms

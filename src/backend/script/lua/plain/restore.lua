@@ -4,7 +4,7 @@
 --@key 2 fence_key
 --@key 3 entries_key
 --@arg 1 deadline       us
---@arg 2 kind           a, i, n
+--@arg 2 owner_kind     a, i, n
 --@arg 3 lease          ms
 --@arg 4 helper_ttl     TTL of helper keys, ms
 --@arg 5 instance
@@ -26,7 +26,7 @@
 --@include include/part_time.lua
 --@include include/part_raise.lua
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
-local kind, lease, helper_ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local owner_kind, lease, helper_ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local instance, field, token = ARGV[5], ARGV[6], ARGV[7]
 local keeper_of, tombstone_of, terms, first, told = ARGV[10], ARGV[11], ARGV[12], 13, field
 local keeper_key, rests = keeper_of .. field, field == 'latchd:rest:' .. token
@@ -41,7 +41,7 @@ call('GET', keeper_key)
 local found = call('HMGET', lock, 'mode', field)
 local count, number = tonumber(found[2]), tonumber(token)
 -- It may stand in the field of the loan. Tokens up to the loan's were this daemon's to give.
-local loan = kind == 'a' and ARGV[13] or ''
+local loan = owner_kind == 'a' and ARGV[13] or ''
 local block_end = tonumber(loan) or number
 if found[1] then
     return is_over() and 'ENDED' or 'WRONGTYPE-RW'
@@ -50,8 +50,8 @@ end
 -- The fence key tells the token of who holds, if it is about that one.
 local fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == field
 local displaced
-if count and kind ~= 'a' and fits and last ~= number then
-    local same = kind == 'n' and ARGV[9] == '1' and last < number
+if count and owner_kind ~= 'a' and fits and last ~= number then
+    local same = owner_kind == 'n' and ARGV[9] == '1' and last < number
     if not same then
         count = nil
         displaced = last < number and field or nil
@@ -105,13 +105,13 @@ if not count and not displaced and call('HLEN', lock) > 0 then
 end
 
 local missing, mine, theirs = {}, 1, 0
-if kind == 'n' then
+if owner_kind == 'n' then
     missing, mine, theirs = look_at_entries(not count)
     if #missing + mine == 0 then
         return theirs > 0 and 'ELSEWHERE' or 'ENDED'
     end
 end
-if kind ~= 'n' and count then
+if owner_kind ~= 'n' and count then
     local keeper = call('GET', keeper_key)
     if keeper and is_taken(keeper, ARGV[14]) then
         return 'ELSEWHERE'
@@ -133,8 +133,8 @@ if not count then
         end
     end
     call('DEL', entries_key, keeper_key)
-    count = kind == 'n' and 0 or 1
-    if kind ~= 'n' and ARGV[9] == '1' and not rests then
+    count = owner_kind == 'n' and 0 or 1
+    if owner_kind ~= 'n' and ARGV[9] == '1' and not rests then
         call('SET', keeper_key, instance .. ARGV[14], 'PX', helper_ttl)
     end
 end
@@ -146,8 +146,8 @@ if counted and counted < number then
 end
 local lacks_terms = data ~= '' and held_data == '' or atleast and not rest_end
 if last < number or last == number and lacks_terms then
-    local by = kind == 'a' and ' a' .. ARGV[8] or ' f' .. instance .. field
-    if kind == 'i' then
+    local by = owner_kind == 'a' and ' a' .. ARGV[8] or ' f' .. instance .. field
+    if owner_kind == 'i' then
         by = by .. ' ' .. ARGV[14]
     end
 --@include include/part_rest_end.lua
@@ -156,7 +156,7 @@ else
     raise(fence_key, helper_ttl)
 end
 add_entries(missing)
-if kind == 'n' then
+if owner_kind == 'n' then
     raise(entries_key, helper_ttl)
 end
 count = count + #missing

@@ -7,7 +7,7 @@
 --@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
 --@key 5 tombstone_key             tombstone of the claim
 --@arg 1 deadline                  us
---@arg 2 kind                      i, n
+--@arg 2 owner_kind                i, n
 --@arg 3 lease                     ms
 --@arg 4 helper_ttl                TTL of helper keys, ms
 --@arg 5 claim                     field
@@ -33,7 +33,7 @@
 --@include include/part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]
 local queue, counter, counted, data, atleast = KEYS[3], nil, nil, '', nil
-local kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
+local owner_kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
 local claim, instance, asked, claim_entry = ARGV[5], ARGV[7], ARGV[8], ARGV[9]
 --@include include/part_asked.lua
 local proposed = tonumber(ARGV[10])
@@ -74,7 +74,7 @@ end
 if elsewhere then
     return 'ELSEWHERE'
 end
-local enters = not own and kind == 'n' and call('HEXISTS', lock, claim) == 1
+local enters = not own and owner_kind == 'n' and call('HEXISTS', lock, claim) == 1
 if not own and over then
     return 'OVER'
 end
@@ -89,7 +89,7 @@ end
 local has = fits and last == proposed
 -- Nobody was told what this instance gave here by the same call: whoever is told the token of an ID
 -- keeps that ID at a majority of the masters, and one of these is among those that lower it.
-local lowers = kind == 'i' and who == 'f' .. instance .. claim and last >= tonumber(ARGV[12])
+local lowers = owner_kind == 'i' and who == 'f' .. instance .. claim and last >= tonumber(ARGV[12])
     and string.sub(keeper or instance, 1, 16) == instance and last > proposed
     and tonumber(string.match(before, '^ (%d+) ') or last) < proposed
 local given = (not fits or level) and not has

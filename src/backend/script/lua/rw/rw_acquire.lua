@@ -5,7 +5,7 @@
 --@key 3 writer_key
 --@key 4 entries_key
 --@arg 1 deadline       us
---@arg 2 kind           a, i, n
+--@arg 2 owner_kind     a, i, n
 --@arg 3 for_write      r or w
 --@arg 4 lease          ms
 --@arg 5 helper_ttl     TTL of helper keys, ms
@@ -32,7 +32,7 @@
 --@include include/part_time.lua
 --@include include/part_raise.lua
 local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local kind, for_write, lease, helper_ttl = ARGV[2], ARGV[3] == 'w', ARGV[4], ARGV[5]
+local owner_kind, for_write, lease, helper_ttl = ARGV[2], ARGV[3] == 'w', ARGV[4], ARGV[5]
 local seen, claim, only_reenter, instance = ARGV[6], ARGV[7], ARGV[8] == '1', ARGV[9]
 local asked, claim_entry, hold_of = ARGV[10], ARGV[11], ARGV[12]
 local claim_keeper, tombstone_of, reader_of = ARGV[13] .. claim, ARGV[14], ARGV[15]
@@ -53,13 +53,13 @@ if elsewhere then
     return 'ELSEWHERE'
 end
 -- As part_other_data.lua has it.
-if present and data ~= w_data and (kind == 'i' or data ~= '') and for_write
+if present and data ~= w_data and (owner_kind == 'i' or data ~= '') and for_write
     and string.sub(w_who, 18) == claim then
     return 'OTHERDATA'
 end
 if not own then
-    if kind ~= 'a'
-        and call('EXISTS', tombstone_of .. (kind == 'n' and claim_entry or claim)) == 1 then
+    if owner_kind ~= 'a'
+        and call('EXISTS', tombstone_of .. (owner_kind == 'n' and claim_entry or claim)) == 1 then
         return 'OVER'
     end
     if not mode and only_reenter then
@@ -67,7 +67,7 @@ if not own then
     end
     if mode and not present then
         local owner_reads = false
-        if for_write and kind ~= 'a' then
+        if for_write and owner_kind ~= 'a' then
             local reader = string.sub(claim, 1, -7)
             local count = call('HGET', lock, reader)
             owner_reads = count and hold_ttl(reader, count) ~= -2

@@ -20,7 +20,7 @@
 --@arg 13 channel
 --@arg 14 tombstone_ms  how long a tombstone stays, ms
 --@if op->release.has_next
---@arg 15 kind          from here on: who is next
+--@arg 15 owner_kind    from here on: who is next
 --@arg 16 for_write     r or w
 --@arg 17 claim         request or field
 --@arg 18 claim_entry   entry ID
@@ -39,10 +39,10 @@ local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local t_kind, flags, instance, hold_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local keeper_of, tombstone_of, reader_of, channel = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
-local kind, for_write, claim, claim_entry = ARGV[15], ARGV[16] == 'w', ARGV[17], ARGV[18]
+local owner_kind, for_write, claim, claim_entry = ARGV[15], ARGV[16] == 'w', ARGV[17], ARGV[18]
 local lease, helper_ttl, seen, asked = ARGV[19], ARGV[20], ARGV[21], ARGV[22]
 local tombstone_ms, data = ARGV[14], ARGV[23]
-local claim_keeper = kind and keeper_of .. claim
+local claim_keeper = owner_kind and keeper_of .. claim
 local force = string.find(flags, 'f', 1, true)
 
 --@include include/part_rw_state.lua
@@ -57,7 +57,7 @@ if ambiguous then
 end
 if not field then
     -- If next holds, this release ran before, and moved the lock.
-    if kind and mode then
+    if owner_kind and mode then
         do
 --@include include/part_rw_find.lua
             if own then
@@ -119,11 +119,11 @@ if left == 0 and (writes or mode ~= 'write') then
     end
     freed = not others
 end
-local move = freed and kind and not force
+local move = freed and owner_kind and not force
 local beginning, ending = claim, field
-if kind == 'n' then
+if owner_kind == 'n' then
     beginning, ending = claim_entry, entry
-elseif kind == 'i' and string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '') then
+elseif owner_kind == 'i' and string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '') then
     ending = claim -- one request, of whatever kind
 end
 --@include include/part_may_move.lua

@@ -5,7 +5,7 @@
 --@key 3 writer_key
 --@key 4 entries_key
 --@arg 1 deadline       us
---@arg 2 kind           a, i, n
+--@arg 2 owner_kind     a, i, n
 --@arg 3 writes         r or w
 --@arg 4 lease          ms
 --@arg 5 helper_ttl     TTL of helper keys, ms
@@ -28,7 +28,7 @@
 --@include include/part_time.lua
 --@include include/part_raise.lua
 local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local kind, writes, lease = ARGV[2], ARGV[3] == 'w', tonumber(ARGV[4])
+local owner_kind, writes, lease = ARGV[2], ARGV[3] == 'w', tonumber(ARGV[4])
 local helper_ttl, instance, field, token = tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
 local hold_of, keeper_of, tombstone_of, reader_of = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 local number, data, first = tonumber(token), ARGV[15], 16
@@ -84,15 +84,15 @@ for i = 1, writes and 0 or math.min((count or 0) + (#ARGV - 15) / 2, HOLDS_MAX) 
     call('GET', hold_of .. field .. ':rwlock_timeout:' .. i)
 end
 local missing, mine, theirs = {}, 1, 0
-if kind == 'n' then
+if owner_kind == 'n' then
     missing, mine, theirs = look_at_entries(not count)
     if #missing + mine == 0 then
         return theirs > 0 and 'ELSEWHERE' or 'ENDED'
     end
 end
 local since = instance .. ARGV[17]
-local set_keeper = kind ~= 'n' and (ARGV[10] == '1' or kind == 'i' and not writes)
-if kind ~= 'n' and count then
+local set_keeper = owner_kind ~= 'n' and (ARGV[10] == '1' or owner_kind == 'i' and not writes)
+if owner_kind ~= 'n' and count then
     local keeper = call('GET', keeper_key)
     if keeper and is_taken(keeper, ARGV[17]) then
         return 'ELSEWHERE'
@@ -104,13 +104,13 @@ if kind ~= 'n' and count then
     set_keeper = set_keeper or keeper and string.sub(keeper, 1, 16) ~= instance
 end
 
-local by = (writes and kind == 'a' and ' a' .. ARGV[9] or ' f' .. instance .. field) .. data
+local by = (writes and owner_kind == 'a' and ' a' .. ARGV[9] or ' f' .. instance .. field) .. data
 local restored = count and 0 or 1
 local hold_1 = hold_of .. field .. ':rwlock_timeout:1'
 if not count then
 --@include include/part_rw_restore_room.lua
     count = 0
-    if kind ~= 'n' then
+    if owner_kind ~= 'n' then
         count = 1
     end
     if not writes and mode ~= 'write' and string.sub(w_who, 1, 1) == 'f'
@@ -165,7 +165,7 @@ if last < number then
     call('SET', fence_key, token .. by, 'PX', helper_ttl)
 end
 raise(fence_key, helper_ttl)
-if kind == 'n' then
+if owner_kind == 'n' then
     add_entries(missing)
     raise(entries_key, helper_ttl)
 elseif set_keeper then

@@ -6,7 +6,7 @@
 --@key 4 fence_key
 --@key 5 latch_key
 --@arg 1 deadline      us
---@arg 2 kind          a, i
+--@arg 2 owner_kind    a, i
 --@arg 3 lease         ms
 --@arg 4 helper_ttl    TTL of helper keys, ms
 --@arg 5 seen          highest token seen
@@ -29,7 +29,7 @@
 --@include include/part_raise.lua
 local lock, ends, holds_key, fence_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local latch_key = KEYS[5]
-local kind, lease, helper_ttl, seen = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local owner_kind, lease, helper_ttl, seen = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local claim, only_reenter, instance, asked = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9]
 local tombstone_of, permits, limit = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
 local channel = ARGV[13]
@@ -46,7 +46,7 @@ if foreign_data then
 end
 --@include include/part_sem_find.lua
 local refused = elsewhere and 'ELSEWHERE'
-    or not own and kind ~= 'a' and call('EXISTS', tombstone_of .. claim) == 1 and 'OVER'
+    or not own and owner_kind ~= 'a' and call('EXISTS', tombstone_of .. claim) == 1 and 'OVER'
 if own or refused then
 --@include include/part_sem_tell.lua
 --@include include/part_sem_left.lua

@@ -15,7 +15,7 @@
 --@arg 9 channel
 --@arg 10 tombstone_ms  how long a tombstone stays, ms
 --@if op->release.has_next
---@arg 11 kind          from here on: who is next
+--@arg 11 owner_kind    from here on: who is next
 --@arg 12 claim         field
 --@arg 13 lease         ms
 --@arg 14 helper_ttl    TTL of helper keys, ms
@@ -31,7 +31,7 @@
 local lock, ends, holds_key, fence_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local flags, instance, tombstone_of, channel = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local tombstone_ms, kind, claim, lease = ARGV[10], ARGV[11], ARGV[12], tonumber(ARGV[13])
+local tombstone_ms, owner_kind, claim, lease = ARGV[10], ARGV[11], ARGV[12], tonumber(ARGV[13])
 local helper_ttl, seen, asked = tonumber(ARGV[14]), ARGV[15], ARGV[16] or '0'
 local permits, made = tonumber(ARGV[17]), false
 local force = string.find(flags, 'f', 1, true)
@@ -71,7 +71,7 @@ if token and t_token ~= '0' and t_token ~= token then
 end
 if not token then
     -- If next holds, this release ran before, and moved the permits.
-    if kind then
+    if owner_kind then
         do
 --@include include/part_sem_find.lua
             if own and not elsewhere then
@@ -110,7 +110,7 @@ if leaves_tombstone then
 --@include include/part_tombstones.lua
 end
 -- A request that holds already, by an earlier question, is not granted more.
-local move = kind and free and not force and permits <= free
+local move = owner_kind and free and not force and permits <= free
     and call('HEXISTS', holds_key, claim) == 0
 local beginning, ending = claim, field
 --@include include/part_may_move.lua

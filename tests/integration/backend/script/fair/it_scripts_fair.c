@@ -148,7 +148,7 @@ START_TEST(owners_and_ids_are_found_past_the_queue_H25)
     struct op end = op_release("n", TARGET_FIELD, "latchd:id:x1", NULL);
     const struct op_result *r;
 
-    over.acquire.claim.kind = OWNER_ID;
+    over.acquire.claim.owner_kind = OWNER_ID;
     over.acquire.claim.field = SPAN("latchd:id:x1");
     ck_assert_int_eq(run_as(INSTANCE_A, &over)->status, OP_OK);
     ck_assert(run_as(INSTANCE_A, &end)->release.freed);
@@ -157,7 +157,7 @@ START_TEST(owners_and_ids_are_found_past_the_queue_H25)
     (void)take("n", claim_named("o", "id:1"));
     fair_wait(B1);
     ck_assert_int_eq(run_as(INSTANCE_A, &over)->status, OP_OVER);
-    enter.acquire.claim.kind = OWNER_NAMED;
+    enter.acquire.claim.owner_kind = OWNER_NAMED;
     enter.acquire.claim.field = SPAN("o");
     enter.acquire.claim.entry = SPAN("id:2");
     enter.acquire.reenter_only = true;

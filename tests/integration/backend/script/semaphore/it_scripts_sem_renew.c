@@ -95,7 +95,7 @@ START_TEST(a_name_that_became_something_else_is_told_alone)
     for (int i = 0; i < 2; i++) {
         items[i] = (struct renew_item){ .name = i == 0 ? SPAN("h") : SPAN("s"),
                                         .lock_kind = KIND_PERMITS,
-                                        .kind = c.kind,
+                                        .owner_kind = c.owner_kind,
                                         .field = c.field,
                                         .lease_ms = LEASE,
                                         .token = token };

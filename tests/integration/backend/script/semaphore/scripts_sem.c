@@ -16,14 +16,14 @@ static struct test_redis *redis(void)
 struct claim sem_claim(const char *field, uint32_t permits, uint32_t limit)
 {
     struct claim c = { .lock_kind = KIND_PERMITS,
-                       .kind = OWNER_ANONYMOUS,
+                       .owner_kind = OWNER_ANONYMOUS,
                        .field = span_str(field),
                        .permits = permits,
                        .limit = limit,
                        .lease_ms = LEASE };
 
     if (span_starts(c.field, SPAN("latchd:id:"))) {
-        c.kind = OWNER_ID;
+        c.owner_kind = OWNER_ID;
     } else {
         c.entry = span_after(c.field, strlen("latchd:"));
     }
@@ -96,7 +96,7 @@ enum renew_result sem_renew(const char *instance, struct claim claim, uint64_t t
 {
     struct renew_item item = { .name = SPAN("s"),
                                .lock_kind = KIND_PERMITS,
-                               .kind = claim.kind,
+                               .owner_kind = claim.owner_kind,
                                .field = claim.field,
                                .lease_ms = claim.lease_ms,
                                .token = token,
