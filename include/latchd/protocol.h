@@ -8,7 +8,7 @@
 #define LATCHD_DEFAULT_PORT 5625 /* LOCK on a phone keypad */
 
 /* First words of error replies. DEADLOCK: the wait was not begun, as named owners would
- * wait for each other in a circle, or a reader for itself. WRONGTYPE: the name is a
+ * wait for each other in a cycle, or a reader for itself. WRONGTYPE: the name is a
  * lock of another class (plain and fair, read and write, semaphores), or other data. */
 #define LATCHD_ERR "ERR"
 #define LATCHD_ERR_DENIED "DENIED" /* protected mode; the connection is closed */

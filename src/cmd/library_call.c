@@ -203,14 +203,14 @@ static enum lock_call_state read_info(struct library_call *lib,
         buf_add_span(&lib->held, reply->data.ptr != NULL
                                      ? reply->data
                                      : SPAN(LATCHD_VALUE_OF_OTHERS));
-        return state_of_held(lib, false, lib->ttl_ms == -1);
+        return state_of_held(lib, false, lib->ttl_ms == TTL_NONE);
     }
     if (reply->info->state == INFO_STATE_LENT_ELSEWHERE) {
         buf_add_str(&lib->held, LATCHD_VALUE_OF_OTHERS);
         return state_of_held(lib, false, false);
     }
     if (reply->info->hold_count == 0) {
-        lib->ttl_ms = -2;
+        lib->ttl_ms = TTL_ABSENT;
         return LOCK_KEY_FREE;
     }
     hold = &reply->info->holds[0];
@@ -220,7 +220,7 @@ static enum lock_call_state read_info(struct library_call *lib,
     }
     value_unescape(&lib->held, value);
     if (hold->lease == LEASE_ENDLESS) {
-        lib->ttl_ms = -1;
+        lib->ttl_ms = TTL_NONE;
     }
     fits = value_field_fits(hold->owner, buf_span(&lib->pattern));
     lib->is_others = lib->is_others || (changes_any(&lib->call) && !fits);
@@ -375,7 +375,7 @@ static bool on_taken(struct cmd *c, struct library_call *lib,
     }
     if (is_done(reply)) {
         lib->done = lib->key_count;
-        lib->ttl_ms = library_is_endless(lib) ? -1 : lib->lease_ms;
+        lib->ttl_ms = library_is_endless(lib) ? TTL_NONE : lib->lease_ms;
         buf_clear(&lib->held);
         buf_add_span(&lib->held, lib->call.value);
         return ends_with(lib, LOCK_KEY_FREE);
@@ -451,7 +451,7 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
             publish_message(c, lib);
         }
         lib->done++;
-        lib->ttl_ms = lib->phase != LIBRARY_EXTENDS ? -2
+        lib->ttl_ms = lib->phase != LIBRARY_EXTENDS ? TTL_ABSENT
                       : library_is_endless(lib)     ? -1
                                                     : reply->value;
         buf_clear(&lib->held);

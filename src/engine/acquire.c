@@ -102,7 +102,7 @@ static void undo_grant(struct engine *eng, struct waiter *w, const struct op_res
                        bool found)
 {
     if (!found && pending_release_undo(eng, w->lock, w->spec)) {
-        w->undone = r->loan_token != 0 ? r->loan_token : r->token;
+        w->undo_token = r->loan_token != 0 ? r->loan_token : r->token;
     }
     fair_put_back(eng, w, r);
 }
@@ -126,7 +126,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
 
     eng->stats.unacked_grants++;
     last_answer_unacked(lock);
-    last_answer_ungiven(eng, lock);
+    last_answer_withdrawn(eng, lock);
     lock_pause(eng, lock, PAUSE_ASKS, ERROR_PAUSE_MS);
     if (waiter == NULL) {
         undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
@@ -232,11 +232,13 @@ static void return_grant(struct engine *eng, struct waiter *w,
     }
 }
 
-/* Redis has gone back to before a grant was undone. Others may have been granted since,
- * with greater tokens. A named owner's token may be that of its other entries. */
+/* Redis has gone back to before a grant was undone. Others may have been granted
+ * since, with greater tokens. A named owner's token may be that of its other entries.
+ */
 static bool was_undone(const struct waiter *w, const struct op_result *r)
 {
-    return r->token <= w->undone && (w->spec->owner_kind != OWNER_NAMED || r->attached);
+    return r->token <= w->undo_token &&
+           (w->spec->owner_kind != OWNER_NAMED || r->attached);
 }
 
 /* The owner that the waiter named has become another user's since it joined the queue:
@@ -277,8 +279,9 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
                               bool claimed_before, bool undo_cancelled)
 {
     const struct acquire_spec *spec = w->spec;
-    bool found = is_found(
-        spec, r, may_be_mine(eng, claimed_before) || undo_cancelled || w->undone != 0);
+    bool found = is_found(spec, r,
+                          may_be_mine(eng, claimed_before) || undo_cancelled ||
+                              w->undo_token != 0);
     struct asked own = asked;
 
     /* The client came back while the lock was asked for on KEEP's terms, and wants
@@ -613,7 +616,7 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
         lock_begin_asking(w->lock, part, true);
         all->batch.parts[i] = part;
     }
-    list_append(&eng->unsent, &all->in_sent);
+    list_append(&eng->ops_to_send, &all->in_sent);
 }
 
 void acquire_send_batch(struct engine *eng, struct inflight_op *all)
@@ -686,7 +689,7 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
         struct inflight_op *part = all->batch.parts[i];
         struct op_result one = ran && i < r->batch.count ? r->batch.results[i] : *r;
 
-        if (ran && one.status == OP_UNTRIED) {
+        if (ran && one.status == OP_SKIPPED) {
             end_unreached(eng, part, false);
             continue;
         }
@@ -714,12 +717,12 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
 /* Handles the answer to an acquire: a grant, a wait that goes on, or an end. */
 
 /* Whether the holder that a waiter's op found may be a waiter of this queue: the head's
- * grant may not be answered yet, or was not acknowledged and is about to be undone, or
- * has been since the op was sent. The head's own next answer decides then. */
+ * grant may not be answered yet, or was not acknowledged and is about to be undone,
+ * or has been since the op was sent. The head's own next answer decides then. */
 static bool may_be_a_waiters(const struct lock *lock, const struct waiter *w,
                              uint64_t op)
 {
-    return op <= lock->last_answer.ungiven_op ||
+    return op <= lock->last_answer.withdrawn_op ||
            ((w == NULL || !waiter_is_head(w)) &&
             (lock_is_asking(lock) || !list_empty(&lock->releases)));
 }
@@ -735,7 +738,7 @@ static void end_outdated_answer(struct engine *eng, struct lock *lock,
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
-        if (waiter_is_undecided(w) && w->since <= asked.at) {
+        if (waiter_awaits_head(w) && w->since <= asked.at) {
             waiter_decide(eng, w);
         }
     }
@@ -762,24 +765,24 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     uint64_t age = eng->now - asked.at;
     /* Too old to tell a null from: see LOCK in latchd-protocol(7). */
     bool outdated = age > eng->cfg.redis_timeout_ms ||
-                    (r->ttl_ms != -2 && age > lock_recheck_in(eng, r->ttl_ms));
+                    (r->ttl_ms != TTL_ABSENT && age > lock_recheck_in(eng, r->ttl_ms));
     uint64_t quarantine = quarantine_until(eng, lock, lock_kind);
     int64_t ttl_ms = r->ttl_ms;
 
     if (list_empty(&lock->holds) && lock->loan == NULL) {
         recent_asks_others(eng, lock);
     }
-    if (ttl_ms == -2 && quarantine != 0) {
+    if (ttl_ms == TTL_ABSENT && quarantine != 0) {
         ttl_ms = (int64_t)(quarantine - eng->now);
         last_answer_withheld(lock, quarantine);
-    } else if (ttl_ms == -2) {
+    } else if (ttl_ms == TTL_ABSENT) {
         last_answer_over(lock);
     } else if (r->withheld) {
         last_answer_withheld(lock, eng->now + lock_recheck_in(eng, ttl_ms));
     } else if (!may_be_a_waiters(lock, w, asked.op)) {
         last_answer_held(eng, lock, ttl_ms);
     }
-    if (ttl_ms == -2) {
+    if (ttl_ms == TTL_ABSENT) {
         lock_ask(eng, lock); /* free, but a probe may not take it: the head may */
     } else if (r->foreign) {
         lock_seen(eng, lock, r->id, foreign_look_in(eng, lock, ttl_ms), KIND_WRITE);
@@ -789,7 +792,7 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     }
     if (w != NULL) {
         w->maybe_granted = false;
-        if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) ||
+        if ((w->once && (ttl_ms != TTL_ABSENT || !waiter_is_head(w))) ||
             waiter_is_expiring(w)) {
             waiter_decide(eng, w);
         }
@@ -1045,7 +1048,7 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
 {
     struct session *s;
 
-    if (w->no_room && !lock_tries_once(&req->terms)) {
+    if (w->is_surplus && !lock_tries_once(&req->terms)) {
         mlock_answer_error(eng, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
         return;
     }

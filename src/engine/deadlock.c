@@ -1,7 +1,8 @@
-/* Circles: named owners that would wait for each other, as far as is known here.
+/* Deadlock detection: cycles of the wait-for graph, as far as it is known here. An edge
+ * leads from a named owner that waits to one that holds the name.
  *
  * Looked for when somebody begins to wait, and only by what is sure: holds that this
- * daemon is certain of, and waits that no lease in the circle can end. */
+ * daemon is certain of, and waits that no lease in the cycle can end. */
 #include "engine/deadlock.h"
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
@@ -17,15 +18,15 @@
 #include <stdio.h>
 
 enum {
-    CIRCLE_STEPS_MAX = 1000, /* holds looked at; beyond it no claim is made */
-    CIRCLE_LENGTH_MAX = 32,  /* owners in one circle */
-    TEXT_MAX = 400,          /* what is told of it, in bytes */
-    WORD_MAX = 64,           /* a name or an owner in that text */
+    CYCLE_STEPS_MAX = 1000, /* holds looked at; beyond it no claim is made */
+    CYCLE_LENGTH_MAX = 32,  /* owners in one cycle */
+    TEXT_MAX = 400,         /* what is told of it, in bytes */
+    WORD_MAX = 64,          /* a name or an owner in that text */
 };
 
-/* --- looking for a circle --------------------------------------------------------- */
+/* --- looking for a cycle ---------------------------------------------------------- */
 
-static struct span wait_graph_as(const struct waiter *w)
+static struct span waiting_owner(const struct waiter *w)
 {
     return field_owner(spec_field(w->spec));
 }
@@ -39,7 +40,7 @@ struct link {
 struct search {
     struct engine *eng;
     struct span asking;
-    struct link links[CIRCLE_LENGTH_MAX];
+    struct link links[CYCLE_LENGTH_MAX];
     size_t length;
     size_t left; /* holds that may still be looked at */
 };
@@ -91,7 +92,7 @@ static bool wait_counts(const struct waiter *w)
 static bool follow_wait(struct search *search, const struct waiter *w,
                         struct bounds way);
 
-/* Whether one of the holder's own waits leads back to who asks. */
+/* Whether one of the holder's own waits leads back to the owner that asks. */
 static bool follow_holder(struct search *search, struct owner_waits *waits,
                           struct bounds way)
 {
@@ -125,8 +126,8 @@ static bool follow_wait(struct search *search, const struct waiter *w,
     struct list *it;
 
     /* An owner that holds the lock already, of any kind, may not have to wait. */
-    if (search->length == CIRCLE_LENGTH_MAX ||
-        lock_held_by(w->lock, wait_graph_as(w), KIND_PLAIN) != NULL) {
+    if (search->length == CYCLE_LENGTH_MAX ||
+        lock_held_by(w->lock, waiting_owner(w), KIND_PLAIN) != NULL) {
         return false;
     }
     search->length++;
@@ -195,7 +196,7 @@ static void refuse_wait(const struct search *search, struct waiter *w)
     size_t len = 0;
 
     for (size_t i = 0; i < search->length; i++) {
-        struct span who = wait_graph_as(search->links[i].wait);
+        struct span who = waiting_owner(search->links[i].wait);
         struct span name = lock_name(search->links[i].wait->lock);
         struct span by = holder_of(search->links[i].hold);
 
@@ -217,20 +218,20 @@ static void refuse_wait(const struct search *search, struct waiter *w)
 /* Whether the waiter wants to write what its owner reads: such a wait never ends. */
 static bool is_upgrade(const struct engine *eng, const struct waiter *w)
 {
-    struct span owner = wait_graph_as(w);
+    struct span owner = waiting_owner(w);
     const struct hold *h = lock_held_by(w->lock, owner, KIND_READ);
 
     return w->spec->terms.lock_kind == KIND_WRITE && h != NULL &&
            holds_surely(eng, h) && lock_held_by(w->lock, owner, KIND_WRITE) == NULL;
 }
 
-/* Looks for a circle that the wait would close, and refuses the wait if there is one.
+/* Looks for a cycle that the wait would close, and refuses the wait if there is one.
  */
-static bool refuse_circle(struct engine *eng, struct waiter *w)
+static bool refuse_cycle(struct engine *eng, struct waiter *w)
 {
     struct search s = { .eng = eng,
-                        .asking = wait_graph_as(w),
-                        .left = CIRCLE_STEPS_MAX };
+                        .asking = waiting_owner(w),
+                        .left = CYCLE_STEPS_MAX };
     struct bounds way = { .wait_until = w->deadline };
 
     eng->deadlock_search++;
@@ -250,5 +251,5 @@ bool deadlock_refuses(struct engine *eng, struct waiter *w)
         waiter_end_error(eng, w, LOCK_DEADLOCK, TEXT_UPGRADE, false);
         return true;
     }
-    return wait_counts(w) && !list_empty(&w->lock->holds) && refuse_circle(eng, w);
+    return wait_counts(w) && !list_empty(&w->lock->holds) && refuse_cycle(eng, w);
 }

@@ -1,4 +1,5 @@
-/* deadlock: refuses a wait that would deadlock named owners. Private to engine/. */
+/* deadlock: refuses a wait that would close a cycle of the wait-for graph. Private to
+ * engine/. */
 #ifndef LATCHD_ENGINE_DEADLOCK_H
 #define LATCHD_ENGINE_DEADLOCK_H
 

@@ -64,7 +64,7 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->holds);
     list_init(&eng->waiters);
     list_init(&eng->to_send);
-    list_init(&eng->unsent);
+    list_init(&eng->ops_to_send);
     list_init(&eng->waiting_for_store);
     list_init(&eng->infos);
     watch_set_init(&eng->leader_watches);
@@ -375,7 +375,7 @@ void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
             if (a->entry->member != NULL) {
                 a->entry->member->token_sent = false;
             }
-            entry_untold(eng, a, true);
+            entry_take_back(eng, a, true);
         }
     }
     s->closing = closing;

@@ -94,7 +94,7 @@ struct engine {
     struct list holds;
     struct list waiters;
     struct list to_send;             /* pending requests, which the scheduler sends */
-    struct list unsent;              /* ops in flight, the same */
+    struct list ops_to_send;         /* ops in flight, the same */
     struct list waiting_for_store;   /* pending requests, sent when Redis is up */
     struct list infos;               /* pending LOCKINFOs */
     struct watch_set leader_watches; /* see leader_watch.h */

@@ -42,9 +42,9 @@ enum entry_state {
 
 /* Whether Redis may have lost the entry, and what is done about that. */
 enum entry_restore {
-    ENTRY_KEPT,      /* Redis has it, as far as is known */
-    ENTRY_UNSURE,    /* Redis may have lost it: a RESTORE is to name it */
-    ENTRY_RESTORING, /* the RESTORE in flight names it */
+    ENTRY_KEPT,         /* Redis has it, as far as is known */
+    ENTRY_MUST_RESTORE, /* Redis may have lost it: a RESTORE is to name it */
+    ENTRY_RESTORING,    /* the RESTORE in flight names it */
 };
 
 extern const struct transitions ENTRY_TRANSITIONS, ENTRY_RESTORE_TRANSITIONS;

@@ -618,7 +618,7 @@ static void on_queued(struct engine *eng, struct fair *f, uint64_t op,
     case OP_OK:
         mark_told(f, op);
         f->seen = r->fair;
-        if (r->ttl_ms == -2 && f->lock->waiting > 0) {
+        if (r->ttl_ms == TTL_ABSENT && f->lock->waiting > 0) {
             lock_ask(eng, f->lock); /* it is free: perhaps our turn */
         }
         break;

@@ -71,7 +71,7 @@ void entry_detach(struct engine *eng, struct attach *a)
     entry_left(eng, e);
 }
 
-void entry_untold(struct engine *eng, struct attach *a, bool keep)
+void entry_take_back(struct engine *eng, struct attach *a, bool keep)
 {
     struct entry *e = a->entry;
 

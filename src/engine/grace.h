@@ -18,7 +18,7 @@ void entry_retain(struct engine *eng, struct entry *e);
 void entry_left(struct engine *eng, struct entry *e);
 /* The token never reached the connection of that attachment: ends the entry, or
  * retains it for KEEP, unless another connection has the token. */
-void entry_untold(struct engine *eng, struct attach *a, bool keep);
+void entry_take_back(struct engine *eng, struct attach *a, bool keep);
 void entry_on_timer(struct engine *eng, struct entry *e);
 
 #endif

@@ -862,7 +862,7 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
     cut_requests(lock);
     h->origin = origin;
     hold_set_uncertain(eng, h);
-    entry_set_restore(h->entries, ENTRY_UNSURE);
+    entry_set_restore(h->entries, ENTRY_MUST_RESTORE);
     hold_set_put_back(eng, h, !may_be_lost);
     hold_set_state(eng, h, HOLD_RESTORING);
     list_del(&h->in_queue);
@@ -873,11 +873,11 @@ void rest_put_back(struct engine *eng, struct lock *lock, uint64_t token,
 void hold_forget_unanswered(struct engine *eng, struct hold *h, bool over)
 {
     const struct entry *e = h->entries;
-    bool untold = e != NULL && e->release != NULL && e->release->untold;
+    bool skips_rest = e != NULL && e->release != NULL && e->release->skips_rest;
     bool may_be_lost = hold_may_be_lost(h);
     struct lock *lock = h->lock;
     uint64_t token = h->token;
-    uint64_t left_ms = untold || hold_is_rest(h) ? 0 : hold_atleast_left(eng, h);
+    uint64_t left_ms = skips_rest || hold_is_rest(h) ? 0 : hold_atleast_left(eng, h);
 
     hold_forget(eng, h, over);
     if (left_ms > 0) {

@@ -58,7 +58,7 @@ struct inflight_op {
     uint64_t lease_ms; /* that was asked for */
     struct lock *lock; /* the op's lock; none for BATCH, RENEW, RENEW_LOANS and CHECK */
     uint64_t cost;     /* RENEW, RESTORE: see op_cost() */
-    /* RENEW: in order, while it counts; BATCH, CHECK: on eng->unsent */
+    /* RENEW: in order, while it counts; BATCH, CHECK: on eng->ops_to_send */
     struct list in_sent;
     struct inflight_op *check; /* the loss check that this op's result waits for */
     bool checked;

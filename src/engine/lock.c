@@ -352,9 +352,9 @@ void last_answer_served(struct engine *eng, struct lock *lock)
         lock->lock_class == CLASS_SEMAPHORE ? answer->served_at : eng->now;
 }
 
-void last_answer_ungiven(struct engine *eng, struct lock *lock)
+void last_answer_withdrawn(struct engine *eng, struct lock *lock)
 {
-    lock->last_answer.ungiven_op = eng->next_op;
+    lock->last_answer.withdrawn_op = eng->next_op;
 }
 
 void last_answer_over(struct lock *lock)

@@ -61,13 +61,13 @@ enum { ANSWER_TEXT_MAX = 256 }; /* bytes of a refusal that are stored */
 
 struct last_answer {
     enum last_answer_kind kind;
-    uint32_t undecided; /* waiters whose wait the next answer ends */
+    uint32_t awaiting;  /* waiters whose wait the next answer ends */
     uint64_t until;     /* HELD, WITHHELD: the answer counts before this */
     uint64_t held_at;   /* when the name was last known to be held */
     uint64_t served_at; /* when a waiter of this name was last granted it */
     /* The last op that may have found a grant that no client was given: too few
      * replicas acknowledged it, or it was undone. */
-    uint64_t ungiven_op;
+    uint64_t withdrawn_op;
     char *refusal; /* REFUSED */
 };
 
@@ -82,7 +82,7 @@ bool last_answer_decides(const struct engine *eng, const struct waiter *w);
  * answer. */
 struct span last_answer_text(const struct engine *eng, const struct lock *lock);
 
-/* Redis said that the name is held. `ttl_ms` < 0: the rest of the lease is not known.
+/* Redis said that the name is held. `ttl_ms`: what is left of the lease, or TTL_*.
  */
 void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms);
 void last_answer_withheld(struct lock *lock, uint64_t until);
@@ -91,7 +91,7 @@ void last_answer_refused(struct lock *lock, struct span text);
 /* A waiter of this name was granted it. */
 void last_answer_served(struct engine *eng, struct lock *lock);
 /* Redis had, until now, a grant of this name that no client is given. */
-void last_answer_ungiven(struct engine *eng, struct lock *lock);
+void last_answer_withdrawn(struct engine *eng, struct lock *lock);
 /* The holder may hold no longer: Redis said so, or may say so when asked. */
 void last_answer_over(struct lock *lock);
 /* The same when the holder's hold was known here. */
@@ -262,8 +262,8 @@ static inline bool lock_must_ask(const struct lock *lock)
     return lock->state == LOCK_MUST_ASK || lock->state == LOCK_ASKING_AGAIN;
 }
 
-/* Op `op_id` found the name held by a hold of kind `by`. `ttl_ms` < 0: the rest of the
- * lease is not known. */
+/* Op `op_id` found the name held by a hold of kind `by`; `ttl_ms` as in
+ * last_answer_held(). */
 void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
                enum lock_kind by);
 /* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */

@@ -293,7 +293,7 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *o,
     o->check->lease_ms = CHECK_LEASE_MS;
     o->check->loss.about = o;
     o->check->loss.check = loss_check_new(eng, o, r, &es);
-    list_append(&eng->unsent, &o->check->in_sent);
+    list_append(&eng->ops_to_send, &o->check->in_sent);
     return true;
 }
 

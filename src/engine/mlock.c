@@ -1,7 +1,7 @@
 /* MLOCK, while it takes: what comes next, when it is done, how it ends.
  *
  * Names are taken in byte order, keeping what one has, so that MLOCKs never wait for
- * each other in a circle. Each is an ordinary wait and an ordinary entry of the
+ * each other in a cycle. Each is an ordinary wait and an ordinary entry of the
  * client's session. What would answer a client comes here instead, and is looked
  * at before the engine returns, so that nothing changes under whoever said it. */
 #include "engine/mlock.h"
@@ -323,12 +323,12 @@ static void leave_entry(struct engine *eng, struct mlock_member *m, bool keep)
     if (told) {
         /* By an answer before: it is its client's, but not by this connection. */
         if (joined && a != NULL) {
-            entry_untold(eng, a, keep);
+            entry_take_back(eng, a, keep);
         }
         return;
     }
     if (a != NULL) {
-        entry_untold(eng, a, keep);
+        entry_take_back(eng, a, keep);
     } else if (!keep && e->retained && !entry_is_ending(e) && !entry_is_attached(e)) {
         entry_disown(eng, e);
         pending_release_end_entry(eng, e);

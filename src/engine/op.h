@@ -39,6 +39,12 @@ enum {
     OP_TEXT_MAX = 2048, /* bytes of a field or entry; latchd's own are shorter */
 };
 
+/* Instead of the time that a lease, or the TTL of a key, still has, as PTTL says it. */
+enum {
+    TTL_NONE = -1,   /* it does not end, or nobody knows when */
+    TTL_ABSENT = -2, /* there is none: nobody holds the name */
+};
+
 /* The kind of owner of a hold. Value holds are ID. */
 enum owner_kind {
     OWNER_ANONYMOUS,
@@ -161,7 +167,7 @@ struct op_acquire {
      * else BEHIND, nothing happened. 0: the script makes the token. */
     uint64_t propose;
     /* with `propose`: no client was sent the claim's tokens from this one on; or 0 */
-    uint64_t unsent_from;
+    uint64_t retract_from;
     /* with `propose`: a grant that is found again gets that token, too */
     bool raise_token;
     /* with `propose`: a hold that another instance keeps stays that instance's (result:
@@ -183,7 +189,7 @@ struct batch_item {
 
 /* ACQUIRE_BATCH is ACQUIRE, plain and not fair, of several names in that order, until
  * one of them is not granted. -> OK batch[], as many as were tried: all but the last
- * are OK, or with `all_or_none` all but the last are UNTRIED */
+ * are OK, or with `all_or_none` all but the last are SKIPPED */
 struct op_acquire_batch {
     const struct batch_item *items; /* at most OP_BATCH_MAX */
     size_t count;
@@ -256,7 +262,7 @@ struct op_release {
     /* With `if_keeper`: if the hold is not a named owner's, and its token is this one
      * or later, no client was sent that: the name's last token becomes the one before.
      */
-    uint64_t unsent_from;
+    uint64_t retract_from;
     enum yield yield;
     bool has_next;
     bool subscribed; /* for YIELD_IF_OTHERS: this daemon listens on the channel */
@@ -265,9 +271,9 @@ struct op_release {
     /* the same release, sent again, is to find its answer */
     bool leave_tombstone;
     enum tombstone_if_missing tombstone_if_missing;
-    bool may_rest; /* the target may have ATLEAST; always so where it is not known */
-    bool untold;   /* nobody was told of the hold, so that the name does not rest */
-    bool was_held; /* the hold was certain when this was first sent; for a quorum */
+    bool may_rest;   /* the target may have ATLEAST; always so where it is not known */
+    bool skips_rest; /* nobody was told of the hold */
+    bool was_held;   /* the hold was certain when this was first sent; for a quorum */
 };
 
 struct renew_item {
@@ -513,7 +519,7 @@ enum op_status {
     OP_ELSEWHERE,
     OP_UPGRADE,     /* the owner reads, and may not wait to write */
     OP_AMBIGUOUS,   /* READ or WRITE has to be said */
-    OP_UNTRIED,     /* of a batch: not asked for, as another name cannot be had */
+    OP_SKIPPED,     /* of a batch: not asked for, as another name cannot be had */
     OP_NOSEMAPHORE, /* there is none, and the claim has no limit to make it with */
     OP_BEYOND,      /* the semaphore has fewer permits than the claim wants */
     OP_OTHER_DATA,  /* the claim's owner holds already, with other data */
@@ -576,7 +582,7 @@ struct op_result {
      * ends below this one, in whose field the holder stands; ATTACH: the name was lent
      * when the hold began; 0: it is, or was, not lent */
     uint64_t loan_token;
-    /* PTTL: -1 no TTL, -2 not there; INSPECT, WRONGTYPE: of the other data */
+    /* of the lock; INSPECT, WRONGTYPE: of the other data. Below 0: TTL_* */
     int64_t ttl_ms;
     int64_t count; /* entries that are left, or that the owner has now */
     /* ERROR: Redis's words; LATE: the same, if Redis would not run the op; INSPECT,

@@ -159,7 +159,7 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
     d = pending_release_new(eng, lock, RELEASE_UNDO, &target);
     d->lock_class = lock_class_of(spec->terms.lock_kind);
     d->guessed = false;
-    d->untold = !spec->found;
+    d->skips_rest = !spec->found;
     d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;
     return true;
 }
@@ -260,7 +260,8 @@ static bool is_renewed_by(const struct lock *lock, const struct pending_release 
         return e == d->local;
     }
     if (c->target.kind == TARGET_TOKEN && e == NULL) {
-        return true; /* it may be the token of what is undone, which is not known here
+        return true; /* it may be the token of what is undone, which is not known
+                      * here
                       */
     }
     return span_eq(field_owner(target->field), c->target.field) &&
@@ -307,7 +308,7 @@ void pending_release_end_entry(struct engine *eng, struct entry *e)
 {
     struct pending_release *d = pending_release_for_entry(eng, e, RELEASE_ENDED);
 
-    d->untold = !entry_is_attached(e) && !e->was_told;
+    d->skips_rest = !entry_is_attached(e) && !e->was_told;
     d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
 }
 

@@ -71,7 +71,7 @@ struct pending_release {
      * released */
     bool was_held;
     bool leave_tombstone; /* as in op_release */
-    bool untold;          /* the same */
+    bool skips_rest;      /* the same */
     /* sent so that others may have been granted the lock after it */
     bool may_free;
     enum lock_class lock_class; /* that it is sent for */
@@ -146,8 +146,8 @@ void pending_release_set_parallel(struct lock *lock, struct pending_release *d);
 /* The release is in flight, and is not ended by the answer: it waits to be sent again,
  * before all others. `ran`: that sending may have run. */
 void pending_release_requeue(struct lock *lock, struct pending_release *d, bool ran);
-/* Undoes what `spec` may have been granted. False: nothing is undone, as the request
- * of that spec goes on. */
+/* Undoes what `spec` may have been granted. False: nothing is undone, as the
+ * request of that spec goes on. */
 bool pending_release_undo(struct engine *eng, struct lock *lock,
                           const struct acquire_spec *spec);
 /* Whether that release undoes what `spec` may have been granted. */

@@ -244,7 +244,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     release->if_keeper = release_is_if_keeper(d);
     release->force = release_is_forced(d);
     release->leave_tombstone = d->leave_tombstone;
-    release->untold = d->untold;
+    release->skips_rest = d->skips_rest;
     release->was_held = d->was_held;
     release->may_rest = may_leave_rest(d);
     release->tombstone_if_missing = tombstone_if_missing(eng, lock, d);
@@ -448,7 +448,7 @@ static void on_released(struct engine *eng, struct lock *lock,
     }
     answer_release(eng, d, release_is_forced(d) ? 1 : r->count);
     if (d->cause == RELEASE_UNDO) {
-        last_answer_ungiven(eng, lock);
+        last_answer_withdrawn(eng, lock);
     }
     pending_release_free(eng, lock, d);
     if (r->release.rest_ms > 0) {
@@ -468,7 +468,8 @@ static void on_released(struct engine *eng, struct lock *lock,
         lock->readers_in = true; /* still held, but they may be let in */
         lock_ask(eng, lock);
     } else if (waiter != NULL && !r->release.freed && waiter_ends_next(waiter)) {
-        last_answer_held(eng, lock, -1); /* its owner has more entries, or it rests */
+        last_answer_held(eng, lock,
+                         TTL_NONE); /* its owner has more entries, or it rests */
         waiter_end_unserved(eng, waiter);
     } else if (waiter != NULL) {
         decide_named(eng, waiter);
@@ -497,7 +498,7 @@ static uint64_t rest_lost_ms(const struct engine *eng, const struct pending_rele
 {
     const struct hold *h = d->local == NULL ? NULL : d->local->hold;
 
-    if (h == NULL || hold_is_rest(h) || d->untold || release_is_forced(d) ||
+    if (h == NULL || hold_is_rest(h) || d->skips_rest || release_is_forced(d) ||
         d->state != RELEASE_SENT_AGAIN) {
         return 0;
     }

@@ -29,8 +29,8 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
     hold_set_uncertain(eng, h);
     hold_set_put_back(eng, h, false);
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        entry_set_restore(e, is_given_up(e) ? ENTRY_KEPT : ENTRY_UNSURE);
-        any = any || e->restore == ENTRY_UNSURE;
+        entry_set_restore(e, is_given_up(e) ? ENTRY_KEPT : ENTRY_MUST_RESTORE);
+        any = any || e->restore == ENTRY_MUST_RESTORE;
     }
     if (!any || eng->now >= h->until) {
         hold_mark_restored(eng, h);
@@ -85,7 +85,7 @@ static size_t list_kept(struct engine *eng, struct hold *h, struct restore_entry
             continue;
         }
         entry_set_restore(e, count < OP_RESTORE_ENTRIES_MAX ? ENTRY_RESTORING
-                                                            : ENTRY_UNSURE);
+                                                            : ENTRY_MUST_RESTORE);
         if (e->restore == ENTRY_RESTORING) {
             kept[count++] = (struct restore_entry){
                 .entry = h->owner_kind == OWNER_NAMED
@@ -127,7 +127,8 @@ static void send_restore(struct engine *eng, struct hold *h)
     o = inflight_new(eng, INFLIGHT_RESTORE, h->lock);
     o->restore.hold = h;
     o->lease_ms = lease_ms;
-    /* By its field, should it have to be undone: who comes back to it meanwhile can. */
+    /* By its field, should it have to be undone: who comes back to it meanwhile
+     * can. */
     o->restore.spec = spec_found(eng, hold_field(h), spec_entry(first->spec),
                                  &(struct lock_terms){ .lock_kind = h->lock_kind });
     h->restoring = o;
@@ -179,7 +180,7 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
     bool more = false;
 
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        more = more || e->restore == ENTRY_UNSURE;
+        more = more || e->restore == ENTRY_MUST_RESTORE;
         if (e->restore != ENTRY_RESTORING) {
             continue;
         }

@@ -302,7 +302,7 @@ static void let_head_sleep(struct engine *eng, struct lock *lock)
  * the channel has just been subscribed: a message may have come before that. */
 static void step_head(struct engine *eng, struct lock *lock, struct waiter *head)
 {
-    bool is_exact = waiter_ends_next(head) || lock->last_answer.undecided > 0;
+    bool is_exact = waiter_ends_next(head) || lock->last_answer.awaiting > 0;
 
     if (head->in_flight != NULL || !eng->up) {
         return; /* its answer, or Redis coming up, leads back here */
@@ -322,11 +322,11 @@ static void step_head(struct engine *eng, struct lock *lock, struct waiter *head
 /* Waits that are over but for what they are to be told. Whoever came last stands last,
  * and tries once, most likely. While Redis is out of reach, what is believed here
  * decides nothing: their timers end them. */
-static void step_undecided(struct engine *eng, struct lock *lock)
+static void step_awaiting(struct engine *eng, struct lock *lock)
 {
     struct list *it = lock->queue.prev;
 
-    if (lock->last_answer.undecided == 0 || !eng->up) {
+    if (lock->last_answer.awaiting == 0 || !eng->up) {
         return;
     }
     if (last_answer_now(eng, lock) == ANSWER_NONE) {
@@ -335,11 +335,11 @@ static void step_undecided(struct engine *eng, struct lock *lock)
         }
         return;
     }
-    while (lock->last_answer.undecided > 0 && it != &lock->queue) {
+    while (lock->last_answer.awaiting > 0 && it != &lock->queue) {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         it = it->prev;
-        if (waiter_is_undecided(w)) {
+        if (waiter_awaits_head(w)) {
             waiter_decide(eng, w);
         }
     }
@@ -510,7 +510,7 @@ void lock_step(struct engine *eng, struct lock *lock)
     leader_watch_step(eng, lock);
     latch_watch_step(eng, lock);
     followed_name_step(eng, lock);
-    step_undecided(eng, lock);
+    step_awaiting(eng, lock);
     if (lock->needs_restore > 0) {
         step_restoring(eng, lock);
         return;
@@ -546,7 +546,7 @@ static void send_queued(struct engine *eng)
     struct list *it;
 
     pending_requests_send(eng);
-    while ((it = list_first(&eng->unsent)) != NULL) {
+    while ((it = list_first(&eng->ops_to_send)) != NULL) {
         struct inflight_op *o = container_of(it, struct inflight_op, in_sent);
 
         list_del(&o->in_sent);
@@ -557,7 +557,7 @@ static void send_queued(struct engine *eng)
 static bool is_settled(const struct engine *eng)
 {
     return dirty_locks_empty(&eng->dirty) && list_empty(&eng->dirty_mlocks) &&
-           list_empty(&eng->to_send) && list_empty(&eng->unsent);
+           list_empty(&eng->to_send) && list_empty(&eng->ops_to_send);
 }
 
 void engine_settle(struct engine *eng)

@@ -1,4 +1,5 @@
-/* wait_graph: all waits of each named owner, on whatever names. Private to engine/. */
+/* wait_graph: the wait-for graph: all waits of each named owner, on whatever names.
+ * Private to engine/. */
 #ifndef LATCHD_ENGINE_WAIT_GRAPH_H
 #define LATCHD_ENGINE_WAIT_GRAPH_H
 

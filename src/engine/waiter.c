@@ -19,9 +19,12 @@
 #include "util/span.h"
 
 static const char *const STATE_NAMES[] = {
-    [WAITER_QUEUED] = "QUEUED",     [WAITER_UNDECIDED] = "UNDECIDED",
-    [WAITER_EXPIRING] = "EXPIRING", [WAITER_EXPIRING_UNDECIDED] = "EXPIRING_UNDECIDED",
-    [WAITER_RETAINED] = "RETAINED", [WAITER_REMOVED] = "REMOVED",
+    [WAITER_QUEUED] = "QUEUED",
+    [WAITER_AWAITS_HEAD] = "AWAITS_HEAD",
+    [WAITER_EXPIRING] = "EXPIRING",
+    [WAITER_EXPIRING_AWAITS_HEAD] = "EXPIRING_AWAITS_HEAD",
+    [WAITER_RETAINED] = "RETAINED",
+    [WAITER_REMOVED] = "REMOVED",
 };
 
 enum {
@@ -31,11 +34,11 @@ enum {
 };
 
 static const uint32_t NEXT_STATES[] = {
-    [WAITER_QUEUED] =
-        NEXT_OF_WAIT | TRANSITION_TO(WAITER_UNDECIDED) | TRANSITION_TO(WAITER_EXPIRING),
-    [WAITER_UNDECIDED] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_UNDECIDED),
-    [WAITER_EXPIRING] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_UNDECIDED),
-    [WAITER_EXPIRING_UNDECIDED] = NEXT_OF_WAIT,
+    [WAITER_QUEUED] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_AWAITS_HEAD) |
+                      TRANSITION_TO(WAITER_EXPIRING),
+    [WAITER_AWAITS_HEAD] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_AWAITS_HEAD),
+    [WAITER_EXPIRING] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_AWAITS_HEAD),
+    [WAITER_EXPIRING_AWAITS_HEAD] = NEXT_OF_WAIT,
     [WAITER_RETAINED] = TRANSITION_TO(WAITER_QUEUED) | TRANSITION_TO(WAITER_REMOVED),
     [WAITER_REMOVED] = 0,
 };
@@ -45,14 +48,14 @@ const struct transitions WAITER_TRANSITIONS = { "waiter", STATE_NAMES, NEXT_STAT
 /* The only way to change the state, and the counts of it. */
 static void set_state(struct engine *eng, struct waiter *w, enum waiter_state state)
 {
-    bool was_undecided = waiter_is_undecided(w);
+    bool did_await = waiter_awaits_head(w);
 
     transition_check(&WAITER_TRANSITIONS, w->state, state);
     eng->stats.retained_waiters +=
         (uint64_t)(state == WAITER_RETAINED) - (uint64_t)(w->state == WAITER_RETAINED);
     w->state = state;
-    w->lock->last_answer.undecided +=
-        (uint32_t)waiter_is_undecided(w) - (uint32_t)was_undecided;
+    w->lock->last_answer.awaiting +=
+        (uint32_t)waiter_awaits_head(w) - (uint32_t)did_await;
 }
 
 static void arm_timer(struct engine *eng, struct waiter *w)
@@ -73,7 +76,7 @@ static void arm_timer(struct engine *eng, struct waiter *w)
 static bool keeps_place(const struct waiter *w)
 {
     /* A grant with ATLEAST is of no use to a client that is not there. */
-    return w->spec->terms.keep_ms > 0 && !w->no_room && !w->queue_full &&
+    return w->spec->terms.keep_ms > 0 && !w->is_surplus && !w->queue_full &&
            w->spec->terms.atleast_ms == 0;
 }
 
@@ -125,7 +128,7 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
 
     w->lock = lock;
     w->spec = spec;
-    w->no_room = eng->waiter_count >= eng->cfg.max_waiters;
+    w->is_surplus = eng->waiter_count >= eng->cfg.max_waiters;
     w->polls = req->polls_since != 0;
     w->began = w->polls ? req->polls_since : eng->now;
     list_init(&w->in_session);
@@ -192,7 +195,8 @@ void waiter_remove(struct engine *eng, struct waiter *w)
             NULL; /* first: an undo looks whether the request goes on */
     }
     if (w->in_flight != NULL) {
-        w->in_flight->claim.waiter = NULL; /* what it brings is undone when it comes */
+        /* What it brings is undone when it comes. */
+        w->in_flight->claim.waiter = NULL;
         w->in_flight->claim.claimed_before =
             w->in_flight->claim.claimed_before || w->maybe_granted;
         w->in_flight = NULL;
@@ -309,7 +313,7 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
         waiter_end_error(eng, w, LOCK_BACKEND, last_answer_text(eng, w->lock), true);
     } else if (w->queue_full) {
         waiter_end_queue_full(eng, w);
-    } else if (w->no_room && w->spec->terms.keep_ms > 0) {
+    } else if (w->is_surplus && w->spec->terms.keep_ms > 0) {
         waiter_end_error(eng, w, LOCK_LIMIT, TEXT_NO_ROOM, false);
     } else {
         waiter_end_null(eng, w, true);
@@ -318,9 +322,10 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
 
 void waiter_await_answer(struct engine *eng, struct waiter *w)
 {
-    if (!waiter_is_undecided(w)) {
+    if (!waiter_awaits_head(w)) {
         set_state(eng, w,
-                  waiter_is_expiring(w) ? WAITER_EXPIRING_UNDECIDED : WAITER_UNDECIDED);
+                  waiter_is_expiring(w) ? WAITER_EXPIRING_AWAITS_HEAD
+                                        : WAITER_AWAITS_HEAD);
     }
     lock_touch(eng, w->lock);
 }
@@ -387,8 +392,8 @@ void waiter_on_timer(struct engine *eng, struct waiter *w)
         may_still_be_answered(eng, w)) {
         if (!waiter_is_expiring(w)) {
             set_state(eng, w,
-                      waiter_is_undecided(w) ? WAITER_EXPIRING_UNDECIDED
-                                             : WAITER_EXPIRING);
+                      waiter_awaits_head(w) ? WAITER_EXPIRING_AWAITS_HEAD
+                                            : WAITER_EXPIRING);
         }
         timer_set(eng, &w->timer, TIMER_WAITER, last > eng->now ? last : eng->now + 1);
         if (!last_answer_decides(eng, w)) {

@@ -34,19 +34,19 @@ enum waiter_probe {
 
 /* How the wait of a waiter's client stands:
  *
- *   QUEUED ──> EXPIRING ──> EXPIRING_UNDECIDED
- *      └─────> UNDECIDED ───────────┘
+ *   QUEUED ──> EXPIRING ──> EXPIRING_AWAITS_HEAD
+ *      └────> AWAITS_HEAD ───────────┘
  *
  * From each of them the waiter goes to RETAINED when no client waits any more, and back
  * to QUEUED when one sends the LOCK again. REMOVED is the end. */
 enum waiter_state {
     WAITER_QUEUED,
-    /* WAIT 0: the next answer to the head decides; counted in last_answer.undecided */
-    WAITER_UNDECIDED,
+    /* WAIT 0: the next answer to the head decides; counted in last_answer.awaiting */
+    WAITER_AWAITS_HEAD,
     WAITER_EXPIRING, /* its time is over: its own next answer decides */
     /* its time is over: whichever comes next of its own answer and the head's decides
      */
-    WAITER_EXPIRING_UNDECIDED,
+    WAITER_EXPIRING_AWAITS_HEAD,
     WAITER_RETAINED, /* its place is kept for KEEP, no connection waits */
     WAITER_REMOVED,  /* off the queue, about to be freed */
 };
@@ -75,12 +75,12 @@ struct waiter {
     /* the last op that named the waiter's place in the fair queue */
     uint64_t place_op;
     enum fair_place place;
-    bool polls;      /* its client asks again: this wait is a part of a longer one */
-    uint64_t undone; /* token of its last grant that was undone; 0: none was */
+    bool polls; /* its client asks again: this wait is a part of a longer one */
+    uint64_t undo_token; /* token of its last grant that was undone; 0: none was */
     enum waiter_state state;
     enum waiter_probe probe;
-    bool once;    /* WAIT 0 */
-    bool no_room; /* WAIT 0 beyond max-waiters: the waiter keeps no place */
+    bool once;       /* WAIT 0 */
+    bool is_surplus; /* WAIT 0 beyond max-waiters: the waiter keeps no place */
     /* one of its ops may have been granted without the engine knowing */
     bool maybe_granted;
     /* sent in a batch behind others, and not by another request since */
@@ -96,7 +96,7 @@ struct waiter {
 /* Whether the waiter's time is over. */
 static inline bool waiter_is_expiring(const struct waiter *w)
 {
-    return w->state == WAITER_EXPIRING || w->state == WAITER_EXPIRING_UNDECIDED;
+    return w->state == WAITER_EXPIRING || w->state == WAITER_EXPIRING_AWAITS_HEAD;
 }
 
 /* Whether the next answer to its own op ends the wait, whatever that answer is. */
@@ -106,9 +106,9 @@ static inline bool waiter_ends_next(const struct waiter *w)
 }
 
 /* Whether the next answer to the head's op ends the wait. */
-static inline bool waiter_is_undecided(const struct waiter *w)
+static inline bool waiter_awaits_head(const struct waiter *w)
 {
-    return w->state == WAITER_UNDECIDED || w->state == WAITER_EXPIRING_UNDECIDED;
+    return w->state == WAITER_AWAITS_HEAD || w->state == WAITER_EXPIRING_AWAITS_HEAD;
 }
 
 /* Where the answer goes, while a connection waits. */

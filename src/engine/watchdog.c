@@ -271,7 +271,7 @@ static void on_renewal_confirmed(struct engine *eng, struct inflight_op *o,
         h->exact_ms = 0;
     }
     lock_seen(eng, h->lock, o->op.key,
-              lease_ms == CHECK_LEASE_MS ? -1 : (int64_t)lease_ms, h->lock_kind);
+              lease_ms == CHECK_LEASE_MS ? TTL_NONE : (int64_t)lease_ms, h->lock_kind);
     hold_confirm(eng, h, asked);
     if (hold_lease(eng, h) > lease_ms + RENEW_SLOT_MS) {
         renew_request(eng, h); /* it was cut, and meanwhile somebody has come back */

@@ -94,7 +94,7 @@ void yield_on_answer(const struct engine *eng, struct lock *lock,
 
     if (lock->yields.foreign_listeners == 0 ||
         (r->status != OP_OK && r->status != OP_BUSY) ||
-        (r->status == OP_BUSY && r->ttl_ms == -2)) {
+        (r->status == OP_BUSY && r->ttl_ms == TTL_ABSENT)) {
         return;
     }
     lock->yields.foreign_listeners = 0;

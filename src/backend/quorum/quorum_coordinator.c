@@ -180,14 +180,14 @@ static void call_propose_token(struct quorum_coordinator *b, struct quorum_call 
     }
     c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
     b->seen_token = c->propose; /* none is proposed twice */
-    c->unsent_from = c->unsent_from != 0 ? c->unsent_from : c->propose;
+    c->retract_from = c->retract_from != 0 ? c->retract_from : c->propose;
 }
 
 /* Whether the node has the hold by another call, whose client may have been told. */
 static bool has_it_already(const struct quorum_call *c, const struct quorum_vote *v)
 {
     return v->state == VOTE_IN && v->r.status == OP_OK && v->r.token != 0 &&
-           (v->found || v->r.token < c->unsent_from);
+           (v->found || v->r.token < c->retract_from);
 }
 
 /* The highest token under which nodes had the hold already; 0: there is none. A lower
@@ -321,7 +321,7 @@ static struct op for_node(const struct quorum_coordinator *b,
         struct op_acquire *a = &op.acquire;
 
         a->propose = c->propose;
-        a->unsent_from = c->unsent_from;
+        a->retract_from = c->retract_from;
         a->raise_token = c->level;
         a->leave_keeper = !(c->takes && c->votes[node].found);
         a->reenter_only = a->reenter_only || coordinator_abstains(b, node) != 0;

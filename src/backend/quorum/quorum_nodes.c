@@ -278,7 +278,7 @@ void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c)
         .name = c->op->name,
         .release = {
             .if_keeper = true,
-            .unsent_from = c->unsent_from,
+            .retract_from = c->retract_from,
             .target = { .kind = cl->owner_kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                         .field = cl->field,
                         .entry = cl->entry },
@@ -345,8 +345,8 @@ void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c)
         c->votes[i].maybe_granted =
             c->votes[i].maybe_granted || ch->sends[i].state != SEND_NONE;
     }
-    if (ch->op->release.unsent_from != 0) {
-        c->unsent_from = ch->op->release.unsent_from;
+    if (ch->op->release.retract_from != 0) {
+        c->retract_from = ch->op->release.retract_from;
     }
     deferred_op_free(b, ch);
 }

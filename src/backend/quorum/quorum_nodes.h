@@ -56,7 +56,7 @@ struct quorum_call {
     uint64_t seq;
     uint64_t asked_at; /* this round */
     uint64_t propose;
-    uint64_t unsent_from; /* the first token that it proposed */
+    uint64_t retract_from; /* the first token that it proposed */
     /* ACQUIRE: the token under which some nodes have the hold already is proposed
      * instead; 0: none is */
     uint64_t keeps;

@@ -105,7 +105,7 @@ static uint64_t free_in(const struct quorum_votes *p, unsigned i)
     case OP_BEHIND:
         return 0;
     case OP_BUSY:
-        if (r->ttl_ms == -2 && !r->fair) {
+        if (r->ttl_ms == TTL_ABSENT && !r->fair) {
             return p->abstains[i]; /* it is free now */
         }
         return r->ttl_ms >= 0 ? (uint64_t)r->ttl_ms : NO_END;
@@ -119,7 +119,7 @@ static bool node_withholds(const struct quorum_votes *p, unsigned i)
 {
     const struct op_result *r = &p->votes[i].r;
 
-    return votes_say(p, i, OP_BUSY) && r->ttl_ms == -2 && !r->fair &&
+    return votes_say(p, i, OP_BUSY) && r->ttl_ms == TTL_ABSENT && !r->fair &&
            p->abstains[i] != 0;
 }
 
@@ -140,10 +140,10 @@ static void set_busy(const struct quorum_votes *p, struct op_result *ret)
     sort_values(times, p->count);
     when = times[p->need - 1];
     ret->status = OP_BUSY;
-    ret->ttl_ms = when >= INT64_MAX ? -1 : (int64_t)when;
+    ret->ttl_ms = when >= INT64_MAX ? TTL_NONE : (int64_t)when;
     ret->withheld = ret->withheld && !held; /* it is only that too few vote */
     if (when == 0 && p->op->acquire.reenter_only) {
-        ret->ttl_ms = -2;
+        ret->ttl_ms = TTL_ABSENT;
     }
 }
 
@@ -437,7 +437,7 @@ static enum quorum_verdict join_inspect(const struct quorum_votes *p,
         return tally_lack(p, &t, ret);
     }
     ret->status = OP_OK;
-    ret->ttl_ms = -2;
+    ret->ttl_ms = TTL_ABSENT;
     ret->withheld = is_withheld(p);
     for (unsigned i = 0; i < p->count; i++) {
         if (votes_say(p, i, OP_OK) && p->votes[i].r.token > ret->token) {

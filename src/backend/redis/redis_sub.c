@@ -266,12 +266,28 @@ static void on_shard_refused(struct redis_sub *s, struct sub_channel *ch,
     sub_confirmed(s, ch);
 }
 
+static bool channel_is(const struct sub_channel *ch, struct span channel)
+{
+    enum lock_class lock_class;
+    struct span text;
+
+    return channel_split(channel, &lock_class, &text) && lock_class == ch->lock_class &&
+           span_eq(text, span_of(ch->text, ch->len));
+}
+
+/* ["ssubscribe" or "sunsubscribe", channel, count] */
 static void on_shard_answer(struct redis_sub *s, struct sub_channel *ch, bool on,
                             const redisReply *reply)
 {
+    struct span texts[3];
+
     ch->shard_asked = false;
     if (reply->type == REDIS_REPLY_ERROR) {
         on_shard_refused(s, ch, reply->str);
+        return;
+    }
+    if (texts_of(reply, texts) < 2 || !channel_is(ch, texts[1])) {
+        redis_conn_fail(s->conn, "it answers for another channel than was asked for");
         return;
     }
     ch->shard_on = on;

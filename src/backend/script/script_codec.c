@@ -1052,7 +1052,7 @@ static const struct reply_word {
     { SPAN("UPGRADE"), OP_UPGRADE, NULL, false, 0 },
     { SPAN("AMBIGUOUS"), OP_AMBIGUOUS, NULL, false, 0 },
     { SPAN("BEHIND"), OP_BEHIND, read_behind, false, 0 },
-    { SPAN("UNTRIED"), OP_UNTRIED, NULL, false, 0 },
+    { SPAN("SKIPPED"), OP_SKIPPED, NULL, false, 0 },
     { SPAN("NOSEMAPHORE"), OP_NOSEMAPHORE, NULL, false, 0 },
     { SPAN("BEYOND"), OP_BEYOND, NULL, false, 0 },
     { SPAN("FULL"), OP_FULL, NULL, false, 0 },
@@ -1230,8 +1230,8 @@ static bool is_simple_release(const struct op_release *r)
     const struct target *t = &r->target;
     uint64_t token;
 
-    if (r->has_next || r->if_keeper || r->force || r->may_rest || r->unsent_from != 0 ||
-        r->tombstone_if_missing || t->kind != TARGET_FIELD) {
+    if (r->has_next || r->if_keeper || r->force || r->may_rest ||
+        r->retract_from != 0 || r->tombstone_if_missing || t->kind != TARGET_FIELD) {
         return false;
     }
     token = script_field_token(t->field);

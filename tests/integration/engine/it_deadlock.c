@@ -1,4 +1,4 @@
-/* DEADLOCK: a wait that would close a circle of named owners is refused, and told. */
+/* DEADLOCK: a wait that would close a cycle of named owners is refused, and told. */
 #include "support/runner.h"
 #include "support/stand.h"
 
@@ -7,7 +7,7 @@
 
 /* The error to that LOCK begins with DEADLOCK and has all these words, ended by NULL.
  */
-static void expect_circle(struct client *c, const char *const *words)
+static void expect_cycle(struct client *c, const char *const *words)
 {
     struct value v = client_read(c);
 
@@ -19,7 +19,7 @@ static void expect_circle(struct client *c, const char *const *words)
     value_fini(&v);
 }
 
-#define CIRCLE(c, ...) expect_circle(c, (const char *const[]){ __VA_ARGS__, NULL })
+#define CYCLE(c, ...) expect_cycle(c, (const char *const[]){ __VA_ARGS__, NULL })
 
 TEST_GROUP(.timeout_s = INTEGRATION_S);
 
@@ -36,7 +36,7 @@ START_TEST(two_owners_that_want_each_others_names_are_told_at_once)
     send_lock(a, "two", "OWNER ann", 1);
     start = test_now_ms();
     client_send(b, "LOCK one OWNER bob");
-    CIRCLE(b, "ann", "bob", "one", "two");
+    CYCLE(b, "ann", "bob", "one", "two");
     expect_elapsed(start, 0, 0);
     expect_silence(a); /* only the wait that closed it is refused */
     ck_assert_int_eq(ask_int(stand.admin, "UNLOCK two OWNER bob"), 0);
@@ -46,7 +46,7 @@ START_TEST(two_owners_that_want_each_others_names_are_told_at_once)
     stand_down();
 }
 
-START_TEST(a_long_circle_is_told_with_everybody_in_it)
+START_TEST(a_long_cycle_is_told_with_everybody_in_it)
 {
     enum { MANY = 5 };
     struct client *c[MANY];
@@ -63,12 +63,12 @@ START_TEST(a_long_circle_is_told_with_everybody_in_it)
         send_lock(c[i], name, words, 1);
     }
     client_send(c[MANY - 1], "LOCK n0 OWNER o%d", MANY - 1);
-    CIRCLE(c[MANY - 1], "o0", "o1", "o2", "o3", "o4", "n0", "n4");
+    CYCLE(c[MANY - 1], "o0", "o1", "o2", "o3", "o4", "n0", "n4");
     close_clients(c, MANY);
     stand_down();
 }
 
-START_TEST(waits_that_end_before_the_leases_are_no_circle)
+START_TEST(waits_that_end_before_the_leases_are_no_cycle)
 {
     struct client *a, *b;
 
@@ -85,7 +85,7 @@ START_TEST(waits_that_end_before_the_leases_are_no_circle)
     stand_down();
 }
 
-START_TEST(who_is_anonymous_or_waits_for_nobody_is_in_no_circle)
+START_TEST(who_is_anonymous_or_waits_for_nobody_is_in_no_cycle)
 {
     struct client *a, *b, *c;
 
@@ -106,7 +106,7 @@ START_TEST(who_is_anonymous_or_waits_for_nobody_is_in_no_circle)
     stand_down();
 }
 
-START_TEST(a_circle_that_was_opened_is_no_circle)
+START_TEST(a_cycle_that_was_opened_is_no_cycle)
 {
     struct client *a, *b;
 
@@ -125,7 +125,7 @@ START_TEST(a_circle_that_was_opened_is_no_circle)
     stand_down();
 }
 
-START_TEST(readers_and_writers_are_in_circles_too)
+START_TEST(readers_and_writers_are_in_cycles_too)
 {
     struct client *a, *b, *c;
 
@@ -138,7 +138,7 @@ START_TEST(readers_and_writers_are_in_circles_too)
     (void)ask_int(b, "LOCK two OWNER bob");
     send_lock(a, "two", "OWNER ann", 1);
     client_send(b, "LOCK doc WRITE OWNER bob");
-    CIRCLE(b, "ann", "bob", "doc", "two");
+    CYCLE(b, "ann", "bob", "doc", "two");
     (void)ask_int(b, "LOCK doc READ OWNER bob"); /* does not wait at all */
     client_close(a);
     client_close(b);
@@ -158,14 +158,14 @@ START_TEST(a_fair_wait_is_refused_as_well)
     client_send(a, "LOCK two FAIR OWNER ann");
     await_queue("two", 1);
     client_send(b, "LOCK one FAIR OWNER bob");
-    CIRCLE(b, "ann", "bob");
+    CYCLE(b, "ann", "bob");
     await_queue("one", 0);
     client_close(a);
     client_close(b);
     stand_down();
 }
 
-START_TEST(an_mlock_that_would_close_a_circle_is_refused_and_has_nothing)
+START_TEST(an_mlock_that_would_close_a_cycle_is_refused_and_has_nothing)
 {
     struct client *a, *b;
 
@@ -176,7 +176,7 @@ START_TEST(an_mlock_that_would_close_a_circle_is_refused_and_has_nothing)
     (void)ask_int(b, "LOCK two OWNER bob");
     send_lock(a, "two", "OWNER ann", 1);
     client_send(b, "MLOCK 2 free one OWNER bob");
-    CIRCLE(b, "ann", "bob");
+    CYCLE(b, "ann", "bob");
     (void)ask_int(stand.admin, "LOCK free WAIT 1000");
     client_close(a);
     client_close(b);

@@ -1,4 +1,4 @@
-/* MLOCK: all names or none, exact waits, no circles, safe to send again. */
+/* MLOCK: all names or none, exact waits, no cycles, safe to send again. */
 #include "support/redisson.h"
 #include "support/runner.h"
 #include "support/stand.h"

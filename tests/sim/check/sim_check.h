@@ -356,13 +356,13 @@ void check_limit(struct sim *s, const struct sim_conn *c);
 /* A LOCK is answered: it did not wait beyond its QUEUE. */
 void check_queue_kept(struct sim *s, const struct sim_conn *c);
 
-/* --- sim_circle.c ------------------------------------------------------------ */
+/* --- sim_cycle.c ------------------------------------------------------------ */
 
-/* Refused with DEADLOCK: there must be a circle. */
+/* Refused with DEADLOCK: there must be a cycle. */
 void check_deadlock(struct sim *s, const struct sim_conn *c);
 /* While nothing fails, a wait that closes one is refused. */
-void check_circle_asked(struct sim *s, struct sim_conn *c);
-void check_circles(struct sim *s, const struct sim_daemon *d);
+void check_cycle_asked(struct sim *s, struct sim_conn *c);
+void check_cycles(struct sim *s, const struct sim_daemon *d);
 
 /* --- sim_grants.c ------------------------------------------------------------ */
 

@@ -356,7 +356,7 @@ void check_turn(struct sim *s, struct sim_daemon *d)
     check_heartbeats(s, d);
     if (s->calm) {
         check_ghosts(s);
-        check_circles(s, d);
+        check_cycles(s, d);
     }
     if (s->orderly) {
         check_idle_locks(s);

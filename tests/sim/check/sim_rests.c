@@ -59,7 +59,7 @@ static void end_rest(struct sim *s, const struct flight *f, struct redis_name *n
         r->told_until = s->now + f->reply.result.release.rest_ms;
         r->changed = f->daemon; /* which hears of the rest now, or not */
         r->heard = false;
-    } else if ((release->force || release->untold) &&
+    } else if ((release->force || release->skips_rest) &&
                f->reply.result.token != r->token) {
         r->token = 0; /* unless its hold was found there, by who asked for it again */
     }

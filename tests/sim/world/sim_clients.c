@@ -303,7 +303,7 @@ void clients_asks(struct sim *s, size_t index, const struct ask *ask)
     touch_others(s, c);
     check_asked(s, c);
     check_queue_asked(s, c);
-    check_circle_asked(s, c);
+    check_cycle_asked(s, c);
 }
 
 void sim_ask(struct sim *s, size_t index, const struct ask *ask)

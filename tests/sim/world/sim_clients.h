@@ -74,7 +74,7 @@ struct sim_conn {
     uint64_t asked_ms;
     uint64_t asked_happened; /* the same, as a count of `happened` */
     uint64_t arrival;        /* order of arrival among all waits; an ID keeps its own */
-    bool closes_circle;      /* of owners that wait for each other: to be refused */
+    bool closes_cycle;       /* of owners that wait for each other: to be refused */
     bool may_be_null;        /* cancelled, or its wait was taken over */
     /* how many waited at its daemon when it asked: by the daemon's own account, and for
      * sure */

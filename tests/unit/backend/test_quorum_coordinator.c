@@ -389,7 +389,7 @@ START_TEST(who_came_back_empty_grants_nothing_new)
     bt_acquire();
     ck_assert(bt.sent[bt_open_at(1)].op.acquire.reenter_only);
     ck_assert(!bt.sent[bt_open_at(0)].op.acquire.reenter_only);
-    bt_busy(1, -2);
+    bt_busy(1, TTL_ABSENT);
     bt_busy(0, 50000);
     ck_assert_int_eq(bt.result.status, OP_BUSY);
     ck_assert_int_eq(bt.result.ttl_ms, 50000);

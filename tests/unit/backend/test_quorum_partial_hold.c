@@ -240,7 +240,7 @@ START_TEST(an_undo_takes_the_token_back)
     bt_busy(1, 100);
     bt_busy(2, 100);
     bt_ck_asked(0, OP_RELEASE);
-    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.release.unsent_from, token);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.release.retract_from, token);
     bt_end();
 }
 
@@ -256,12 +256,12 @@ START_TEST(an_undo_that_was_not_done_takes_all_tokens_back)
     bt_busy(2, 100);
     bt_acquire();
     bt_obey(0);
-    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.acquire.unsent_from, first);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.acquire.retract_from, first);
     bt_obey(0);
     bt_busy(1, 100);
     bt_busy(2, 100);
     bt_ck_asked(0, OP_RELEASE);
-    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.release.unsent_from, first);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.release.retract_from, first);
     bt_end();
 }
 

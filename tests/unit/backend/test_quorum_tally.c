@@ -224,8 +224,8 @@ START_TEST(what_too_few_may_grant_is_withheld_unless_somebody_holds_it, 2)
         coordinator_node_up(bt.ballot, i, false, 0);
     }
     bt_acquire();
-    bt_busy(1, -2);
-    bt_busy(2, -2);
+    bt_busy(1, TTL_ABSENT);
+    bt_busy(2, TTL_ABSENT);
     ck_assert_uint_eq(bt.results, 0);
     bt_busy(0, _i == 0 ? -2 : 900);
     bt_pass(200);
@@ -237,14 +237,14 @@ START_TEST(what_too_few_may_grant_is_withheld_unless_somebody_holds_it, 2)
     }
     coordinator_submit(bt.ballot, &look);
     for (unsigned i = 0; i < 3; i++) {
-        bt_answer(i, (struct op_result){ .status = OP_OK, .ttl_ms = -2 });
+        bt_answer(i, (struct op_result){ .status = OP_OK, .ttl_ms = TTL_ABSENT });
     }
     ck_assert_uint_eq(bt.results, 2);
     ck_assert(bt.result.withheld);
     bt_pass(QUARANTINE_MS);
     coordinator_submit(bt.ballot, &look);
     for (unsigned i = 1; i < 3; i++) {
-        bt_answer(i, (struct op_result){ .status = OP_OK, .ttl_ms = -2 });
+        bt_answer(i, (struct op_result){ .status = OP_OK, .ttl_ms = TTL_ABSENT });
     }
     ck_assert(!bt.result.withheld);
     bt_end();

@@ -128,7 +128,7 @@ static void change_release(struct op *op, int how)
         op->release.force = true;
         break;
     case 6:
-        op->release.unsent_from = 5;
+        op->release.retract_from = 5;
         break;
     case 7:
         op->release.target.kind = TARGET_TOKEN;

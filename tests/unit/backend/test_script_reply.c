@@ -285,7 +285,7 @@ START_TEST(replies_tell_whether_there_is_a_fair_queue)
     ck_assert_int_eq(reply_status("*3\r\n$2\r\nOK\r\n:-2\r\n:1\r\n", OP_QUEUE, 0, &r),
                      OP_OK);
     ck_assert(r.result.fair);
-    ck_assert_int_eq(r.result.ttl_ms, -2);
+    ck_assert_int_eq(r.result.ttl_ms, TTL_ABSENT);
     ck_assert_int_eq(reply_status("*2\r\n$2\r\nOK\r\n:0\r\n", OP_LEAVE, 0, &r), OP_OK);
     ck_assert(!r.result.fair);
     ck_assert_int_eq(

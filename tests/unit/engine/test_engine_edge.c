@@ -293,7 +293,8 @@ START_TEST(lockinfo_of_a_free_name_leaves_nothing_behind)
     engine_lock_info(e.engine, (struct call_ref){ 1, 1 }, SPAN("job"));
     fixture_collect(&e);
     fixture_gives(&e, OP_INSPECT, UNKNOWN);
-    fixture_gives(&e, OP_INSPECT, (struct op_result){ .status = OP_OK, .ttl_ms = -2 });
+    fixture_gives(&e, OP_INSPECT,
+                  (struct op_result){ .status = OP_OK, .ttl_ms = TTL_ABSENT });
     (void)fixture_hears(&e, 1, REPLY_INFO);
     fixture_is_empty(&e);
 }

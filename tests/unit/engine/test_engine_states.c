@@ -46,16 +46,18 @@ START_TEST(the_end_of_a_wait_is_not_taken_back_but_by_a_new_request)
     const struct transitions *t = &WAITER_TRANSITIONS;
 
     ck_assert(transition_is_allowed(t, WAITER_QUEUED, WAITER_EXPIRING));
-    ck_assert(transition_is_allowed(t, WAITER_UNDECIDED, WAITER_EXPIRING_UNDECIDED));
-    ck_assert(transition_is_allowed(t, WAITER_EXPIRING_UNDECIDED, WAITER_QUEUED));
-    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING, WAITER_UNDECIDED));
-    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING_UNDECIDED, WAITER_EXPIRING));
-    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING_UNDECIDED, WAITER_UNDECIDED));
+    ck_assert(
+        transition_is_allowed(t, WAITER_AWAITS_HEAD, WAITER_EXPIRING_AWAITS_HEAD));
+    ck_assert(transition_is_allowed(t, WAITER_EXPIRING_AWAITS_HEAD, WAITER_QUEUED));
+    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING, WAITER_AWAITS_HEAD));
+    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING_AWAITS_HEAD, WAITER_EXPIRING));
+    ck_assert(
+        !transition_is_allowed(t, WAITER_EXPIRING_AWAITS_HEAD, WAITER_AWAITS_HEAD));
 }
 
 START_TEST(a_place_that_is_kept_has_no_wait_that_could_expire)
 {
-    for (enum waiter_state to = WAITER_UNDECIDED; to <= WAITER_RETAINED; to++) {
+    for (enum waiter_state to = WAITER_AWAITS_HEAD; to <= WAITER_RETAINED; to++) {
         ck_assert(!transition_is_allowed(&WAITER_TRANSITIONS, WAITER_RETAINED, to));
     }
     ck_assert(
@@ -73,9 +75,9 @@ START_TEST(an_entry_is_named_by_a_restore_only_if_redis_may_lack_it)
 {
     const struct transitions *t = &ENTRY_RESTORE_TRANSITIONS;
 
-    ck_assert(transition_is_allowed(t, ENTRY_KEPT, ENTRY_UNSURE));
-    ck_assert(transition_is_allowed(t, ENTRY_UNSURE, ENTRY_RESTORING));
-    ck_assert(transition_is_allowed(t, ENTRY_RESTORING, ENTRY_UNSURE));
+    ck_assert(transition_is_allowed(t, ENTRY_KEPT, ENTRY_MUST_RESTORE));
+    ck_assert(transition_is_allowed(t, ENTRY_MUST_RESTORE, ENTRY_RESTORING));
+    ck_assert(transition_is_allowed(t, ENTRY_RESTORING, ENTRY_MUST_RESTORE));
     ck_assert(!transition_is_allowed(t, ENTRY_KEPT, ENTRY_RESTORING));
 }
 

@@ -76,10 +76,10 @@
 --@                        d: op->release.tombstone_if_missing == TOMBSTONE_OF_DOUBT,
 --@                        y: op->release.yield == YIELD_ALWAYS,
 --@                        q: op->release.yield == YIELD_IF_OTHERS,
---@                        s: op->release.subscribed, n: op->release.untold,
---@                        r: op->release.may_rest && !op->release.untold,
---@                        u: op->release.unsent_from != 0,
---@                        number_or_none(from, op->release.unsent_from)
+--@                        s: op->release.subscribed, n: op->release.skips_rest,
+--@                        r: op->release.may_rest && !op->release.skips_rest,
+--@                        u: op->release.retract_from != 0,
+--@                        number_or_none(from, op->release.retract_from)
 --@word tombstone_ms  u64 longest_tombstone(from)
 --@word field         text field
 --@word token         u64 token

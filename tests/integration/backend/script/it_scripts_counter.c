@@ -174,7 +174,7 @@ START_TEST(a_token_that_nobody_was_told_is_lowered_again, 2)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
     op.acquire.claim = claim_id(ID_2);
-    op.acquire.propose = op.acquire.unsent_from = 3000;
+    op.acquire.propose = op.acquire.retract_from = 3000;
     ck_assert_uint_eq(run_as(INSTANCE_A, &op)->token, 3000);
     op.acquire.raise_token = true;
     op.acquire.propose = 900; /* the last one before was above it */
@@ -188,7 +188,7 @@ START_TEST(a_token_that_nobody_was_told_is_lowered_again, 2)
                      "8111-111111111111",
                      "GET latchd:fence:{n}");
     }
-    op.acquire.propose = op.acquire.unsent_from = 4000;
+    op.acquire.propose = op.acquire.retract_from = 4000;
     ck_assert_uint_eq(run_as(INSTANCE_A, &op)->token, 4000);
     op.acquire.raise_token = false;
     ck_assert_uint_eq(run_as(INSTANCE_B, &op)->token, 4000); /* B keeps it now */

@@ -149,7 +149,7 @@ START_TEST(a_grant_that_too_few_masters_gave_is_taken_back)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     undo.release.target.field = span_str(ID_2);
     undo.release.if_keeper = true;
-    undo.release.unsent_from = 2000;
+    undo.release.retract_from = 2000;
     undo.release.leave_tombstone = false;
     fill_redis();
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_OK);
@@ -166,16 +166,16 @@ START_TEST(what_was_there_before_is_not_taken_back)
     struct op op = op_acquire("n", claim_id(RW_ID));
     struct op undo = op_release("n", TARGET_FIELD, RW_ID, NULL);
 
-    op.acquire.propose = op.acquire.unsent_from = 1000;
+    op.acquire.propose = op.acquire.retract_from = 1000;
     ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_OK);
-    op.acquire.propose = op.acquire.unsent_from = 2000;
+    op.acquire.propose = op.acquire.retract_from = 2000;
     ck_assert_uint_eq(run_as(INSTANCE_A, &op)->token, 1000);
     undo.release.if_keeper = true;
-    undo.release.unsent_from = 2000;
+    undo.release.retract_from = 2000;
     undo.release.leave_tombstone = false;
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 1);
-    undo.release.unsent_from = 900; /* its clock is behind */
+    undo.release.retract_from = 900; /* its clock is behind */
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 1);
 }

@@ -134,7 +134,7 @@ START_TEST(all_are_looked_at_before_any_is_taken, 4)
         r = run_as(INSTANCE_A, &op);
         ck_assert_int_eq(r->status, OP_OK);
         ck_assert_uint_eq(r->batch.count, 2);
-        ck_assert_int_eq(r->batch.results[0].status, OP_UNTRIED);
+        ck_assert_int_eq(r->batch.results[0].status, OP_SKIPPED);
         ck_assert_int_eq(r->batch.results[1].status, REFUSALS[_i].status);
         ck_assert_int_eq(r->batch.results[1].fair, REFUSALS[_i].fair);
         ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);

@@ -68,7 +68,8 @@ START_TEST(without_any_message_the_head_asks_when_the_ttl_ends_and_at_each_reche
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 700 });
     fixture_pass(&e, 701);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = -1 });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_BUSY, .ttl_ms = TTL_NONE });
     fixture_pass(&e, 4999);
     fixture_no_op(&e);
     fixture_pass(&e, 1);

@@ -11,7 +11,7 @@ static const struct lock_terms ONCE = { .has = OPT_WAIT };
 static const struct op_result REFUSED = { .status = OP_ERROR, .text = SPAN(OOM) };
 static const struct op_result GRANTED = { .status = OP_OK, .token = 100, .count = 1 };
 static const struct op_result HELD = { .status = OP_BUSY, .ttl_ms = 60000 };
-static const struct op_result FREE = { .status = OP_BUSY, .ttl_ms = -2 };
+static const struct op_result FREE = { .status = OP_BUSY, .ttl_ms = TTL_ABSENT };
 
 static struct lock_terms for_ms(uint64_t ms)
 {
@@ -294,7 +294,8 @@ static enum info_state state_of(const char *name)
 
     engine_lock_info(e.engine, from, span_str(name));
     fixture_collect(&e);
-    fixture_gives(&e, OP_INSPECT, (struct op_result){ .status = OP_OK, .ttl_ms = -2 });
+    fixture_gives(&e, OP_INSPECT,
+                  (struct op_result){ .status = OP_OK, .ttl_ms = TTL_ABSENT });
     return fixture_hears(&e, 9, REPLY_INFO).info.state;
 }
 

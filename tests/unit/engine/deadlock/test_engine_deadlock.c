@@ -1,4 +1,4 @@
-/* The engine: named owners that would wait for each other in a circle. */
+/* The engine: named owners that would wait for each other in a cycle. */
 #include "unit/engine/engine_cases.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ START_TEST(the_second_of_two_is_refused_and_the_first_waits_on)
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_TOKEN).value, 9);
 }
 
-START_TEST(a_circle_of_three_is_told_in_order)
+START_TEST(a_cycle_of_three_is_told_in_order)
 {
     holds(1, "x", AS("a"));
     holds(2, "y", AS("b"));
@@ -70,7 +70,7 @@ START_TEST(a_circle_of_three_is_told_in_order)
                "by c");
 }
 
-START_TEST(a_chain_without_an_end_in_itself_is_no_circle)
+START_TEST(a_chain_without_an_end_in_itself_is_no_cycle)
 {
     holds(1, "x", AS("a"));
     holds(2, "y", AS("b"));
@@ -103,7 +103,7 @@ START_TEST(who_waits_to_re_enter_is_no_link)
     fixture_lock(&e, 2, "y", AS("b"));
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_lock(&e, 1, "y", AS("a"));
-    fixture_lock(&e, 2, "x", AS("b")); /* this one closes the circle */
+    fixture_lock(&e, 2, "x", AS("b")); /* this one closes the cycle */
     refused(2, "b waits for x held by a, a waits for y held by b");
 }
 
@@ -120,7 +120,7 @@ START_TEST(nobody_else_is_an_owner)
 
 /* --- waits and leases ------------------------------------------------------------- */
 
-START_TEST(a_wait_that_ends_before_the_leases_do_is_no_circle)
+START_TEST(a_wait_that_ends_before_the_leases_do_is_no_cycle)
 {
     holds(1, "x", AS("b"));
     holds(2, "y", AS("a"));
@@ -178,7 +178,7 @@ START_TEST(a_kept_place_is_no_wait)
     fixture_close(&e, 3);
     fixture_lock(&e, 4, "x", AS("a"));
     fixture_hears_nothing(&e);
-    fixture_lock(&e, 5, "y", kept); /* it is one again, and closes the circle */
+    fixture_lock(&e, 5, "y", kept); /* it is one again, and closes the cycle */
     refused(5, "b waits for y held by a, a waits for x held by b");
 }
 
@@ -293,7 +293,7 @@ START_TEST(an_mlock_that_would_close_it_gives_everything_back)
     fixture_hears_nothing(&e);
 }
 
-START_TEST(a_long_circle_is_found_and_its_text_cut)
+START_TEST(a_long_cycle_is_found_and_its_text_cut)
 {
     char owner[200], name[70];
     struct said s;

@@ -285,8 +285,9 @@ START_TEST(a_refresh_that_finds_it_free_makes_the_head_ask)
     fixture_collect(&e);
     fixture_take_op(&e, OP_QUEUE, &op);
     ck_assert(op.op.queue.whole);
-    fixture_answer(&e, &op,
-                   (struct op_result){ .status = OP_OK, .ttl_ms = -2, .fair = true });
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .ttl_ms = TTL_ABSENT, .fair = true });
     fixture_gives(&e, OP_ACQUIRE, GRANT(7));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }

@@ -176,9 +176,11 @@ START_TEST(nothing_is_granted_yet_but_places_are_given)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.acquire.reenter_only);
     ck_assert(!op.op.acquire.enqueue);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = -2 });
-    fair_joins(&e, "1",
-               (struct op_result){ .status = OP_OK, .ttl_ms = -2, .fair = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_BUSY, .ttl_ms = TTL_ABSENT });
+    fair_joins(
+        &e, "1",
+        (struct op_result){ .status = OP_OK, .ttl_ms = TTL_ABSENT, .fair = true });
     fixture_gives(&e, OP_ACQUIRE, BUSY(-2)); /* free, it is told; but not yet */
     fixture_pass(&e, 4999);
     fixture_no_op(&e);

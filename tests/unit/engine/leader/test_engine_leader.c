@@ -9,7 +9,8 @@
 
 #define OTHER "00000000000000bb"
 #define NOBODY                                                                         \
-    ((struct op_result){ .status = OP_OK, .lock_kind = KIND_PLAIN, .ttl_ms = -2 })
+    ((struct op_result){                                                               \
+        .status = OP_OK, .lock_kind = KIND_PLAIN, .ttl_ms = TTL_ABSENT })
 
 static uint64_t calls = 1000;
 static char text[128];

@@ -34,7 +34,7 @@ START_TEST(one_name_is_an_ordinary_lock)
 
 START_TEST(a_lock_librarys_keys_are_asked_for_all_or_none)
 {
-    struct op_result batch[] = { { .status = OP_UNTRIED },
+    struct op_result batch[] = { { .status = OP_SKIPPED },
                                  { .status = OP_BUSY, .ttl_ms = 30000 } };
 
     fixture_mlock(&e, 1, "c a b", AT_ONCE);
@@ -221,7 +221,7 @@ START_TEST(an_outage_is_ridden_out)
     (void)fixture_hears_tokens(&e, 1, TOKENS(3, 4));
 }
 
-/* --- no circles ------------------------------------------------------------------- */
+/* --- no cycles ------------------------------------------------------------------- */
 
 START_TEST(two_in_opposite_order_never_wait_for_each_other_H27_M6)
 {

@@ -9,7 +9,7 @@
 
 #define ONCE ((struct lock_terms){ .has = OPT_WAIT })
 #define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
-#define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = -2 })
+#define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = TTL_ABSENT })
 #define OTHER "00000000000000bb"
 
 static void set_up(void)

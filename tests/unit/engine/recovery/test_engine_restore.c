@@ -6,7 +6,7 @@
 #define WAITS(ms) ((struct lock_terms){ .has = OPT_WAIT, .wait_ms = (ms) })
 #define OWNER(o) ((struct lock_terms){ .owner = SPAN(o) })
 #define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
-#define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = -2 })
+#define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = TTL_ABSENT })
 #define HELD ((struct op_result){ .status = OP_BUSY, .ttl_ms = 20000 })
 
 enum { QUARANTINE = 20000 };

@@ -90,7 +90,7 @@ end
 
 -- Its token is not in the field: an ID, or one that was chosen before the token was.
 local id_hold = string.find(field, '^latchd:.*:') and string.sub(field, 1, 12) ~= 'latchd:rest:'
-local untold
+local retract_from
 if own_accord then
     -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
     -- asks, for an ID the fence key tells.
@@ -108,14 +108,14 @@ if own_accord then
     if keeper ~= instance then
         return 'ELSEWHERE'
     end
-    untold = tonumber(string.match(flags, 'u(%d+)'))
+    retract_from = tonumber(string.match(flags, 'u(%d+)'))
     -- An undo of what was found, and taken over, ends nothing: somebody may have been told of it.
     -- The fence key tells who granted it; tokens alone do not, as clocks differ.
-    if untold and fits and not entry
-        and (untold > last or string.sub(who, 2, 17) ~= instance) then
+    if retract_from and fits and not entry
+        and (retract_from > last or string.sub(who, 2, 17) ~= instance) then
         return 'ELSEWHERE'
     end
-    untold = untold and untold <= last and fits and not entry
+    retract_from = retract_from and retract_from <= last and fits and not entry
         and string.find(before, '^ %d+ ')
 end
 
@@ -231,9 +231,9 @@ if left_over or entry then
 else
     call('DEL', lock)
 end
-if untold and string.sub(before, 1, 3) == ' 0 ' then
+if retract_from and string.sub(before, 1, 3) == ' 0 ' then
     call('DEL', fence_key)
-elseif untold then
+elseif retract_from then
     call('SET', fence_key, string.sub(before, 2), 'PX', math.max(call('PTTL', fence_key), 1))
 end
 if listeners > 0 then

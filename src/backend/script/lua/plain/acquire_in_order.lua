@@ -14,7 +14,7 @@
 --@word all_or_none bool op->batch.all_or_none
 --
 -- Returns LATE | OK and what acquire.lua returns, for each claim that was tried; if it looked and one
---       cannot be had: OK, UNTRIED for each before that one, and what acquire.lua says of it
+--       cannot be had: OK, SKIPPED for each before that one, and what acquire.lua says of it
 
 --@include include/part_time.lua
 local seen, only_reenter, instance, asked = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -39,7 +39,7 @@ local reply, first = { 'OK' }, 1
 for i = 1, ARGV[6] == '1' and #KEYS / 5 or 0 do
     if not can_be_had(KEYS[5 * i - 4], KEYS[5 * i - 2], ARGV[5 * i + 5]) then
         for j = 1, i - 1 do
-            reply[j + 1] = 'UNTRIED'
+            reply[j + 1] = 'SKIPPED'
         end
         first = i
         break

@@ -18,10 +18,10 @@
 --@arg 10 proposed                 the proposed token
 --@arg 11 raise_flags              letters: l: what is found gets this token as well, k: unless
 --                                  another instance keeps it
---@arg 12 untold                   this claim's tokens from this one on were told to nobody
+--@arg 12 retract_from                   this claim's tokens from this one on were told to nobody
 --@word proposed u64 op->acquire.propose
 --@word raise_flags join l: op->acquire.raise_token, k: op->acquire.leave_keeper
---@word untold u64 op->acquire.unsent_from != 0 ? op->acquire.unsent_from : op->acquire.propose
+--@word retract_from u64 op->acquire.retract_from != 0 ? op->acquire.retract_from : op->acquire.propose
 --
 -- Returns LATE | the token of a new hold | OK token count attached [fair elsewhere]
 --       | BUSY pttl fair [foreign] | OVER | ELSEWHERE | BEHIND token | WRONGTYPE-RW

@@ -1,7 +1,7 @@
 /* Owners that wait for each other: H27. */
 #include "sim/multi/many.h"
 
-START_TEST(the_wait_that_closes_a_circle_is_refused)
+START_TEST(the_wait_that_closes_a_cycle_is_refused)
 {
     struct sim *s = new_many(1);
     size_t one = holds(s, 0, "LOCK a OWNER one");
@@ -25,7 +25,7 @@ START_TEST(the_wait_that_closes_a_circle_is_refused)
     scenario_end(s);
 }
 
-START_TEST(readers_wait_in_circles_too)
+START_TEST(readers_wait_in_cycles_too)
 {
     struct sim *s = new_many(1);
     size_t one = holds(s, 0, "LOCK a READ OWNER one");

@@ -1,4 +1,4 @@
-/* Circles of named owners that wait for each other: DEADLOCK where there is one, and
+/* Cycles of named owners that wait for each other: DEADLOCK where there is one, and
  * nowhere else. */
 #include "sim/world/sim_world.h"
 
@@ -220,12 +220,12 @@ void check_deadlock(struct sim *s, const struct sim_conn *c)
         return;
     }
     if (c->ask.owner.len == 0 || (!upgrades(s, c) && !wait_leads_back(&v, c, 0))) {
-        sim_fail(s, "DEADLOCK, but there is no circle: %s", ask_text(&c->ask));
+        sim_fail(s, "DEADLOCK, but there is no cycle: %s", ask_text(&c->ask));
     }
 }
 
-/* The circle that this wait closes, if it does, of what was there before it. */
-static bool closes_circle(struct sim *s, const struct sim_conn *c)
+/* The cycle that this wait closes, if it does, of what was there before it. */
+static bool closes_cycle(struct sim *s, const struct sim_conn *c)
 {
     struct view v = { s, true, c->daemon, c->asked_ms, rtext_span(&c->ask.owner) };
 
@@ -234,21 +234,21 @@ static bool closes_circle(struct sim *s, const struct sim_conn *c)
            wait_leads_back(&v, c, 0);
 }
 
-void check_circle_asked(struct sim *s, struct sim_conn *c)
+void check_cycle_asked(struct sim *s, struct sim_conn *c)
 {
-    c->closes_circle = s->calm && closes_circle(s, c);
+    c->closes_cycle = s->calm && closes_cycle(s, c);
 }
 
-void check_circles(struct sim *s, const struct sim_daemon *d)
+void check_cycles(struct sim *s, const struct sim_daemon *d)
 {
     uint64_t patience = 10 * s->profile.rtt_ms + SIM_TICK_MS;
 
     for (size_t i = 0; i < s->clients.count; i++) {
         const struct sim_conn *c = &s->clients.conns[i];
 
-        if (c->closes_circle && c->daemon == d->index &&
-            s->now > c->asked_ms + patience && closes_circle(s, c)) {
-            sim_fail(s, "c%zu waits in a circle: %s", i, ask_text(&c->ask));
+        if (c->closes_cycle && c->daemon == d->index &&
+            s->now > c->asked_ms + patience && closes_cycle(s, c)) {
+            sim_fail(s, "c%zu waits in a cycle: %s", i, ask_text(&c->ask));
         }
     }
 }
