@@ -138,7 +138,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     if (waiter_ends_next(waiter)) {
         waiter_end_error(eng, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
     } else {
-        waiter_ask_again(eng, waiter);
+        waiter_retry(eng, waiter);
     }
 }
 
@@ -228,7 +228,7 @@ static void return_grant(struct engine *eng, struct waiter *w,
     if (waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, text, false);
     } else {
-        waiter_ask_again(eng, w);
+        waiter_retry(eng, w);
     }
 }
 
@@ -290,7 +290,7 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
         spec->terms.lease_ms < own.lease_ms) {
         own.lease_ms = spec->terms.lease_ms;
     }
-    if (!asked_leaves_time(eng, w->lock, own) || was_cut(eng, w, asked)) {
+    if (!answer_leaves_time(eng, w->lock, own) || was_cut(eng, w, asked)) {
         return_grant(eng, w, r, found, SPAN("Redis granted too late"));
         return true;
     }
@@ -522,7 +522,7 @@ static uint64_t read_time(const struct engine *eng)
 static bool loan_is_certain(const struct engine *eng, const struct lock *lock,
                             const struct loan *loan)
 {
-    return eng->up && !asked_before(eng, lock, loan->asked.op) &&
+    return eng->up && !answer_predates_store(eng, lock, loan->asked.op) &&
            list_empty(&lock->releases) && list_empty(&lock->waiting_for_restore) &&
            lock->fair == NULL && list_empty(&lock->holds) &&
            !lock_is_paused(eng, lock, PAUSE_ASKS) &&
@@ -664,7 +664,7 @@ static void end_unreached(struct engine *eng, struct inflight_op *part,
     if (w != NULL) {
         w->maybe_granted = w->maybe_granted || maybe_granted;
         if (stands_alone(w)) {
-            waiter_ask_again(eng, w);
+            waiter_retry(eng, w);
         } else {
             if (w->in_run && w->session != NULL) {
                 emit_unreached(eng, waiter_call(w));
@@ -705,7 +705,7 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
         }
         one.id = part->op.key;
         open = one.status == OP_OK &&
-               asked_leaves_time(eng, part->lock, inflight_asked(part));
+               answer_leaves_time(eng, part->lock, inflight_asked(part));
         inflight_saw_token(eng, one.token);
         if (!loss_check_begin(eng, part, &one)) {
             on_acquire_reply(eng, part, &one);
@@ -830,13 +830,13 @@ static void on_acquire_failed(struct engine *eng, struct lock *lock, struct wait
     if (is_refused && waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, r->text, true);
     } else {
-        waiter_ask_again(eng, w);
+        waiter_retry(eng, w);
     }
 }
 
 /* Whether an op that found its hold at another daemon was sent long after its LOCK:
  * then the client has sent the LOCK to that daemon since. */
-static bool is_asked_again_elsewhere(const struct waiter *w, struct asked asked)
+static bool is_retried_elsewhere(const struct waiter *w, struct asked asked)
 {
     return w->session != NULL && asked.ago_ms > 0 && asked.at > w->since;
 }
@@ -892,11 +892,11 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
             w->maybe_granted =
                 false; /* its client has gone on through another daemon */
             waiter_remove(eng, w);
-        } else if (w != NULL && is_asked_again_elsewhere(w, asked)) {
+        } else if (w != NULL && is_retried_elsewhere(w, asked)) {
             w->maybe_granted = false;
             waiter_end_null(eng, w, false);
         } else if (w != NULL) {
-            waiter_ask_again(eng, w); /* a newer op will do */
+            waiter_retry(eng, w); /* a newer op will do */
         }
         break;
     case OP_NOREPLICAS:

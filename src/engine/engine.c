@@ -856,7 +856,7 @@ void engine_force_unlock(struct engine *eng, const struct hold_req *req)
     engine_settle(eng);
 }
 
-static bool wait_graph_as(const struct waiter *w, const struct hold_req *req)
+static bool waits_as(const struct waiter *w, const struct hold_req *req)
 {
     if (req->id.len != 0) {
         return span_eq(spec_id(w->spec), req->id);
@@ -918,7 +918,7 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
     struct list *it, *tmp;
     size_t count = 0;
 
-    if (w != NULL && wait_graph_as(w, req)) {
+    if (w != NULL && waits_as(w, req)) {
         if (may_cancel(req, w->spec->terms.user, ret_others)) {
             cancel_wait(eng, w);
             count++;
@@ -928,7 +928,7 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
     LIST_FOREACH_SAFE(it, tmp, &lock->queue)
     {
         w = container_of(it, struct waiter, in_queue);
-        if (wait_graph_as(w, req) && may_cancel(req, w->spec->terms.user, ret_others)) {
+        if (waits_as(w, req) && may_cancel(req, w->spec->terms.user, ret_others)) {
             cancel_wait(eng, w);
             count++;
         }

@@ -558,7 +558,7 @@ static void arm_timer(struct engine *eng, struct fair *f, uint64_t ready_at)
     }
 }
 
-void fair_step(struct engine *eng, struct lock *lock, bool head_asked)
+void fair_step(struct engine *eng, struct lock *lock, bool head_sleeps)
 {
     struct fair *f = lock->fair;
     uint64_t ready_at;
@@ -581,7 +581,7 @@ void fair_step(struct engine *eng, struct lock *lock, bool head_asked)
     ready_at = lock_paused_until(lock, PAUSE_ALL);
     ready_at = ready_at < f->not_before ? f->not_before : ready_at;
     if (eng->now >= ready_at) {
-        send_due(eng, f, head_asked || f->joined > 0);
+        send_due(eng, f, head_sleeps || f->joined > 0);
     }
     arm_timer(eng, f, ready_at);
 }

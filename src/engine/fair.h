@@ -53,8 +53,8 @@ void fair_refresh_soon(struct engine *eng, struct lock *lock);
 /* Redis may have lost changes of the name's fair queue. */
 void fair_lost(struct engine *eng, struct lock *lock);
 /* Sends what is due, while nothing is in flight that may change who holds.
- * `head_asked`: the head is not about to ask either, which could give it its place. */
-void fair_step(struct engine *eng, struct lock *lock, bool head_asked);
+ * `head_sleeps`: the head is not about to ask, which could give it its place. */
+void fair_step(struct engine *eng, struct lock *lock, bool head_sleeps);
 void fair_on_timer(struct engine *eng, struct timer *t);
 void on_fair_reply(struct engine *eng, struct inflight_op *o,
                    const struct op_result *r);

@@ -1011,7 +1011,7 @@ static uint64_t renewed_until(const struct engine *eng, const struct hold *h)
             container_of(it, struct pending_request, in_lock)->in_flight;
 
         if (o != NULL && o->request.renewed_token == h->token && !o->request.cut &&
-            !asked_before(eng, h->lock, o->op.key) &&
+            !answer_predates_store(eng, h->lock, o->op.key) &&
             !lock_shortened_since(eng, h->lock, hold_field(h), o->op.key)) {
             until = later_of(until, lease_valid_until(o->sent, o->lease_ms));
         }

@@ -181,15 +181,16 @@ struct asked inflight_asked(const struct inflight_op *o)
                            .ago_ms = claims ? o->claim.asked_ago_ms : 0 };
 }
 
-bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id)
+bool answer_predates_store(const struct engine *eng, const struct lock *lock,
+                           uint64_t op_id)
 {
     return op_id <= eng->last_stale_op || op_id <= eng->last_stale_ops[lock->group];
 }
 
-bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
-                       struct asked asked)
+bool answer_leaves_time(const struct engine *eng, const struct lock *lock,
+                        struct asked asked)
 {
-    return !asked_before(eng, lock, asked.op) &&
+    return !answer_predates_store(eng, lock, asked.op) &&
            (eng->now - asked.at) * 2 <= asked.lease_ms;
 }
 

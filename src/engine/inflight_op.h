@@ -135,11 +135,12 @@ struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
                            uint64_t lease_ms);
 struct asked inflight_asked(const struct inflight_op *o);
 /* Whether enough of the lease that the op gave is left for a client to begin with. */
-bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
-                       struct asked asked);
+bool answer_leaves_time(const struct engine *eng, const struct lock *lock,
+                        struct asked asked);
 /* Whether the op was sent before Redis, or its clock, was replaced, so that its result
  * counts no more. */
-bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id);
+bool answer_predates_store(const struct engine *eng, const struct lock *lock,
+                           uint64_t op_id);
 /* Notes a token that a result has: new tokens must be greater. */
 void inflight_saw_token(struct engine *eng, uint64_t token);
 /* Redis's clock is behind `us`, where it was: from now on tokens are above where it

@@ -295,7 +295,7 @@ static void latch_watch_learn(struct engine *eng, struct lock *lock, uint64_t op
     struct latch_watch *watch = lock->latch_watch;
     const struct op_result r = { .status = OP_OK, .latch = *told };
 
-    if (watch != NULL && !asked_before(eng, lock, op_id)) {
+    if (watch != NULL && !answer_predates_store(eng, lock, op_id)) {
         (void)take_latch(eng, &watch->watch, op_id, &r);
         lock_touch(eng, lock);
     }

@@ -300,7 +300,7 @@ static bool answer_is_sure(const struct engine *eng, const struct loan *loan,
                            uint64_t op_id)
 {
     return loan->lends_until != 0 && eng->now >= eng->lends_after &&
-           !asked_before(eng, loan->lock, op_id);
+           !answer_predates_store(eng, loan->lock, op_id);
 }
 
 static bool may_renew(const struct engine *eng, const struct loan *loan)

@@ -72,7 +72,7 @@ static struct hold_key *key_of(const struct hold_index *in, const struct hold *h
     return container_of(n, struct hold_key, by_token);
 }
 
-static void acquire_out(struct lock *lock, const struct hold *h)
+static void index_take(struct lock *lock, const struct hold *h)
 {
     struct hold_index *in = lock->index;
     struct hold_key *key = key_of(in, h);
@@ -117,7 +117,7 @@ void index_remove(struct hold *h)
         lock->writer = NULL;
     }
     if (lock->index != NULL) {
-        acquire_out(lock, h);
+        index_take(lock, h);
     }
 }
 
@@ -534,7 +534,7 @@ void waiter_probe_later(struct engine *eng, struct waiter *w, enum waiter_probe 
     waiter_set_probe(w, probe);
 }
 
-void waiter_ask_again(struct engine *eng, struct waiter *w)
+void waiter_retry(struct engine *eng, struct waiter *w)
 {
     if (waiter_is_head(w)) {
         lock_ask(eng, w->lock);
@@ -583,15 +583,15 @@ static const char *const STATE_NAMES[] = {
     [LOCK_IDLE] = "IDLE",
     [LOCK_MUST_ASK] = "MUST_ASK",
     [LOCK_ASKING] = "ASKING",
-    [LOCK_ASKING_AGAIN] = "ASKING_AGAIN",
+    [LOCK_MUST_RETRY] = "MUST_RETRY",
 };
 
 static const uint32_t NEXT_STATES[] = {
     [LOCK_IDLE] = TRANSITION_TO(LOCK_MUST_ASK) | TRANSITION_TO(LOCK_ASKING),
     [LOCK_MUST_ASK] = TRANSITION_TO(LOCK_IDLE) | TRANSITION_TO(LOCK_ASKING) |
-                      TRANSITION_TO(LOCK_ASKING_AGAIN),
-    [LOCK_ASKING] = TRANSITION_TO(LOCK_IDLE) | TRANSITION_TO(LOCK_ASKING_AGAIN),
-    [LOCK_ASKING_AGAIN] = TRANSITION_TO(LOCK_MUST_ASK) | TRANSITION_TO(LOCK_ASKING),
+                      TRANSITION_TO(LOCK_MUST_RETRY),
+    [LOCK_ASKING] = TRANSITION_TO(LOCK_IDLE) | TRANSITION_TO(LOCK_MUST_RETRY),
+    [LOCK_MUST_RETRY] = TRANSITION_TO(LOCK_MUST_ASK) | TRANSITION_TO(LOCK_ASKING),
 };
 
 const struct transitions LOCK_TRANSITIONS = { "lock", STATE_NAMES, NEXT_STATES };
@@ -605,13 +605,13 @@ void lock_set_state(struct lock *lock, enum lock_state state)
 void lock_begin_asking(struct lock *lock, struct inflight_op *o, bool for_head)
 {
     o->is_asking = true;
-    lock_set_state(lock, lock->state == LOCK_MUST_ASK && !for_head ? LOCK_ASKING_AGAIN
+    lock_set_state(lock, lock->state == LOCK_MUST_ASK && !for_head ? LOCK_MUST_RETRY
                                                                    : LOCK_ASKING);
 }
 
 void lock_end_asking(struct lock *lock)
 {
-    lock_set_state(lock, lock->state == LOCK_ASKING_AGAIN ? LOCK_MUST_ASK : LOCK_IDLE);
+    lock_set_state(lock, lock->state == LOCK_MUST_RETRY ? LOCK_MUST_ASK : LOCK_IDLE);
 }
 
 struct span lock_name(const struct lock *lock)
@@ -732,7 +732,7 @@ bool lock_awaits_pause(struct engine *eng, struct lock *lock, enum lock_pause pa
 void lock_ask(struct engine *eng, struct lock *lock)
 {
     if (!lock_must_ask(lock)) {
-        lock_set_state(lock, lock_is_asking(lock) ? LOCK_ASKING_AGAIN : LOCK_MUST_ASK);
+        lock_set_state(lock, lock_is_asking(lock) ? LOCK_MUST_RETRY : LOCK_MUST_ASK);
     }
     lock_touch(eng, lock);
 }

@@ -131,8 +131,15 @@ extern const struct transitions SUB_TRANSITIONS;
  *    │  │ nobody waits, or             sent │  │  │ the waiters behind know enough
  *    │  │ the head knows enough             │  │  │
  *    v  │                                   │  v  │
- *   MUST_ASK ───────────────────────────────┘ ASKING_AGAIN ─ answered ─> MUST_ASK
+ *   MUST_ASK ───────────────────────────────┘ MUST_RETRY ─ answered ──> MUST_ASK
  *       └───── a release is sent before that ────^
+ *
+ * Three words are used for this. To *ask* is to send an op for a waiter: lock_ask() has
+ * the head do so, waiter_probe_later() another one. The *answer* is its result, from
+ * when the op was sent (`struct asked`); it counts no more if it predates the store's
+ * last failure (answer_predates_store()), or a message. last_answer is what the waiters
+ * behind know from it. To *retry* is to ask once more because of the answer:
+ * waiter_retry().
  *
  * lock_step() sends what the state asks for, unless something else of the lock comes
  * first. These have states of their own, as a name may be ASKING in any of them: holds
@@ -143,7 +150,7 @@ enum lock_state {
     LOCK_IDLE,     /* nobody waits, or the head knows enough */
     LOCK_MUST_ASK, /* what the head knows counts no more */
     LOCK_ASKING,
-    LOCK_ASKING_AGAIN, /* the same; the answer will not be enough: MUST_ASK follows */
+    LOCK_MUST_RETRY, /* ASKING, and the answer will not be enough: MUST_ASK follows */
 };
 
 extern const struct transitions LOCK_TRANSITIONS;
@@ -253,13 +260,13 @@ void lock_set_state(struct lock *lock, enum lock_state state);
 
 static inline bool lock_is_asking(const struct lock *lock)
 {
-    return lock->state == LOCK_ASKING || lock->state == LOCK_ASKING_AGAIN;
+    return lock->state == LOCK_ASKING || lock->state == LOCK_MUST_RETRY;
 }
 
 /* Whether the head asks as soon as it may. */
 static inline bool lock_must_ask(const struct lock *lock)
 {
-    return lock->state == LOCK_MUST_ASK || lock->state == LOCK_ASKING_AGAIN;
+    return lock->state == LOCK_MUST_ASK || lock->state == LOCK_MUST_RETRY;
 }
 
 /* Op `op_id` found the name held by a hold of kind `by`; `ttl_ms` as in
@@ -334,6 +341,6 @@ void waiter_set_probe(struct waiter *w, enum waiter_probe probe);
  * pending. */
 void waiter_probe_later(struct engine *eng, struct waiter *w, enum waiter_probe probe);
 /* Makes a waiter ask once more: as the head, or for itself. */
-void waiter_ask_again(struct engine *eng, struct waiter *w);
+void waiter_retry(struct engine *eng, struct waiter *w);
 
 #endif

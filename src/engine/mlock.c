@@ -526,7 +526,7 @@ static struct lock_req mlock_request(const struct engine *eng,
     return req;
 }
 
-static void ask_again(struct engine *eng, struct mlock_member *m)
+static void retry_member(struct engine *eng, struct mlock_member *m)
 {
     struct lock_req req = mlock_request(eng, m);
 
@@ -538,7 +538,7 @@ static void mlock_confirm(struct engine *eng, struct mlock_member *m)
 {
     mlock_set_asked(m, true);
     m->stale = true;
-    ask_again(eng, m);
+    retry_member(eng, m);
 }
 
 /* mlock_confirm(), while the last confirmation still counts: the MLOCK does not wait
@@ -546,7 +546,7 @@ static void mlock_confirm(struct engine *eng, struct mlock_member *m)
 static void mlock_renew(struct engine *eng, struct mlock_member *m)
 {
     m->renewing = true;
-    ask_again(eng, m);
+    retry_member(eng, m);
 }
 
 /* A member that joins a queue, for the first time or again, has waited since the MLOCK

@@ -94,7 +94,7 @@ static uint64_t pause_looks(const struct engine *eng, struct name_watch *watch,
 static uint64_t take_result(struct engine *eng, struct name_watch *watch,
                             uint64_t op_id, const struct op_result *r)
 {
-    bool is_stale = asked_before(eng, watch->lock, op_id);
+    bool is_stale = answer_predates_store(eng, watch->lock, op_id);
     uint64_t retry_in =
         inflight_retry_in(INFLIGHT_WATCH, is_stale ? OP_LATE : r->status);
 

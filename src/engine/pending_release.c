@@ -136,7 +136,7 @@ static bool is_superseded(struct engine *eng, struct lock *lock,
 
     if (request != NULL && request->waiter != NULL) {
         request->waiter->maybe_granted = true;
-        waiter_ask_again(eng, request->waiter);
+        waiter_retry(eng, request->waiter);
     }
     return (e != NULL && !entry_is_ending(e)) ||
            (request != NULL && (request->waiter != NULL || request->entry != NULL));

@@ -176,7 +176,7 @@ void pending_request_retry(struct engine *eng, struct pending_request *c,
     if (pause_ms == 0) {
         pending_request_queue(eng, c);
     } else if (eng->now + pause_ms < c->deadline) {
-        c->retry = true;
+        c->is_paused = true;
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + pause_ms);
     }
 }
@@ -203,7 +203,7 @@ static void hurry_info(struct engine *eng, struct pending_request *c)
 
     if (lock_is_uncertain(eng, c->lock) && at < c->deadline) {
         c->deadline = at;
-        c->retry = false;
+        c->is_paused = false;
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, at);
     }
 }

@@ -44,10 +44,10 @@ struct pending_request {
     struct lock *lock;
     struct session *session;
     struct call_ref ref;
-    struct timer timer; /* the deadline, or the next try */
+    struct timer timer; /* the deadline, or the end of a pause */
     uint64_t asked;     /* when the request came */
     uint64_t deadline;
-    bool retry;
+    bool is_paused; /* the timer ends the pause before the next try */
     enum lock_class lock_class, guessed; /* as in pending_release */
     struct inflight_op *in_flight;       /* not of UNLOCK, FORCE and FOLLOWER */
     struct target target;                /* points into data[], or into `spec` */

@@ -98,7 +98,7 @@ static size_t list_kept(struct engine *eng, struct hold *h, struct restore_entry
     return count;
 }
 
-static size_t count_unsure(const struct hold *h)
+static size_t count_to_restore(const struct hold *h)
 {
     size_t count = 0;
 
@@ -111,7 +111,7 @@ static size_t count_unsure(const struct hold *h)
 static void send_restore(struct engine *eng, struct hold *h)
 {
     uint64_t lease_ms = lease_of(eng, h);
-    size_t room = count_unsure(h);
+    size_t room = count_to_restore(h);
     const struct entry *first;
     struct restore_entry *kept;
     struct inflight_op *o;
@@ -251,7 +251,7 @@ void on_restore_reply(struct engine *eng, struct inflight_op *o,
         }
     } else if (h->state != HOLD_RESTORING) {
         ; /* nothing of it is to be put back any more */
-    } else if (r->status == OP_OK && asked_before(eng, lock, asked.op)) {
+    } else if (r->status == OP_OK && answer_predates_store(eng, lock, asked.op)) {
         restore_again(eng, h);
     } else if (r->status == OP_OK) {
         on_restored(eng, h, asked, r);

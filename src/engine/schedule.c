@@ -122,8 +122,8 @@ void pending_request_on_timer(struct engine *eng, struct pending_request *c)
         name_watch_request_on_timer(eng, c);
         return;
     }
-    if (c->retry) {
-        c->retry = false;
+    if (c->is_paused) {
+        c->is_paused = false;
         pending_request_arm(eng, c);
         pending_request_queue(eng, c);
         return;
@@ -526,7 +526,7 @@ void lock_step(struct engine *eng, struct lock *lock)
         step_turn(eng, lock);
         break;
     case LOCK_ASKING:
-    case LOCK_ASKING_AGAIN:
+    case LOCK_MUST_RETRY:
         break; /* the answer leads back here */
     }
 }

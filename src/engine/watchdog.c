@@ -105,8 +105,8 @@ static void fill_item(struct engine *eng, struct renew_item *item,
 
 /* Anonymous holds go first: their words are few if they stand together. Takes them from
  * the list, while they find room. */
-static size_t acquire_due(struct engine *eng, struct renew_queue *queue,
-                          struct inflight_op *o)
+static size_t take_due_holds(struct engine *eng, struct renew_queue *queue,
+                             struct inflight_op *o)
 {
     struct renewal_item *renewing = o->renew.items;
     struct hold *others[BATCH_MAX];
@@ -145,7 +145,7 @@ static void send_batch(struct engine *eng, struct renew_queue *queue)
     struct op *op;
 
     o->renew.items = xcalloc(BATCH_MAX, sizeof(*o->renew.items));
-    o->renew.count = acquire_due(eng, queue, o);
+    o->renew.count = take_due_holds(eng, queue, o);
     if (o->renew.count == 0) {
         inflight_free(eng, o);
         renew_queue_on_done(eng, queue, NULL);
@@ -256,7 +256,7 @@ static void on_renewal_confirmed(struct engine *eng, struct inflight_op *o,
 {
     struct asked asked = { .op = o->op.key, .at = o->sent, .lease_ms = lease_ms };
 
-    if (asked_before(eng, h->lock, asked.op)) {
+    if (answer_predates_store(eng, h->lock, asked.op)) {
         renew_request(eng,
                       h); /* what it says was so before Redis or its clock changed */
         hold_schedule_renewal(eng, h);
@@ -596,7 +596,7 @@ void on_attach_reply(struct engine *eng, struct inflight_op *o,
     /* As with a grant: no client gets a lease of which less than half is left, nor one
      * that a later op has shortened since. */
     bool stale = r->status == OP_OK &&
-                 (o->request.cut || !asked_leaves_time(eng, lock, inflight_asked(o)) ||
+                 (o->request.cut || !answer_leaves_time(eng, lock, inflight_asked(o)) ||
                   lock_shortened_since(eng, lock, r->attach.field, o->op.key));
 
     if (c == NULL || stale || r->status != OP_OK) {

@@ -95,7 +95,7 @@ static const struct transitions LINK_TRANSITIONS = { "link to Redis", LINK_NAMES
                                                      LINK_NEXT };
 
 /* A question that is asked from time to time, one at a time. */
-enum asking { NOT_ASKED, ASKED, ASK_NO_MORE /* it was refused */ };
+enum asking { ASK_IDLE, ASK_SENT, ASK_REFUSED /* and not asked again */ };
 
 struct server_id {
     char run_id[48];
@@ -143,16 +143,15 @@ struct redis_link {
     uint64_t min_replicas; /* by its audit; 0: not known, or none */
     /* Of this connection; zeroed when it is lost: */
     struct {
-        enum asking clock, fitness, look, probe;
+        enum asking clock, fitness, look, probe, wait;
         uint64_t client_id; /* 0: not known */
         uint64_t probed_us; /* when the last probe was sent */
         unsigned loading;   /* SCRIPT LOADs open */
         bool kill_failed;
         bool in_doubt;      /* something was refused: the next look is by the script */
         bool batch_refused; /* one call for several ops was refused */
-        bool has_written;
-        bool waits;     /* a WAIT is open */
-        bool clock_due; /* the next WAIT is to have a heartbeat before it */
+        bool has_written;   /* a mark, which a WAIT is to follow */
+        bool clock_due;     /* the next WAIT is to have a heartbeat before it */
     } now;
     struct histogram *round_trips;
 };
@@ -198,7 +197,7 @@ static void on_ignored(void *ctx, void *of, const redisReply *reply)
 
 static void link_ask_clock(struct redis_link *l)
 {
-    l->now.clock = ASKED;
+    l->now.clock = ASK_SENT;
     redis_conn_ask(l->conn, 1, (const char *const[]){ "TIME" }, on_time, NULL);
 }
 
@@ -208,10 +207,10 @@ static void link_probe(struct redis_link *l)
 {
     uint64_t now_us = clock_boot_us();
 
-    if (l->state == LINK_READY && l->now.probe == NOT_ASKED && !l->is_second &&
+    if (l->state == LINK_READY && l->now.probe == ASK_IDLE && !l->is_second &&
         l->wanted == PUBLISH_PLAIN &&
         now_us - l->now.probed_us >= PROBE_MS * UINT64_C(1000)) {
-        l->now.probe = ASKED;
+        l->now.probe = ASK_SENT;
         l->now.probed_us = now_us;
         redis_conn_ask(l->conn, 2, (const char *const[]){ "INFO", "replication" },
                        on_probe, NULL);
@@ -223,8 +222,8 @@ static void ask_fitness(struct redis_link *l)
     const char *const words[] = { "EVALSHA", LUA_SCRIPTS[l->publish][LUA_FITNESS].sha1,
                                   "0" };
 
-    if (!l->is_second && l->now.fitness == NOT_ASKED) {
-        l->now.fitness = ASKED;
+    if (!l->is_second && l->now.fitness == ASK_IDLE) {
+        l->now.fitness = ASK_SENT;
         redis_conn_ask(l->conn, 3, words, on_fitness, NULL);
     }
 }
@@ -241,11 +240,11 @@ static void link_look(struct redis_link *l)
     }
     if (l->now.in_doubt) {
         ask_fitness(l);
-    } else if (l->now.look == NOT_ASKED) {
+    } else if (l->now.look == ASK_IDLE) {
         if (l->look_tag != 0) {
             (void)snprintf(key, sizeof(key), LOOK_KEY_TAGGED, l->look_tag);
         }
-        l->now.look = ASKED;
+        l->now.look = ASK_SENT;
         redis_conn_ask(l->conn, 4, (const char *const[]){ "SET", key, "", "XX" },
                        on_look, NULL);
     }
@@ -494,7 +493,7 @@ static void on_fitness(void *ctx, void *of, const redisReply *reply)
     char text[REFUSAL_ROOM] = "";
     struct buf rights = { 0 };
 
-    l->now.fitness = NOT_ASKED;
+    l->now.fitness = ASK_IDLE;
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
         link_load_scripts(l);
         return;
@@ -527,7 +526,7 @@ static void on_look(void *ctx, void *of, const redisReply *reply)
 {
     struct redis_link *l = ctx;
 
-    l->now.look = NOT_ASKED;
+    l->now.look = ASK_IDLE;
     if (reply->type == REDIS_REPLY_ERROR &&
         script_reply_is_redirected(span_str(reply->str))) {
         l->look_tag++;
@@ -535,7 +534,7 @@ static void on_look(void *ctx, void *of, const redisReply *reply)
             link_look(l);
         }
     } else if (reply->type == REDIS_REPLY_ERROR) {
-        l->now.look = strncmp(reply->str, "NOPERM", 6) == 0 ? ASK_NO_MORE : NOT_ASKED;
+        l->now.look = strncmp(reply->str, "NOPERM", 6) == 0 ? ASK_REFUSED : ASK_IDLE;
         l->now.in_doubt = true;
         ask_fitness(l);
     }
@@ -681,7 +680,7 @@ static void on_time(void *ctx, void *of, const redisReply *reply)
     const uint64_t now_us = clock_boot_us(), sent_us = redis_conn_asked_us(l->conn);
     uint64_t seconds, us, before_us;
 
-    l->now.clock = NOT_ASKED;
+    l->now.clock = ASK_IDLE;
     if (is_failure(l, reply)) {
         return;
     }
@@ -769,7 +768,7 @@ static void on_probe(void *ctx, void *of, const redisReply *reply)
     struct redis_link *l = ctx;
     struct redis_history seen = { 0 };
 
-    l->now.probe = reply->type == REDIS_REPLY_ERROR ? ASK_NO_MORE : NOT_ASKED;
+    l->now.probe = reply->type == REDIS_REPLY_ERROR ? ASK_REFUSED : ASK_IDLE;
     read_history(&seen, reply);
     if (seen.is_replica) {
         l->seen = LINK_FAILED_OVER;
@@ -1114,7 +1113,7 @@ static void on_acked(void *ctx, void *of, const redisReply *reply)
     struct redis_link *l = ctx;
     bool told = reply->type == REDIS_REPLY_INTEGER && l->now.has_written;
 
-    l->now.waits = false;
+    l->now.wait = ASK_IDLE;
     l->events->on_acked(l->ctx, told ? reply->integer : -1,
                         reply->type == REDIS_REPLY_ERROR ? reply->str : "");
 }
@@ -1123,9 +1122,9 @@ static void on_tick(void *ctx)
 {
     struct redis_link *l = ctx;
 
-    if (l->now.waits) {
+    if (l->now.wait == ASK_SENT) {
         l->now.clock_due = true; /* an answer from behind a WAIT tells little */
-    } else if (l->now.clock == NOT_ASKED &&
+    } else if (l->now.clock == ASK_IDLE &&
                (l->state == LINK_READY || l->state == LINK_WAITING)) {
         link_ask_clock(l);
         link_look(l);
@@ -1231,7 +1230,7 @@ void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
         command_word(out, SPAN("1"));
         redis_conn_expect(l->conn, 1, on_marked, NULL);
     }
-    if (l->now.clock_due && l->now.clock == NOT_ASKED) {
+    if (l->now.clock_due && l->now.clock == ASK_IDLE) {
         link_ask_clock(l);
     }
     l->now.clock_due = false;
@@ -1241,7 +1240,7 @@ void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
     command_uint(out, ms);
     redis_conn_expect(l->conn, 1, on_acked, NULL);
     redis_conn_be_patient(l->conn, ms);
-    l->now.waits = true;
+    l->now.wait = ASK_SENT;
 }
 
 void redis_link_take_reply(struct redis_link *l)

@@ -129,12 +129,12 @@ START_TEST(a_name_has_one_op_in_flight_that_may_change_who_holds)
 {
     const struct transitions *t = &LOCK_TRANSITIONS;
 
-    for (enum lock_state from = LOCK_ASKING; from <= LOCK_ASKING_AGAIN; from++) {
+    for (enum lock_state from = LOCK_ASKING; from <= LOCK_MUST_RETRY; from++) {
         ck_assert(!transition_is_allowed(t, from, from));
     }
-    ck_assert(transition_is_allowed(t, LOCK_ASKING, LOCK_ASKING_AGAIN));
+    ck_assert(transition_is_allowed(t, LOCK_ASKING, LOCK_MUST_RETRY));
     ck_assert(!transition_is_allowed(t, LOCK_ASKING, LOCK_MUST_ASK));
-    ck_assert(!transition_is_allowed(t, LOCK_ASKING_AGAIN, LOCK_IDLE));
+    ck_assert(!transition_is_allowed(t, LOCK_MUST_RETRY, LOCK_IDLE));
 }
 
 START_TEST(an_mlock_that_was_answered_or_kept_goes_on_only_with_its_id)
