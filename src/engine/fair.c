@@ -346,6 +346,13 @@ void fair_on_result(struct engine *eng, struct lock *lock, struct waiter *w,
     }
 }
 
+void fair_on_own_head(struct engine *eng, struct lock *lock)
+{
+    if (lock->fair == NULL || (lock->fair->joined == 0 && fair_idle(lock))) {
+        fair_sweep(eng, lock);
+    }
+}
+
 void fair_refresh_soon(struct engine *eng, struct lock *lock)
 {
     if (lock->fair != NULL) {

@@ -21,7 +21,8 @@ struct waiter;
  * A Redis that lost its last writes may have such places again, of waiters that are
  * gone. Because this daemon is alive, all others would wait behind those places until
  * their scores have run out. So after such a loss this instance's leftover places leave
- * those queues. */
+ * those queues. Of places from longer ago, whose scores have run out, only this
+ * instance takes notice: they leave when it frees the name next. */
 
 enum {
     FAIR_LEFT_MAX = 16384, /* then the oldest name is dropped: scores end its places */
@@ -48,6 +49,9 @@ void fair_fill_claim(struct engine *eng, struct op *op, struct waiter *w);
  * place. */
 void fair_on_result(struct engine *eng, struct lock *lock, struct waiter *w,
                     const struct op_result *r);
+/* A release says that the head of the fair queue is a member of this instance. Of a
+ * waiter that is gone it is one that a failover has brought back: it leaves. */
+void fair_on_own_head(struct engine *eng, struct lock *lock);
 /* The places may be gone, or their scores wrong: an OP_QUEUE is to name them soon. */
 void fair_refresh_soon(struct engine *eng, struct lock *lock);
 /* Redis may have lost changes of the name's fair queue. */

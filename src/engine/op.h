@@ -251,8 +251,8 @@ enum tombstone_if_missing {
  * the hold that ended; also if this op ran before). `force` ends a hold without a rest,
  * and ends a rest by the token of its hold.
  *
- * -> OK count token(of next) moved freed shared fair permits rest_ms, ENDED count,
- * NOTHELD, ELSEWHERE, AMBIGUOUS, WRONGTYPE */
+ * -> OK count token(of next) moved freed shared fair own_head permits rest_ms, ENDED
+ * count, NOTHELD, ELSEWHERE, AMBIGUOUS, WRONGTYPE */
 struct op_release {
     struct target target;
     struct claim next; /* if has_next */
@@ -618,6 +618,8 @@ struct op_result {
         struct {
             bool freed;  /* nobody holds now, `0` was published */
             bool shared; /* a read lock is left where a writer was */
+            /* freed, and the head of its fair queue is a member of this instance */
+            bool own_head;
             /* freed, as that many others listened; 0: not known */
             uint32_t listeners;
             uint64_t rest_ms; /* for so long the name rests now; 0: it does not */

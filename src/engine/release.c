@@ -439,6 +439,9 @@ static void on_released(struct engine *eng, struct lock *lock,
 
     inflight_free(eng, o);
     fair_on_result(eng, lock, NULL, r);
+    if (r->release.own_head) {
+        fair_on_own_head(eng, lock);
+    }
     lose_forced_holds(eng, lock, d);
     waiter = waiter == waiter_of_ended(eng, lock, d) ? NULL : waiter;
     end_wait_of_ended(eng, lock, d, r->count);

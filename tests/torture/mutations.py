@@ -459,6 +459,12 @@ MUTATIONS = [
              ""),
         ]),
     Mutation(
+        "place_kept", "a place that a failover brought back late stays in the fair queue", [
+            ("engine/release.c",
+             "if (r->release.own_head) {",
+             "if (r->release.own_head && r->moved) {"),
+        ]),
+    Mutation(
         "unlock_forgotten", "what is unlocked elsewhere while a failover has lost it is put back", [
             ("engine/release.c",
              "may_come_back(eng, lock, d)\n               ? TOMBSTONE_OF_DOUBT",

@@ -839,6 +839,7 @@ static void read_lent(struct reply_reader *r)
 static void read_released(struct reply_reader *r)
 {
     struct op_result *result = r->result;
+    int64_t fair;
 
     result->count = reply_int(r);
     result->token = reply_token(r);
@@ -846,7 +847,9 @@ static void read_released(struct reply_reader *r)
     result->release.freed = reply_flag(r);
     result->attached = reply_flag(r);
     result->release.shared = reply_last_flag(r);
-    result->fair = reply_last_flag(r);
+    fair = reply_goes_on(r) ? reply_int(r) : 0;
+    result->fair = fair != 0;
+    result->release.own_head = fair == 2;
     read_permits(r);
     r->bad = r->bad || (result->moved && result->token == 0);
 }

@@ -151,6 +151,28 @@ START_TEST(a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head)
     scenario_end(s);
 }
 
+/* The replica's data are older than the daemon remembers where it had places. To others
+ * that place is stale. */
+START_TEST(a_place_that_comes_back_late_leaves_with_the_next_release)
+{
+    struct sim *s = scenario_new(1);
+    size_t first = holds(s, 0, "LOCK job"), gone = scenario_says(s, 0, "LOCK job FAIR");
+
+    sim_run(s, 50);
+    fault_replica_at(s, UINT32_MAX);
+    sim_close(s, gone);
+    unlocks(s, first);
+    sim_run(s, 200000);
+    fault_failover(s, 200);
+    sim_run(s, 40000);
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 1);
+    first = holds(s, 0, "LOCK job");
+    unlocks(s, first);
+    sim_run(s, 100);
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 0);
+    scenario_end(s);
+}
+
 /* Of two daemons: whichever puts its own back first, each finds its place. */
 static void keeps_the_order_of_two(size_t late)
 {

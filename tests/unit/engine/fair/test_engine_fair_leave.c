@@ -47,6 +47,23 @@ START_TEST(a_head_that_goes_leaves_and_the_next_asks_H21)
     fixture_no_op(&e);
 }
 
+/* It stood there before a failover, so long ago that this daemon has forgotten it. */
+START_TEST(a_head_of_ours_that_nobody_waits_for_leaves)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 7);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK,
+                                      .fair = true,
+                                      .release = { .freed = true, .own_head = true } });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+    fixture_take_op(&e, OP_QUEUE, &op);
+    ck_assert(op.op.queue.whole);
+    ck_assert_uint_eq(op.op.queue.count, 0);
+    fixture_answer(&e, &op, LEFT);
+    fixture_no_op(&e);
+}
+
 START_TEST(a_wait_that_ran_out_leaves)
 {
     fair_wait(&e, 1);

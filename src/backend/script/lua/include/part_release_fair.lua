@@ -37,4 +37,5 @@ if head then
     redis.pcall('PUBLISH', channel .. ':' .. head, '0')
 end
 call('DEL', lock, entries_key, keeper_key)
-return { 'OK', 0, 0, 0, 1, 0, 0, head and 1 or 0 }
+return { 'OK', 0, 0, 0, 1, 0, 0, not head and 0
+    or string.sub(head, 1, 24) == mine and 2 or 1 }

@@ -28,6 +28,8 @@
 --       | RESTS ms token | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --       | WRONGTYPE-SEMAPHORE
 --
+-- `fair` is 2 if the head of the queue is this instance's, and the lock is free.
+--
 -- Keeper keys and tombstones are composed here, as only here the field becomes known, and so are
 -- the keys of the queue, as there seldom is one. All share the hash tag of the lock.
 

@@ -416,3 +416,14 @@ START_TEST(so_many_dead_members_leave_in_one_call_and_the_rest_in_the_next)
     fair_take(A1);
     fair_expect_gone();
 }
+
+START_TEST(a_release_tells_whether_the_head_is_its_own_instances, 2)
+{
+    const struct op_result *r;
+
+    fair_take(A1);
+    fair_wait(_i == 0 ? A2 : B1);
+    r = fair_free(A1, NULL);
+    ck_assert(r->release.freed && r->fair);
+    ck_assert_int_eq(r->release.own_head, _i == 0);
+}
