@@ -536,6 +536,7 @@ void lock_on_timer(struct engine *eng, struct lock *lock)
     if (lock_head(lock) == NULL && lock->sub != SUB_NONE && !is_watched(lock) &&
         list_empty(&lock->releases)) {
         lock_unsubscribe(eng, lock);
+        lock->yields = (struct yields){ 0 }; /* who else waits then is not known yet */
     }
     lock_ask(eng, lock);
 }

@@ -66,6 +66,20 @@ static void grow_to(uint64_t ms)
     }
 }
 
+/* The release is sent with that, and others do not take their chance. */
+static void hands_over_with(enum yield yield)
+{
+    fixture_unlock(&e, holder, "job", (struct hold_req){ 0 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.release.yield, yield);
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .moved = true, .token = 100 + holder });
+    (void)fixture_hears(&e, holder++, REPLY_INT);
+    (void)fixture_hears(&e, holder, REPLY_TOKEN);
+    fixture_lock(&e, holder + 1, "job", FOREVER);
+}
+
 static void know_a_peer(void)
 {
     engine_announced(e.engine, SPAN("hello " OTHER " 1 0"));
@@ -167,14 +181,18 @@ START_TEST(the_time_between_two_yields_grows_with_the_pause)
     grow_to(YIELD_PAUSE_MAX_MS);
     for (int i = 0; i < 3; i++) {
         fixture_pass(&e, after[i]);
-        fixture_unlock(&e, holder, "job", (struct hold_req){ 0 });
-        fixture_take_op(&e, OP_RELEASE, &op);
-        ck_assert_int_eq(op.op.release.yield, i == 2 ? YIELD_IF_OTHERS : YIELD_NEVER);
-        fixture_answer(&e, &op,
-                       (struct op_result){
-                           .status = OP_OK, .moved = true, .token = 100 + holder });
-        (void)fixture_hears(&e, holder++, REPLY_INT);
-        (void)fixture_hears(&e, holder, REPLY_TOKEN);
-        fixture_lock(&e, holder + 1, "job", FOREVER);
+        hands_over_with(i == 2 ? YIELD_IF_OTHERS : YIELD_NEVER);
     }
+}
+
+/* The hold goes on, and nobody has waited for a second. */
+START_TEST(the_windows_are_short_again_once_nobody_waits_here)
+{
+    grow_to(YIELD_PAUSE_MAX_MS);
+    fixture_close(&e, holder + 1);
+    fixture_pass(&e, SUB_LINGER_MS);
+    fixture_lock(&e, holder + 1, "job", FOREVER);
+    hands_over_with(YIELD_NEVER);
+    fixture_pass(&e, HANDOVER_WINDOW_MS);
+    hands_over_with(YIELD_IF_OTHERS);
 }
