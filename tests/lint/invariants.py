@@ -7,26 +7,20 @@ import pathlib
 import re
 import sys
 
+import test_names
+
 PAGE = "docs/invariants.md"
 ROW = re.compile(r"^\| (H\d+) \| .* \| (.*?) ?\|$", re.M)
-TEST = re.compile(r"START_TEST\((\w+)[,)]|^def (\w+)\(", re.M)
 LABEL = re.compile(r"(?<![A-Z0-9])(H\d+)(?=_|$)")
 PREFIX = re.compile(r"([A-Za-z]\d+_)+[a-z]")
 WORD = re.compile(r"`([^`]+)`")
-
-
-def tests_of(root):
-    for pattern in ("**/*.c", "**/*.py"):
-        for path in (root / "tests").glob(pattern):
-            for names in TEST.findall(path.read_text()):
-                yield names[0] or names[1]
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
     found = ROW.findall((root / PAGE).read_text())
     rows = dict(found)
-    tests = set(tests_of(root))
+    tests = set().union(*test_names.files(root).values())
     labelled = {label for name in tests for label in LABEL.findall(name)}
     bad = [f"{label} is in a test's name, and not in {PAGE}" for label in labelled - set(rows)]
     bad += [f"{name}: a label ends a test's name" for name in tests if PREFIX.match(name)]

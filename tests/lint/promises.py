@@ -7,19 +7,19 @@ import pathlib
 import re
 import sys
 
+import test_names
+
 PAGE = "src/daemon/man/latchd-promises.7"
 TEST = re.compile(r"^\.Pa (\S+) : Cm (\S+)$", re.M)
 PROMISE = re.compile(r"^\.It Em (.+)$", re.M)
 
 
 def is_there(root, path, name):
+    """A test of that file, or a fuzzer; in a meson.build, a word."""
     file = root / path
-    if not file.is_file():
-        return False
-    # In C a test, in Python a function, elsewhere a word.
-    form = {".c": rf"START_TEST\({name}[,)]|^int {name}\(",
-            ".py": rf"^def {name}\("}.get(file.suffix, rf"'{name}'")
-    return re.search(form, file.read_text(), re.M) is not None
+    return file.is_file() and (
+        name in test_names.names_in(file) or
+        re.search(rf"'{name}'|^int {name}\(", file.read_text(), re.M) is not None)
 
 
 def main():

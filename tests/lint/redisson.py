@@ -5,19 +5,11 @@ import pathlib
 import re
 import sys
 
+import test_names
+
 ROW = re.compile(r"^\| (.+?) \| (.*?) ?\|$", re.M)
 WORD = re.compile(r"`([^`]+)`")
-TEST = re.compile(r"START_TEST\((\w+)[,)]|^def (\w+)\(", re.M)
 HEADINGS = {"latchd", "---"}
-
-
-def tests_of(path):
-    return {a or b for a, b in TEST.findall(path.read_text())}
-
-
-def files_of(root):
-    return {path.name: tests_of(path)
-            for pattern in ("**/*.c", "**/*.py") for path in (root / "tests").glob(pattern)}
 
 
 def check_row(files, theirs, ours):
@@ -26,7 +18,7 @@ def check_row(files, theirs, ours):
     if not ours:
         yield f"{theirs}: nothing"
     for word in WORD.findall(ours):
-        if word.endswith((".c", ".py")):
+        if word.endswith((".c", ".py", ".scn")):
             here = word
             if word not in files:
                 yield f"{theirs}: there is no {word}"
@@ -36,7 +28,7 @@ def check_row(files, theirs, ours):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    files = files_of(root)
+    files = {path.name: names for path, names in test_names.files(root).items()}
     rows = [row for row in ROW.findall((root / "tests/REDISSON.md").read_text())
             if row[1] not in HEADINGS]
     wrong = [text for row in rows for text in check_row(files, *row)]

@@ -15,7 +15,7 @@
 /* By file, then by line: constructors run in any order. */
 static struct test_entry *entries;
 
-__attribute__((weak)) Suite *test_suite(void);
+__attribute__((weak)) Suite *test_suite(int argc, char **argv);
 
 static int compare_entries(const struct test_entry *a, const struct test_entry *b)
 {
@@ -92,10 +92,9 @@ static Suite *collect_tests(struct share share)
     return suite;
 }
 
-static int run_share(struct share share)
+static int run_suite(Suite *suite)
 {
-    SRunner *runner =
-        srunner_create(test_suite != NULL ? test_suite() : collect_tests(share));
+    SRunner *runner = srunner_create(suite);
     int failed;
 
     scratch_open();
@@ -125,7 +124,7 @@ static void start_share(struct share share, int out)
         _exit(EXIT_FAILURE);
     }
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* whole lines go into the pipe */
-    exit(run_share(share));
+    exit(run_suite(collect_tests(share)));
 }
 
 /* A line of a share's TAP, with its number among all cases. */
@@ -178,10 +177,15 @@ static int at_once(int cases)
     return count < cases ? count : cases;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    int cases = test_suite != NULL ? 0 : count_cases();
-    int shares = at_once(cases);
+    int cases, shares;
 
-    return shares > 1 ? run_shares(shares, cases) : run_share((struct share){ 0, 1 });
+    if (test_suite != NULL) {
+        return run_suite(test_suite(argc, argv));
+    }
+    cases = count_cases();
+    shares = at_once(cases);
+    return shares > 1 ? run_shares(shares, cases)
+                      : run_suite(collect_tests((struct share){ 0, 1 }));
 }

@@ -40,7 +40,7 @@ struct test_entry {
 void runner_add(struct test_entry *entry);
 
 /* A program may list its tests itself instead. */
-Suite *test_suite(void);
+Suite *test_suite(int argc, char **argv);
 
 #define TEST_CONCAT_(a, b) a##b
 #define TEST_CONCAT(a, b) TEST_CONCAT_(a, b)

@@ -23,11 +23,12 @@ ROOT = HERE.parent.parent
 # pylint: disable=wrong-import-position
 from mutations import MUTATIONS, Mutation, problems  # noqa: E402
 
-SCENARIOS = sorted(path.stem.removeprefix("test_")
-                   for path in (ROOT / "tests/sim").glob("*/test_*.c")
-                   if path.parent.name != "redis")
+PROGRAMS = sorted(path.stem.removeprefix("test_")
+                  for path in (ROOT / "tests/sim").glob("*/test_*.c")
+                  if path.parent.name != "redis")
+SCENARIOS = sorted(path.relative_to(ROOT) for path in (ROOT / "tests/scenarios/sim").glob("*.scn"))
 TARGETS = ["src/latchd", "tests/sim/sim", "tests/sim/sim_quorum", "tests/torture/clock.so",
-           *(f"tests/sim/test_{name}" for name in SCENARIOS)]
+           "tests/scenarios/scenario_sim", *(f"tests/sim/test_{name}" for name in PROGRAMS)]
 SCHEDULES, QUORUM_SCHEDULES = 20_000, 2000
 MINUTES, SEED = 0.25, 11
 LIMIT_S = 600
@@ -88,8 +89,10 @@ def catchers(copy, mutation, options):
         yield "simulator", [build / "tests/sim/sim", "--schedules", SCHEDULES]
         yield "quorum simulator", [build / "tests/sim/sim_quorum", "--schedules",
                                    QUORUM_SCHEDULES]
-        for name in SCENARIOS:
+        for name in PROGRAMS:
             yield "scenarios", [build / f"tests/sim/test_{name}"]
+        for path in SCENARIOS:
+            yield "scenarios", [build / "tests/scenarios/scenario_sim", copy.source / path]
     yield "torture", [sys.executable, copy.source / "tests/torture/torture.py",
                       build / "src/latchd", "--minutes", max(options.minutes, mutation.minutes),
                       "--seed", SEED,

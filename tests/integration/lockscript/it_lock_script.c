@@ -460,11 +460,13 @@ START_TEST(whatever_is_accepted_does_what_the_operation_does)
     ck_assert_int_ge(tried, RANDOM_TRIED_MIN);
 }
 
-Suite *test_suite(void)
+Suite *test_suite(int argc, char **argv)
 {
     Suite *s = suite_create("lock_script_redis");
     TCase *tc = tcase_create("lock_script_redis");
 
+    (void)argc;
+    (void)argv;
     tcase_add_unchecked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 240);
     tcase_add_loop_test(tc, scripts_of_lock_libraries_do_what_the_operation_does, 0,
