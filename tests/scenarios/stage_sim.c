@@ -91,6 +91,7 @@ static const struct scn_field STATS[] = {
     SCN_FIELD(struct engine_stats, grants),
     SCN_FIELD(struct engine_stats, handovers),
     SCN_FIELD(struct engine_stats, lost),
+    SCN_FIELD(struct engine_stats, renewals),
     SCN_FIELD(struct engine_stats, expired),
     SCN_FIELD(struct engine_stats, yields),
     SCN_FIELD(struct engine_stats, lent),
@@ -338,6 +339,11 @@ static void hear(const struct sim_client *c, struct value *ret)
         break;
     case REPLY_NULL:
         break;
+    case REPLY_TOKENS:
+        for (size_t i = 0; i < conn->ask.name_count; i++) {
+            scn_add_int(ret, (int64_t)conn->answer.tokens[i]);
+        }
+        break;
     case REPLY_LEADER:
         scn_put_text(ret, "", "%s", heard);
         scn_put_int(ret, "token", conn->answer.value);
@@ -418,6 +424,28 @@ static void do_unlock_one(const struct scn_words *words, struct value *ret)
     scn_int(ret, scenario_unlocks(world(), conns, words->count) ? 1 : 0);
 }
 
+/* Of these clients, the first one whose MLOCK was granted gives its names back: 1. */
+static void do_unlock_mlock(const struct scn_words *words, struct value *ret)
+{
+    scn_int(ret, 0);
+    for (size_t i = 0; i < words->count && ret->integer == 0; i++) {
+        const struct sim_client *c = client_of(words->at[i]);
+        const struct sim_conn *conn = &s->clients.conns[c->index];
+        const struct ask ask = conn->ask;
+
+        if (conn->asking || conn->answer.kind != REPLY_TOKENS) {
+            continue;
+        }
+        for (size_t k = 0; k < ask.name_count; k++) {
+            sim_say(s, c->index, "UNLOCK %s TOKEN %" PRIu64, ask.names[k].s,
+                    c->tokens[k]);
+            sim_run(s, SCENARIO_RTT_MS);
+            heard(s, c->index, "0");
+        }
+        scn_int(ret, 1);
+    }
+}
+
 /* Those of these clients whose UNLOCK was answered lock `job` anew. */
 static void do_ask_again(const struct scn_words *words, struct value *ret)
 {
@@ -443,7 +471,12 @@ static struct redis_name *name_of(const struct scn_words *words)
 static void do_name(const struct scn_words *words, struct value *ret)
 {
     const struct redis_name *n = name_of(words);
+    int64_t due = 0;
 
+    for (size_t i = 0; i < n->score_count; i++) {
+        due = n->scores[i].score > due ? n->scores[i].score : due;
+    }
+    scn_put_int(ret, "due", due); /* the last deadline in the fair queue */
     scn_put_text(ret, "", "%s", n->field_count == 0 ? "free" : n->fields[0].owner.s);
     scn_put_int(ret, "fields", (int64_t)n->field_count);
     scn_put_int(ret, "entries", n->field_count == 0 ? 0 : n->fields[0].count);
@@ -597,12 +630,13 @@ static void do_isolate(const struct scn_words *words, struct value *ret)
     fault_isolate(s, daemon_of(words)->index);
 }
 
-/* `break 0 5 500`: the link of daemon 0 dies, which it notices in 5 ms; back in 500. */
+/* `break 0 5 500`: the link of daemon 0 dies, which it notices in 5 ms; back in 500, at
+ * the same server unless `other` follows. */
 static void do_break(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
     link_break(s, daemon_of(words), (uint64_t)scn_number(words, 1),
-               (uint64_t)scn_number(words, 2), true);
+               (uint64_t)scn_number(words, 2), words->count < 4);
 }
 
 static void do_break_sub(const struct scn_words *words, struct value *ret)
@@ -714,6 +748,8 @@ static void do_redisson(const struct scn_words *words, struct value *ret)
         scenario_foreign_releases(s, words->count == 1); /* else `silently` */
     } else if (strcmp(verb, "holds") == 0) {
         scn_int(ret, scenario_foreign_holds(s) ? 1 : 0);
+    } else if (strcmp(verb, "stops") == 0) {
+        foreign_stop(s); /* nobody waits any more */
     } else {
         one_redisson(words, ret);
     }
@@ -733,6 +769,7 @@ static const struct scn_verb VERBS[] = {
     { "close", do_close },
     { "served", do_served },
     { "unlock-one", do_unlock_one },
+    { "unlock-mlock", do_unlock_mlock },
     { "ask-again", do_ask_again },
     { "name", do_name },
     { "queue", do_queue },

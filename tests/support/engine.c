@@ -23,6 +23,7 @@ static void start(struct engine_fixture *e, struct engine_setup setup)
     memcpy(setup.instance, "00000000000000aa", sizeof(setup.instance));
     memset(e, 0, sizeof(*e));
     e->now = setup.now_ms;
+    e->config = setup.config;
     e->engine = engine_new(&setup);
 }
 

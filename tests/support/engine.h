@@ -50,6 +50,7 @@ struct said {
 
 struct engine_fixture {
     struct engine *engine;
+    struct engine_config config; /* what it began with */
     uint64_t now;
     struct seen_op ops[ENGINE_OPS_MAX];
     size_t op_count;

@@ -264,19 +264,31 @@ static size_t name_len(const char *text)
     return len;
 }
 
-/* `$t+1`, where $t is a number. Returns how much of `text` was used. */
+/* `$t+1`, `$t-1`, `$t+$u`, where they are numbers. Returns how much of `text` was used.
+ */
 static size_t add(char value[SCN_VALUE_MAX], const char *text)
 {
+    char name[SCN_NAME_MAX], other[SCN_VALUE_MAX];
     char *end;
     long long base = strtoll(value, &end, 10);
     size_t used;
 
-    if ((*text != '+' && *text != '-') || !isdigit((unsigned char)text[1]) ||
-        *value == '\0' || *end != '\0') {
+    if ((*text != '+' && *text != '-') || *value == '\0' || *end != '\0') {
         return 0;
     }
-    base += strtoll(text, &end, 10);
-    used = (size_t)(end - text);
+    used = 1 + strspn(text + 1, "0123456789");
+    (void)snprintf(other, sizeof other, "%.*s", (int)used - 1, text + 1);
+    if (text[1] == '$') {
+        used = 2 + name_len(text + 2);
+        (void)snprintf(name, sizeof name, "%.*s", (int)used - 2, text + 2);
+        if (!look_up(name, other)) {
+            return 0;
+        }
+    }
+    if (*other == '\0') {
+        return 0;
+    }
+    base += (*text == '+' ? 1 : -1) * strtoll(other, NULL, 10);
     (void)snprintf(value, SCN_VALUE_MAX, "%lld", base);
     return used;
 }
@@ -409,6 +421,32 @@ static const char *next_part(const char *text, char *ret, size_t room)
     return text[len] == '\0' ? NULL : text + len + 1;
 }
 
+/* A word may have quotes inside, as `key="two words"` has. */
+static size_t word_len(const char *text)
+{
+    size_t len = 0;
+
+    for (bool quoted = false; text[len] != '\0' && (quoted || text[len] != ' ');
+         len++) {
+        quoted = quoted != (text[len] == '"');
+    }
+    return len;
+}
+
+/* Adds the word without such quotes. */
+static void add_bare(struct step *step, const char *text, size_t len)
+{
+    char word[STEP_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] != '"') {
+            word[count++] = text[i];
+        }
+    }
+    add_word(step, word, count, false);
+}
+
 static void read_step(const char *text, struct step *ret)
 {
     ret->count = ret->used = 0;
@@ -419,9 +457,9 @@ static void read_step(const char *text, struct step *ret)
             text = add_quoted(ret, text + 1);
             continue;
         }
-        len = strcspn(text, " ");
+        len = word_len(text);
         if (!add_range(ret, text, len)) {
-            add_word(ret, text, len, false);
+            add_bare(ret, text, len);
         }
         text += len;
     }
@@ -485,6 +523,14 @@ void scn_text(struct value *ret, const char *fmt, ...)
     va_start(ap, fmt);
     set_text(ret, fmt, ap);
     va_end(ap);
+}
+
+void scn_add_int(struct value *list, int64_t number)
+{
+    list->type = VALUE_LIST;
+    list->items = realloc(list->items, (list->count + 1) * sizeof *list->items);
+    memset(&list->items[list->count], 0, sizeof *list->items);
+    scn_int(&list->items[list->count++], number);
 }
 
 static struct value *add_pair(struct value *map, const char *key)
@@ -560,6 +606,16 @@ static void print_scalar(const struct value *v, char *ret, size_t room)
     }
 }
 
+static bool are_tokens(const struct value *v)
+{
+    bool all = v->type == VALUE_LIST && v->count > 0;
+
+    for (size_t i = 0; i < v->count; i++) {
+        all = all && v->items[i].type == VALUE_INT && v->items[i].integer > 0;
+    }
+    return all;
+}
+
 /* `*` stands for any text. */
 static bool fits(const char *pattern, const char *text)
 {
@@ -598,6 +654,8 @@ static bool compare(const struct value *v, const char *op, const char *want,
         } else if (!quoted && strcmp(want, "token") == 0 && v != NULL &&
                    v->type == VALUE_INT) {
             same = v->integer > 0;
+        } else if (!quoted && strcmp(want, "tokens") == 0 && v != NULL) {
+            same = are_tokens(v);
         } else {
             same = quoted ? strcmp(want, text) == 0 : fits(want, text);
         }
@@ -688,7 +746,8 @@ static bool meets(const struct value *got, const struct step *step, size_t from)
             v = at_path(got, e.where, &counted);
         } else if (got->type == VALUE_MAP && value_get(got, "") != NULL) {
             v = value_get(got, "");
-        } else if (got->items != NULL && strcmp(e.want, "*") != 0) {
+        } else if (got->items != NULL && strcmp(e.want, "*") != 0 &&
+                   strcmp(e.want, "tokens") != 0) {
             v = position < got->count ? &got->items[position] : NULL;
             position++;
         }
@@ -936,6 +995,8 @@ static void run_line(size_t at)
         begin = part + strspn(part, " ");
         if (begins_with(begin, "within") || begins_with(begin, "await")) {
             run_patiently(part, 0, 0);
+        } else if (begins_with(begin, "let")) {
+            run_let(begin);
         } else {
             substitute(part, replaced, sizeof replaced, 0);
             run_steps(replaced);
@@ -943,14 +1004,20 @@ static void run_line(size_t at)
     }
 }
 
+/* `repeat N` with $i from 0, `repeat FROM TO` with $i up to and with TO. */
 static void run_repeat(size_t at)
 {
     char text[STEP_MAX];
-    long count;
+    long from, to;
+    int numbers;
 
     substitute(lines[at].text + strlen("repeat "), text, sizeof text, 0);
-    count = strtol(text, NULL, 10);
-    for (long i = 0; i < count; i++) {
+    numbers = sscanf(text, "%ld %ld", &from, &to);
+    if (numbers == 1) {
+        to = from - 1;
+        from = 0;
+    }
+    for (long i = from; numbers > 0 && i <= to; i++) {
         (void)snprintf(text, sizeof text, "%ld", i);
         bind("i", text);
         run_block(at + 1, end_of_block(at));
@@ -965,8 +1032,6 @@ static void run_block(size_t from, size_t end)
             run_repeat(at);
         } else if (begins_with(lines[at].text, "until")) {
             run_patiently(lines[at].text, at + 1, end_of_block(at));
-        } else if (begins_with(lines[at].text, "let")) {
-            run_let(lines[at].text);
         } else {
             run_line(at);
         }

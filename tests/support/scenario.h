@@ -85,6 +85,8 @@ void scn_put_fields(struct value *map, const void *from, const struct scn_field 
 void scn_int(struct value *ret, int64_t number);
 void scn_text(struct value *ret, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds to a list. */
+void scn_add_int(struct value *list, int64_t number);
 /* Adds to a map; the key "" is its headline, which a bare word is compared with. */
 void scn_put_int(struct value *map, const char *key, int64_t number);
 void scn_put_text(struct value *map, const char *key, const char *fmt, ...)

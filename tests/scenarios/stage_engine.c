@@ -1,0 +1,1044 @@
+/* The stage `engine`: the lock engine on a workbench, support/engine.h: the scenario
+ * plays time, clients and Redis.
+ *
+ * Clients are numbers. `1: LOCK job WAIT 0` asks, `1 -> 100` hears the oldest reply,
+ * which must be that client's; `1 -> ...` says that nobody was told anything. The
+ * oldest op is answered by its kind: `acquire: ok token=100 count=1 -> name=job`.
+ * Without an answer it is only taken, and `answer ok token=100` answers the last one
+ * that was. */
+#include "cmd/cmd.h"
+#include "cmd/lock/lock_args.h"
+#include "support/engine.h"
+#include "support/scenario.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAKEN_MAX = 8 };
+
+static struct engine_fixture e;
+static struct engine_config config;
+
+/* Ops that were taken and not answered: the last one is 0. */
+static struct seen_op taken[TAKEN_MAX];
+static size_t taken_count;
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+#define FIELD(type, name, member)                                                      \
+    {                                                                                  \
+        name, offsetof(type, member), sizeof(((type *)0)->member)                      \
+    }
+
+static const char *const LOCK_KINDS[] = { "plain", "fair", "read", "write", "permits" };
+
+/* --- ops ------------------------------------------------------------------------ */
+
+static const char *const OPS[] = {
+    [OP_ACQUIRE] = "acquire", [OP_ACQUIRE_BATCH] = "batch", [OP_RELEASE] = "release",
+    [OP_RENEW] = "renew",     [OP_ATTACH] = "attach",       [OP_RESTORE] = "restore",
+    [OP_INSPECT] = "inspect", [OP_QUEUE] = "queue",         [OP_LEAVE] = "leave",
+    [OP_LIMIT] = "limit",     [OP_LATCH] = "latch",         [OP_SCAN] = "scan",
+};
+
+static const char *const STATUSES[] = {
+    [OP_OK] = "ok",
+    [OP_BUSY] = "busy",
+    [OP_NOTHELD] = "notheld",
+    [OP_ENDED] = "ended",
+    [OP_OVER] = "over",
+    [OP_ELSEWHERE] = "elsewhere",
+    [OP_UPGRADE] = "upgrade",
+    [OP_AMBIGUOUS] = "ambiguous",
+    [OP_UNTRIED] = "untried",
+    [OP_NOSEMAPHORE] = "nosemaphore",
+    [OP_BEYOND] = "beyond",
+    [OP_OTHER_DATA] = "other-data",
+    [OP_FULL] = "full",
+    [OP_BEHIND] = "behind",
+    [OP_WRONGTYPE] = "wrongtype",
+    [OP_LATE] = "late",
+    [OP_UNKNOWN] = "unknown",
+    [OP_ERROR] = "error",
+    [OP_NOREPLICAS] = "noreplicas",
+};
+
+static const char *const RENEWED[] = {
+    [RENEW_OK] = "ok",
+    [RENEW_GONE] = "gone",
+    [RENEW_ENDED] = "ended",
+    [RENEW_ELSEWHERE] = "elsewhere",
+    [RENEW_WRONGTYPE] = "wrongtype",
+    [RENEW_WANTED] = "wanted",
+    [RENEW_UNKNOWN] = "unknown",
+};
+
+static const char *const TARGETS[] = {
+    [TARGET_FIELD] = "field", [TARGET_REQUEST] = "request", [TARGET_TOKEN] = "token",
+    [TARGET_ID] = "id",       [TARGET_ENTRY] = "entry",     [TARGET_OWNER] = "owner",
+    [TARGET_VALUE] = "value", [TARGET_ANY] = "any",
+};
+
+/* The place of a word in a list of words; -1: it is not there. */
+static int find_word(const char *const *words, size_t count, const char *word)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (words[i] != NULL && strcmp(words[i], word) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static const struct scn_field ACQUIRE_FIELDS[] = {
+    FIELD(struct seen_op, "propose", op.acquire.propose),
+    FIELD(struct seen_op, "unsent_from", op.acquire.unsent_from),
+    FIELD(struct seen_op, "raise_token", op.acquire.raise_token),
+    FIELD(struct seen_op, "leave_keeper", op.acquire.leave_keeper),
+    FIELD(struct seen_op, "reenter_only", op.acquire.reenter_only),
+    FIELD(struct seen_op, "fair", op.acquire.fair),
+    FIELD(struct seen_op, "enqueue", op.acquire.enqueue),
+    FIELD(struct seen_op, "was_queued", op.acquire.was_queued),
+};
+static const struct scn_field RELEASE_FIELDS[] = {
+    FIELD(struct seen_op, "token", op.release.target.token),
+    FIELD(struct seen_op, "ends_in_ms", op.release.ends_in_ms),
+    FIELD(struct seen_op, "tombstone_ms", op.release.tombstone_ms),
+    FIELD(struct seen_op, "unsent_from", op.release.unsent_from),
+    FIELD(struct seen_op, "has_next", op.release.has_next),
+    FIELD(struct seen_op, "subscribed", op.release.subscribed),
+    FIELD(struct seen_op, "if_keeper", op.release.if_keeper),
+    FIELD(struct seen_op, "force", op.release.force),
+    FIELD(struct seen_op, "leave_tombstone", op.release.leave_tombstone),
+    FIELD(struct seen_op, "tombstone_if_missing", op.release.tombstone_if_missing),
+    FIELD(struct seen_op, "may_rest", op.release.may_rest),
+    FIELD(struct seen_op, "untold", op.release.untold),
+    FIELD(struct seen_op, "was_held", op.release.was_held),
+};
+static const struct scn_field ATTACH_FIELDS[] = {
+    FIELD(struct seen_op, "token", op.attach.target.token),
+    FIELD(struct seen_op, "lease_ms", op.attach.lease_ms),
+    FIELD(struct seen_op, "asked_ago_ms", op.attach.asked_ago_ms),
+    FIELD(struct seen_op, "exact", op.attach.exact),
+};
+static const struct scn_field RESTORE_FIELDS[] = {
+    FIELD(struct seen_op, "token", op.restore.token),
+    FIELD(struct seen_op, "entries", op.restore.entry_count),
+    FIELD(struct seen_op, "presumed", op.restore.presumed),
+    FIELD(struct seen_op, "loan_token", op.restore.loan_token),
+    FIELD(struct seen_op, "raise_token", op.restore.raise_token),
+};
+static const struct scn_field QUEUE_FIELDS[] = {
+    FIELD(struct seen_op, "known", op.queue.known),
+    FIELD(struct seen_op, "whole", op.queue.whole),
+};
+static const struct scn_field RENEW_FIELDS[] = {
+    FIELD(struct seen_op, "lease_ms", items[0].lease_ms),
+    FIELD(struct seen_op, "token", items[0].token),
+    FIELD(struct seen_op, "loan_token", items[0].loan_token),
+    FIELD(struct seen_op, "exact", items[0].exact),
+    FIELD(struct seen_op, "fence", items[0].fence),
+    FIELD(struct seen_op, "loans", op.renew.loans),
+};
+static const struct scn_field LATCH_FIELDS[] = {
+    FIELD(struct seen_op, "verb", op.latch.verb),
+    FIELD(struct seen_op, "count", op.latch.count),
+    FIELD(struct seen_op, "generation", op.latch.generation),
+    FIELD(struct seen_op, "only_tells", op.latch.only_tells),
+};
+static const struct scn_field OP_FIELDS[] = {
+    FIELD(struct seen_op, "class", op.lock_class),
+    FIELD(struct seen_op, "group", op.group),
+    FIELD(struct seen_op, "seen_token", op.seen_token),
+    FIELD(struct seen_op, "fair_wait_ms", op.fair_wait_ms),
+};
+
+static const struct {
+    const struct scn_field *fields;
+    size_t count;
+} SEEN[] = {
+    [OP_ACQUIRE] = { ACQUIRE_FIELDS, COUNT(ACQUIRE_FIELDS) },
+    [OP_RELEASE] = { RELEASE_FIELDS, COUNT(RELEASE_FIELDS) },
+    [OP_RENEW] = { RENEW_FIELDS, COUNT(RENEW_FIELDS) },
+    [OP_ATTACH] = { ATTACH_FIELDS, COUNT(ATTACH_FIELDS) },
+    [OP_RESTORE] = { RESTORE_FIELDS, COUNT(RESTORE_FIELDS) },
+    [OP_QUEUE] = { QUEUE_FIELDS, COUNT(QUEUE_FIELDS) },
+    [OP_LATCH] = { LATCH_FIELDS, COUNT(LATCH_FIELDS) },
+    [OP_SCAN] = { NULL, 0 },
+};
+
+static void show_claim(const struct claim *c, struct value *ret)
+{
+    static const char *const OWNERS[] = { "anonymous", "id", "named", "rest" };
+
+    scn_put_text(ret, "lock_kind", "%s", LOCK_KINDS[c->lock_kind]);
+    scn_put_text(ret, "owner_kind", "%s", OWNERS[c->kind]);
+    scn_put_int(ret, "claim_lease_ms", (int64_t)c->lease_ms);
+    scn_put_int(ret, "block_us", c->block_us);
+    scn_put_int(ret, "permits", c->permits);
+    scn_put_int(ret, "limit", c->limit);
+    scn_put_int(ret, "atleast_ms", (int64_t)c->atleast_ms);
+    scn_put_int(ret, "asked_ago_ms", (int64_t)c->asked_ago_ms);
+    scn_put_text(ret, "data", "%.*s", (int)c->data.len, c->data.ptr);
+}
+
+/* Several names, or several members. */
+static void show_list(const struct seen_op *op, struct value *ret)
+{
+    char text[1024] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < op_item_count(&op->op) && len < sizeof text; i++) {
+        len += (size_t)snprintf(
+            text + len, sizeof text - len, "%s%s", i == 0 ? "" : " ",
+            op->op.kind == OP_RENEW ? op->item_names[i] : op->batch[i]);
+    }
+    scn_put_text(ret, "names", "%s", text);
+    scn_put_int(ret, "items", (int64_t)op_item_count(&op->op));
+    scn_put_text(ret, "members", "%s", op->members);
+}
+
+static void show_op(const struct seen_op *op, struct value *ret)
+{
+    static const char *const YIELDS[] = { "never", "if-others", "always" };
+    const struct claim *claim = op_claim(&op->op);
+
+    scn_put_text(ret, "", "%s", OPS[op->op.kind]);
+    scn_put_text(ret, "name", "%s", op->name);
+    scn_put_text(ret, "field", "%s", op->field);
+    scn_put_text(ret, "entry", "%s", op->entry);
+    scn_put_text(ret, "member", "%s", op->member);
+    scn_put_text(ret, "target_field", "%s", op->target_field);
+    scn_put_text(ret, "target_entry", "%s", op->target_entry);
+    scn_put_fields(ret, op, OP_FIELDS, COUNT(OP_FIELDS));
+    if (claim != NULL) {
+        show_claim(claim, ret);
+    }
+    if (op->op.kind == OP_RELEASE || op->op.kind == OP_ATTACH) {
+        const struct target *t =
+            op->op.kind == OP_RELEASE ? &op->op.release.target : &op->op.attach.target;
+
+        scn_put_text(ret, "target", "%s", TARGETS[t->kind]);
+        scn_put_text(ret, "target_kind", "%s", LOCK_KINDS[t->lock_kind]);
+    }
+    if (op->op.kind == OP_RELEASE) {
+        scn_put_text(ret, "yield", "%s", YIELDS[op->op.release.yield]);
+    }
+    scn_put_fields(ret, op, SEEN[op->op.kind].fields, SEEN[op->op.kind].count);
+    show_list(op, ret);
+}
+
+static const struct scn_field RESULT[] = {
+    FIELD(struct op_result, "token", token),
+    FIELD(struct op_result, "loan_token", loan_token),
+    FIELD(struct op_result, "ttl", ttl_ms),
+    FIELD(struct op_result, "count", count),
+    FIELD(struct op_result, "attached", attached),
+    FIELD(struct op_result, "elsewhere", elsewhere),
+    FIELD(struct op_result, "moved", moved),
+    FIELD(struct op_result, "fair", fair),
+    FIELD(struct op_result, "withheld", withheld),
+    FIELD(struct op_result, "foreign", foreign),
+    FIELD(struct op_result, "by_latchd", by_latchd),
+    FIELD(struct op_result, "free", permits.free),
+    FIELD(struct op_result, "limit", permits.limit),
+    FIELD(struct op_result, "is_lock", is_lock),
+    FIELD(struct op_result, "class", lock_class),
+    FIELD(struct op_result, "freed", release.freed),
+    FIELD(struct op_result, "shared", release.shared),
+    FIELD(struct op_result, "listeners", release.listeners),
+    FIELD(struct op_result, "rest_ms", release.rest_ms),
+    FIELD(struct op_result, "restored", restore.restored),
+    FIELD(struct op_result, "permits", attach.permits),
+    FIELD(struct op_result, "atleast_ms", attach.atleast_ms),
+    FIELD(struct op_result, "value", latch.value),
+    FIELD(struct op_result, "state", latch.state),
+    FIELD(struct op_result, "generation", latch.generation),
+    FIELD(struct op_result, "last_gone", latch.last_gone),
+    FIELD(struct op_result, "last_lost", latch.last_lost),
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} RESULT_TEXTS[] = {
+    { "text", offsetof(struct op_result, text) },
+    { "field", offsetof(struct op_result, attach.field) },
+    { "entry", offsetof(struct op_result, attach.entry) },
+    { "attached_data", offsetof(struct op_result, attach.data) },
+    { "who", offsetof(struct op_result, inspect.who) },
+    { "data", offsetof(struct op_result, inspect.data) },
+};
+
+/* `kind=read`, a text, or a number. */
+static void read_result_word(const char *word, struct op_result *ret)
+{
+    const char *kind = scn_option(word, "kind");
+
+    if (kind != NULL) {
+        int i = find_word(LOCK_KINDS, COUNT(LOCK_KINDS), kind);
+
+        ck_assert_int_ge(i, 0);
+        ret->lock_kind = (enum lock_kind)i;
+        return;
+    }
+    for (size_t i = 0; i < COUNT(RESULT_TEXTS); i++) {
+        const char *text = scn_option(word, RESULT_TEXTS[i].name);
+
+        if (text != NULL) {
+            struct span s = span_str(text);
+
+            memcpy((char *)ret + RESULT_TEXTS[i].offset, &s, sizeof s);
+            return;
+        }
+    }
+    scn_set_field(ret, RESULT, COUNT(RESULT), word);
+}
+
+/* The status, then what else the result has. */
+static void read_result(const struct scn_words *words, size_t from,
+                        struct op_result *ret)
+{
+    int status = find_word(STATUSES, COUNT(STATUSES), scn_word(words, from));
+
+    if (status < 0) {
+        scn_fail("'%s' is no status of an op", words->at[from]);
+    }
+    *ret = (struct op_result){ .status = (enum op_status)status };
+    for (size_t i = from + 1; i < words->count; i++) {
+        read_result_word(words->at[i], ret);
+    }
+}
+
+/* `renew: ok`: each item is that; `renew: gone ok`: one after the other. */
+static void answer_renew(const struct seen_op *op, const struct scn_words *words,
+                         size_t from)
+{
+    enum renew_result items[OP_RENEW_MAX];
+    struct op_result r = { .status = OP_OK, .renew.items = items };
+
+    r.renew.count = op->op.renew.count;
+    for (size_t i = 0; i < r.renew.count; i++) {
+        size_t at = from + i < words->count ? from + i : words->count - 1;
+        int item = find_word(RENEWED, COUNT(RENEWED), words->at[at]);
+
+        if (item < 0) { /* of the op as a whole */
+            read_result(words, from, &r);
+            break;
+        }
+        items[i] = (enum renew_result)item;
+    }
+    fixture_answer(&e, op, r);
+}
+
+/* `batch: 10 11 attached=1 busy ttl=5`: tokens of those that are granted and what else
+ * their results have, then what the next one got. */
+static void answer_batch(const struct seen_op *op, const struct scn_words *words,
+                         size_t from)
+{
+    struct op_result results[ENGINE_MANY_MAX] = { 0 };
+    struct op_result r = { .status = OP_OK, .batch.results = results };
+    size_t i = from;
+
+    for (; i < words->count && strtoull(words->at[i], NULL, 10) != 0; i++) {
+        results[r.batch.count].token = strtoull(words->at[i], NULL, 10);
+        results[r.batch.count++].count = 1;
+    }
+    for (; i < words->count && strchr(words->at[i], '=') != NULL; i++) {
+        for (size_t k = 0; k < r.batch.count; k++) {
+            read_result_word(words->at[i], &results[k]);
+        }
+    }
+    if (i < words->count) {
+        read_result(words, i, &results[r.batch.count]);
+        if (i == from && results[0].status != OP_BUSY) {
+            r = results[0]; /* of the op as a whole */
+        } else {
+            r.batch.count++;
+        }
+    }
+    fixture_answer(&e, op, r);
+}
+
+static void answer(const struct seen_op *op, const struct scn_words *words, size_t from)
+{
+    struct op_result r;
+
+    if (op->op.kind == OP_RENEW) {
+        answer_renew(op, words, from);
+    } else if (op->op.kind == OP_ACQUIRE_BATCH) {
+        answer_batch(op, words, from);
+    } else {
+        read_result(words, from, &r);
+        fixture_answer(&e, op, r);
+    }
+}
+
+/* The oldest op is of that kind, and is shown; with words it is answered, too. */
+static void do_op(enum op_kind kind, const struct scn_words *words, struct value *ret)
+{
+    struct seen_op op;
+
+    if (e.op_count > 0 && e.ops[0].op.kind != kind) {
+        scn_fail("the oldest op is %s, not %s", OPS[e.ops[0].op.kind], OPS[kind]);
+    }
+    fixture_take_op(&e, kind, &op);
+    show_op(&op, ret);
+    if (words->count > 0) {
+        answer(&op, words, 0);
+        return;
+    }
+    ck_assert_uint_lt(taken_count, TAKEN_MAX);
+    memmove(taken + 1, taken, taken_count * sizeof taken[0]);
+    taken[0] = op;
+    taken_count++;
+}
+
+#define OP_VERB(verb, KIND)                                                            \
+    static void do_##verb(const struct scn_words *words, struct value *ret)            \
+    {                                                                                  \
+        do_op(KIND, words, ret);                                                       \
+    }
+OP_VERB(acquire, OP_ACQUIRE)
+OP_VERB(batch, OP_ACQUIRE_BATCH)
+OP_VERB(release, OP_RELEASE)
+OP_VERB(renew, OP_RENEW)
+OP_VERB(attach, OP_ATTACH)
+OP_VERB(restore, OP_RESTORE)
+OP_VERB(inspect, OP_INSPECT)
+OP_VERB(queue, OP_QUEUE)
+OP_VERB(leave, OP_LEAVE)
+OP_VERB(limit, OP_LIMIT)
+OP_VERB(latch, OP_LATCH)
+
+/* `answer ok token=7`: the op that was taken last; `answer @1 ok`: the one before. */
+static void do_answer(const struct scn_words *words, struct value *ret)
+{
+    bool told = *scn_word(words, 0) == '@';
+    size_t i = told ? strtoul(words->at[0] + 1, NULL, 10) : 0;
+    struct seen_op op;
+
+    (void)ret;
+    if (i >= taken_count) {
+        scn_fail("no such op was taken");
+    }
+    op = taken[i];
+    taken_count--;
+    memmove(taken + i, taken + i + 1, (taken_count - i) * sizeof taken[0]);
+    answer(&op, words, told ? 1 : 0);
+}
+
+static void do_no_op(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    if (e.op_count > 0) {
+        scn_fail("the engine asked Redis for %s %s", OPS[e.ops[0].op.kind],
+                 e.ops[0].name);
+    }
+}
+
+/* The oldest op, which stays there. */
+static void do_next(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    if (e.op_count > 0) {
+        show_op(&e.ops[0], ret);
+    }
+}
+
+/* Nobody has been told anything that was not heard. */
+static void do_silence(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    fixture_hears_nothing(&e);
+}
+
+/* How many ops are not taken yet. */
+static void do_ops(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    scn_int(ret, (int64_t)e.op_count);
+}
+
+/* --- clients -------------------------------------------------------------------- */
+
+static void parse(const struct lock_syntax *syntax, const struct scn_words *words,
+                  struct lock_args *ret)
+{
+    static const struct cmd_limits LIMITS = {
+        .max_name = 512,
+        .max_lease_ms = UINT64_C(100) * 365 * 86400000,
+        .max_keep_ms = 86400000,
+        .watchdog_ms = 30000,
+        .endless_lease_ms = 86400000,
+    };
+    static struct span argv[SCN_WORDS_MAX]; /* MLOCK: its names point here */
+    char error[ARGS_ERROR_ROOM];
+
+    for (size_t i = 1; i < words->count; i++) {
+        argv[i - 1] = span_str(words->at[i]);
+    }
+    if (!lock_args_parse(syntax, &LIMITS, argv, words->count - 1, ret, error)) {
+        scn_fail("%s: %s", words->at[0], error);
+    }
+}
+
+static void ask_mlock(uint64_t conn, const struct lock_args *args)
+{
+    char names[2048] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < args->name_count; i++) {
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%.*s",
+                                i == 0 ? "" : " ", (int)args->names[i].len,
+                                args->names[i].ptr);
+    }
+    fixture_mlock(&e, conn, names, args->terms);
+}
+
+static struct hold_req hold_req_of(const struct lock_args *args)
+{
+    return (struct hold_req){
+        .kind = args->terms.kind,
+        .owner = args->terms.owner,
+        .id = args->terms.id,
+        .to = args->to,
+        .token = args->token,
+        .lease_ms = args->terms.lease_ms,
+        .any = (args->terms.has & OPT_ANY) != 0,
+    };
+}
+
+static void ask_leader(uint64_t conn, const struct lock_args *args)
+{
+    const struct leader_req req = {
+        .from = { conn, 0 },
+        .name = args->name,
+        .after = args->after,
+        .wait_ms = args->terms.wait_ms,
+        .has_after = (args->terms.has & OPT_AFTER) != 0,
+        .has_wait = (args->terms.has & OPT_WAIT) != 0,
+    };
+
+    engine_leader(e.engine, &req);
+    fixture_collect(&e);
+}
+
+static const struct {
+    const char *word;
+    const struct lock_syntax *syntax;
+    void (*of_hold)(struct engine_fixture *e, uint64_t conn, const char *name,
+                    struct hold_req req);
+} COMMANDS[] = {
+    { "LOCK", &SYNTAX_LOCK, NULL },
+    { "MLOCK", &SYNTAX_MLOCK, NULL },
+    { "UNLOCK", &SYNTAX_UNLOCK, fixture_unlock },
+    { "RENEW", &SYNTAX_RENEW, fixture_renew },
+    { "FORCEUNLOCK", &SYNTAX_FORCEUNLOCK, fixture_force },
+    { "CANCEL", &SYNTAX_CANCEL, NULL },
+    { "LEADER", &SYNTAX_LEADER, NULL },
+    { "LOCKINFO", &SYNTAX_LOCKINFO, NULL },
+};
+
+static void ask(uint64_t conn, const struct scn_words *words, struct value *ret)
+{
+    struct lock_args args;
+    size_t i = 0;
+
+    while (i < COUNT(COMMANDS) && strcmp(COMMANDS[i].word, words->at[0]) != 0) {
+        i++;
+    }
+    if (i == COUNT(COMMANDS)) {
+        scn_fail("'%s' is no command here", words->at[0]);
+    }
+    parse(COMMANDS[i].syntax, words, &args);
+    if (COMMANDS[i].of_hold != NULL) {
+        COMMANDS[i].of_hold(&e, conn, words->at[1], hold_req_of(&args));
+    } else if (COMMANDS[i].syntax == &SYNTAX_LOCK) {
+        fixture_lock(&e, conn, words->at[1], args.terms);
+    } else if (COMMANDS[i].syntax == &SYNTAX_MLOCK) {
+        ask_mlock(conn, &args);
+    } else if (COMMANDS[i].syntax == &SYNTAX_LEADER) {
+        ask_leader(conn, &args);
+    } else if (COMMANDS[i].syntax == &SYNTAX_LOCKINFO) {
+        engine_lock_info(e.engine, (struct call_ref){ conn, 0 }, args.name);
+        fixture_collect(&e);
+    } else {
+        scn_int(ret, (int64_t)fixture_cancel(&e, args.name, args.terms.owner,
+                                             args.terms.id));
+    }
+}
+
+static void show_error(const struct said *said, struct value *ret)
+{
+    static const char *const ERRORS[] = {
+        [LOCK_ERR] = "ERR",
+        [LOCK_WRONGTYPE] = "WRONGTYPE",
+        [LOCK_NOTHELD] = "NOTHELD",
+        [LOCK_DEADLOCK] = "DEADLOCK",
+        [LOCK_BACKEND] = "BACKEND",
+        [LOCK_LIMIT] = "LIMIT",
+        [LOCK_GOAWAY] = "GOAWAY",
+        [LOCK_NOPERM] = "NOPERM",
+        [LOCK_UNBLOCKED] = "UNBLOCKED",
+        [LOCK_NOREPLICAS] = "NOREPLICAS",
+        [LOCK_CROSSSLOT] = "CROSSSLOT",
+    };
+
+    scn_text(ret, "%s%s%s", ERRORS[said->error], *said->text == '\0' ? "" : " ",
+             said->text);
+    ret->type = VALUE_ERROR;
+}
+
+static void show_info(const struct said *said, struct value *ret)
+{
+    static const char *const STATES[] = { "free", "held", "resting" };
+
+    scn_put_text(ret, "", "info");
+    scn_put_text(ret, "kind", "%s", LOCK_KINDS[said->info.kind]);
+    scn_put_text(ret, "state", "%s",
+                 said->info.state < COUNT(STATES) ? STATES[said->info.state] : "other");
+    scn_put_int(ret, "ttl", said->info.ttl_ms);
+    scn_put_int(ret, "free", said->info.free);
+    scn_put_int(ret, "limit", said->info.limit);
+    scn_put_int(ret, "waiting", (int64_t)said->info.waiting);
+    scn_put_int(ret, "holds", (int64_t)said->info.hold_count);
+    scn_put_text(ret, "queue", "%s", said->text);
+    scn_put_text(ret, "owner", "%s", said->owner);
+    scn_put_int(ret, "token", (int64_t)said->hold.token);
+    scn_put_int(ret, "count", said->hold.count);
+    scn_put_int(ret, "here", said->hold.here);
+    scn_put_int(ret, "conn", (int64_t)said->hold.conn);
+    scn_put_int(ret, "left_ms", (int64_t)said->hold.left_ms);
+    scn_put_int(ret, "held_ms", (int64_t)said->hold.held_ms);
+    scn_put_int(ret, "uncertain", said->hold.uncertain);
+    scn_put_int(ret, "local", said->hold.local);
+}
+
+static void show_tokens(const struct said *said, struct value *ret)
+{
+    char text[1024] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < said->token_count && len < sizeof text; i++) {
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%" PRIu64,
+                                i == 0 ? "" : " ", said->tokens[i]);
+    }
+    scn_put_text(ret, "", "%s", text);
+    scn_put_int(ret, "grant", (int64_t)said->grant);
+}
+
+/* The oldest reply, as far as it is a number it has `grant` and `token` beside it. */
+static void show_reply(const struct said *said, struct value *ret)
+{
+    switch (said->kind) {
+    case REPLY_TOKEN:
+    case REPLY_INT:
+        scn_put_int(ret, "", said->value);
+        scn_put_int(ret, "grant", (int64_t)said->grant);
+        scn_put_int(ret, "token", (int64_t)said->token);
+        break;
+    case REPLY_TOKENS:
+        show_tokens(said, ret);
+        break;
+    case REPLY_ERROR:
+        show_error(said, ret);
+        break;
+    case REPLY_INFO:
+        show_info(said, ret);
+        break;
+    case REPLY_LATCH:
+        scn_put_int(ret, "", said->value);
+        scn_put_int(ret, "state", said->latch_state);
+        scn_put_int(ret, "waiting", (int64_t)said->waiting);
+        break;
+    case REPLY_NULL:
+        break;
+    default:
+        scn_text(ret, "%s", said->text);
+        break;
+    }
+}
+
+static void say(const struct scn_saying *saying, struct value *ret)
+{
+    uint64_t conn = strtoull(saying->who, NULL, 10);
+    struct said said;
+
+    if (conn == 0) {
+        scn_fail("'%s' is no client, as that is a number", saying->who);
+    }
+    if (saying->words->count > 0) {
+        ask(conn, saying->words, ret);
+    }
+    if (saying->want == SCN_NOTHING || ret->type != VALUE_NIL) {
+        return;
+    }
+    if (saying->want == SCN_SILENCE) {
+        scn_text(ret, e.said_count == 0 ? "..." : "something");
+        return;
+    }
+    if (e.said_count == 0 || e.said[0].to.conn != conn) {
+        scn_text(ret, "...");
+        return;
+    }
+    said = e.said[0];
+    memmove(e.said, e.said + 1, --e.said_count * sizeof e.said[0]);
+    show_reply(&said, ret);
+}
+
+/* `grant 1 100 LOCK job`: a whole LOCK of client 1, which Redis grants with that token.
+ * Answers with the number of the grant. */
+static void do_grant(const struct scn_words *words, struct value *ret)
+{
+    uint64_t conn = (uint64_t)scn_number(words, 0),
+             token = (uint64_t)scn_number(words, 1);
+    struct scn_words lock = { .count = words->count - 2 };
+    struct lock_args args;
+
+    memcpy(lock.at, words->at + 2, lock.count * sizeof lock.at[0]);
+    parse(&SYNTAX_LOCK, &lock, &args);
+    scn_int(ret, (int64_t)fixture_grant(&e, conn, lock.at[1], args.terms, token));
+}
+
+static void do_close(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    for (size_t i = 0; i < words->count; i++) {
+        fixture_close(&e, (uint64_t)scn_number(words, i));
+    }
+}
+
+/* `undelivered 1 $grant` */
+static void do_undelivered(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_on_undelivered(e.engine, (uint64_t)scn_number(words, 0),
+                          (uint64_t)scn_number(words, 1));
+    fixture_collect(&e);
+}
+
+/* How often the client has to be heard, and whom the net was told so last. */
+static void do_heartbeat(const struct scn_words *words, struct value *ret)
+{
+    scn_put_int(ret, "",
+                engine_conn_heartbeat(e.engine, (uint64_t)scn_number(words, 0)));
+    scn_put_int(ret, "conn", (int64_t)e.heartbeat.conn);
+    scn_put_int(ret, "every_ms", e.heartbeat.every_ms);
+}
+
+/* `unblock 1`, `unblock 1 error`: as CLIENT UNBLOCK does; 0: it does not wait. */
+static void do_unblock(const struct scn_words *words, struct value *ret)
+{
+    scn_int(ret,
+            engine_unblock(e.engine, (uint64_t)scn_number(words, 0), words->count > 1));
+    fixture_collect(&e);
+}
+
+static void do_busy(const struct scn_words *words, struct value *ret)
+{
+    scn_int(ret, engine_conn_busy(e.engine, (uint64_t)scn_number(words, 0)));
+}
+
+/* --- the engine and its Redis --------------------------------------------------- */
+
+static const struct scn_field CONFIG[] = {
+    SCN_FIELD(struct engine_config, watchdog_ms),
+    SCN_FIELD(struct engine_config, redis_timeout_ms),
+    SCN_FIELD(struct engine_config, fair_wait_ms),
+    SCN_FIELD(struct engine_config, fair_window),
+    SCN_FIELD(struct engine_config, recheck_ms),
+    SCN_FIELD(struct engine_config, handover_limit),
+    SCN_FIELD(struct engine_config, handover_pause_ms),
+    SCN_FIELD(struct engine_config, grace_ms),
+    SCN_FIELD(struct engine_config, endless_lease_ms),
+    SCN_FIELD(struct engine_config, max_waiters),
+    SCN_FIELD(struct engine_config, max_holds),
+    SCN_FIELD(struct engine_config, long_wait_ms),
+    SCN_FIELD(struct engine_config, quarantine_ms),
+    SCN_FIELD(struct engine_config, fence_ttl_ms),
+    SCN_FIELD(struct engine_config, local_window_ms),
+    SCN_FIELD(struct engine_config, priority_aging_ms),
+};
+
+static const struct scn_field STATS[] = {
+    SCN_FIELD(struct engine_stats, locks),
+    SCN_FIELD(struct engine_stats, holds),
+    SCN_FIELD(struct engine_stats, waiters),
+    SCN_FIELD(struct engine_stats, ops_in_flight),
+    SCN_FIELD(struct engine_stats, resting),
+    SCN_FIELD(struct engine_stats, grants),
+    SCN_FIELD(struct engine_stats, handovers),
+    SCN_FIELD(struct engine_stats, releases),
+    SCN_FIELD(struct engine_stats, lost),
+    SCN_FIELD(struct engine_stats, timeouts),
+    SCN_FIELD(struct engine_stats, renewals),
+    SCN_FIELD(struct engine_stats, expired),
+    SCN_FIELD(struct engine_stats, yields),
+    SCN_FIELD(struct engine_stats, lent),
+    SCN_FIELD(struct engine_stats, loans),
+    SCN_FIELD(struct engine_stats, settled),
+    SCN_FIELD(struct engine_stats, returned),
+    SCN_FIELD(struct engine_stats, loan_renewals),
+    SCN_FIELD(struct engine_stats, local_grants),
+    SCN_FIELD(struct engine_stats, uncertain),
+    SCN_FIELD(struct engine_stats, entries),
+    SCN_FIELD(struct engine_stats, fixed_entries),
+    SCN_FIELD(struct engine_stats, retained_entries),
+    SCN_FIELD(struct engine_stats, permits),
+    SCN_FIELD(struct engine_stats, retained_waiters),
+    SCN_FIELD(struct engine_stats, oldest_wait_ms),
+    SCN_FIELD(struct engine_stats, doubts),
+    SCN_FIELD(struct engine_stats, unanswered),
+    SCN_FIELD(struct engine_stats, queue_refusals),
+    SCN_FIELD(struct engine_stats, unacked_grants),
+    SCN_FIELD(struct engine_stats, unacked_renewals),
+    SCN_FIELD(struct engine_stats, failovers),
+    SCN_FIELD(struct engine_stats, restoring),
+    SCN_FIELD(struct engine_stats, restored),
+    SCN_FIELD(struct engine_stats, lost_failover),
+    SCN_FIELD(struct engine_stats, quarantine_left_ms),
+    SCN_FIELD(struct engine_stats, other_daemons),
+    SCN_FIELD(struct engine_stats, followers),
+    SCN_FIELD(struct engine_stats, followed_names),
+    SCN_FIELD(struct engine_stats, awaits),
+    SCN_FIELD(struct engine_stats, awaited_latches),
+    SCN_FIELD(struct engine_stats, latch_counts),
+    SCN_FIELD(struct engine_stats, store_up),
+};
+
+static void begin(void)
+{
+    taken_count = 0;
+    fixture_init(&e);
+    config = e.config;
+}
+
+static void end(void)
+{
+    fixture_fini(&e);
+}
+
+/* Nothing happens by itself: `until` counts its rounds. */
+static uint64_t rounds;
+
+static void count_round(void)
+{
+    rounds++;
+}
+
+static uint64_t count_rounds(void)
+{
+    return rounds;
+}
+
+static void do_after(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    fixture_pass(&e, (uint64_t)scn_number(words, 0));
+}
+
+/* Time goes on, and the engine is not called meanwhile. */
+static void do_stall(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    e.now += (uint64_t)scn_number(words, 0);
+    engine_tick(e.engine, e.now);
+    fixture_collect(&e);
+}
+
+static void do_configure(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    for (size_t i = 0; i < words->count; i++) {
+        scn_set_field(&config, CONFIG, COUNT(CONFIG), words->at[i]);
+    }
+    engine_configure(e.engine, &config);
+    fixture_collect(&e);
+}
+
+/* Another engine takes the place of the first one, which Redis is a quorum for; the
+ * store is not up yet. */
+static void do_replace(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    fixture_replace(
+        &e, (struct engine_setup){ .quorum = words->count > 0 &&
+                                             strcmp(words->at[0], "quorum") == 0 });
+}
+
+/* `store down`, `store up`, `store up other`: another server. */
+static void do_store(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    if (strcmp(scn_word(words, 0), "down") == 0) {
+        engine_on_store_down(e.engine);
+    } else {
+        engine_on_store_up(e.engine, words->count == 1);
+    }
+    fixture_collect(&e);
+}
+
+static void do_failover(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    engine_on_failover(e.engine, NULL, NULL);
+    fixture_collect(&e);
+}
+
+static void do_clock_jump(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+}
+
+/* `subscribed job`, with the number of the class behind it if it is not plain. */
+static void do_subscribed(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_on_subscribed(e.engine, span_str(scn_word(words, 0)),
+                         (enum lock_class)scn_number_or(words, 1, CLASS_PLAIN));
+    fixture_collect(&e);
+}
+
+/* `message job 0` */
+static void do_message(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_on_message(e.engine, span_str(scn_word(words, 0)),
+                      (enum lock_class)scn_number_or(words, 2, CLASS_PLAIN),
+                      span_str(scn_word(words, 1)));
+    fixture_collect(&e);
+}
+
+static void do_announced(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_announced(e.engine, span_str(scn_word(words, 0)));
+    fixture_collect(&e);
+}
+
+static void do_stop(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    engine_stop(e.engine);
+    fixture_collect(&e);
+}
+
+static void do_stopped(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    scn_int(ret, engine_stopped(e.engine));
+}
+
+/* --- looks ---------------------------------------------------------------------- */
+
+static void do_stats(const struct scn_words *words, struct value *ret)
+{
+    struct engine_stats stats;
+
+    (void)words;
+    engine_stats(e.engine, &stats);
+    scn_put_fields(ret, &stats, STATS, COUNT(STATS));
+    scn_put_int(ret, "next_deadline", (int64_t)engine_next_deadline(e.engine));
+}
+
+static void do_empty(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    fixture_is_empty(&e);
+}
+
+/* What was told since the start, or since `forget`: `told notices -> "granted:job"`. */
+static char *told(const char *what)
+{
+    const struct {
+        const char *name;
+        char *text;
+    } lists[] = {
+        { "notices", e.notices },
+        { "to", e.told },
+        { "subs", e.subs },
+        { "announced", e.announced },
+        { "heartbeats", e.heartbeats },
+        { "leaders", e.leaders },
+        { "waited", e.waited },
+    };
+
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        if (strcmp(lists[i].name, what) == 0) {
+            return lists[i].text;
+        }
+    }
+    scn_fail("there is no list of %s", what);
+}
+
+static void do_told(const struct scn_words *words, struct value *ret)
+{
+    scn_text(ret, "%s", told(scn_word(words, 0)));
+}
+
+static void do_forget(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    told(scn_word(words, 0))[0] = '\0';
+}
+
+static const struct scn_verb VERBS[] = {
+    { "acquire", do_acquire },
+    { "batch", do_batch },
+    { "release", do_release },
+    { "renew", do_renew },
+    { "attach", do_attach },
+    { "restore", do_restore },
+    { "inspect", do_inspect },
+    { "queue", do_queue },
+    { "leave", do_leave },
+    { "limit", do_limit },
+    { "latch", do_latch },
+    { "answer", do_answer },
+    { "no-op", do_no_op },
+    { "silence", do_silence },
+    { "grant", do_grant },
+    { "next", do_next },
+    { "ops", do_ops },
+    { "close", do_close },
+    { "undelivered", do_undelivered },
+    { "heartbeat", do_heartbeat },
+    { "busy", do_busy },
+    { "unblock", do_unblock },
+    { "after", do_after },
+    { "stall", do_stall },
+    { "configure", do_configure },
+    { "replace", do_replace },
+    { "store", do_store },
+    { "failover", do_failover },
+    { "clock-jump", do_clock_jump },
+    { "subscribed", do_subscribed },
+    { "message", do_message },
+    { "announced", do_announced },
+    { "stop", do_stop },
+    { "stopped", do_stopped },
+    { "stats", do_stats },
+    { "empty", do_empty },
+    { "told", do_told },
+    { "forget", do_forget },
+    { NULL, NULL },
+};
+
+const struct scn_stage scn_stage = {
+    .begin = begin,
+    .end = end,
+    .wait = count_round,
+    .now = count_rounds,
+    .say = say,
+    .verbs = VERBS,
+};
