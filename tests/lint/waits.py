@@ -12,6 +12,7 @@ import sys
 LIST = "tests/lint/waits.txt"
 # What sleeps, and what bounds real time from above.
 WAIT = {".c": re.compile(r"\b(?:test_sleep_ms|expect_elapsed|nanosleep|usleep|sleep)\("),
+        ".scn": re.compile(r"\b(?:elapsed|now) -> .*<"),
         ".py": re.compile(r"\btime\.sleep\(|monotonic\(\) - \w+(?:\.\w+)? <[ =]")}
 # The helpers themselves, and what measures rather than tests.
 OUTSIDE = ("tests/support/daemon.c", "tests/support/children.py", "tests/bench/", "tests/lint/",

@@ -319,6 +319,32 @@ static void do_raw(const struct scn_words *words, struct value *ret)
     client_send_raw(open_client_of(w), scn_word(words, 1), strlen(words->at[1]));
 }
 
+enum { PIPELINE_MS = 30000 };
+
+/* `pipeline a 16 LOCK name:%`: so many lines in one write; % is 0 to 15. */
+static void do_pipeline(const struct scn_words *words, struct value *ret)
+{
+    struct wire_client *w = make_client(scn_word(words, 0));
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    (void)ret;
+    for (int64_t n = 0; n < scn_number(words, 1); n++) {
+        for (size_t i = 2; i < words->count; i++) {
+            for (const char *c = words->at[i]; *c != '\0'; c++) {
+                (void)(*c == '%' ? fprintf(out, "%" PRId64, n) : fputc(*c, out));
+            }
+            (void)fputs(i + 1 < words->count ? " " : "\r\n", out);
+        }
+    }
+    (void)fclose(out);
+    w->locks = true;
+    client_set_deadline(open_client_of(w), PIPELINE_MS);
+    client_send_raw(w->c, text, len);
+    free(text);
+}
+
 static void note_tokens(struct wire_client *w, const struct value *v)
 {
     if (!w->locks) {
@@ -407,6 +433,22 @@ static void do_redis(const struct scn_words *words, struct value *ret)
     ck_assert_msg(reply != NULL, "%s", redis_side(server())->errstr);
     from_reply(reply, ret);
     freeReplyObject(reply);
+}
+
+static uint64_t stopwatch;
+
+/* `stopwatch` starts it, `elapsed -> >=600 <=1100` is ms. */
+static void do_stopwatch(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    stopwatch = test_now_ms();
+}
+
+static void do_elapsed(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    scn_int(ret, (int64_t)(test_now_ms() - stopwatch));
 }
 
 static void do_now(const struct scn_words *words, struct value *ret)
@@ -508,6 +550,14 @@ static void do_redisson(const struct scn_words *words, struct value *ret)
         { "write-unlock", NULL, redisson_write_unlock },
     };
 
+    if (strcmp(verb, "fenced-lock") == 0) { /* nil: it is taken; else the token */
+        int64_t token;
+
+        if (redisson_fenced_lock(&r, name, lease, &token) == REDISSON_NIL) {
+            scn_int(ret, token);
+        }
+        return;
+    }
     for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++) {
         if (strcmp(CALLS[i].verb, verb) == 0) {
             int64_t answer = CALLS[i].take != NULL ? CALLS[i].take(&r, name, lease)
@@ -538,8 +588,11 @@ static const struct scn_verb VERBS[] = {
     { "half-close", do_half_close },
     { "closed", do_closed },
     { "raw", do_raw },
+    { "pipeline", do_pipeline },
     { "redis", do_redis },
     { "now", do_now },
+    { "stopwatch", do_stopwatch },
+    { "elapsed", do_elapsed },
     { "waiting", do_waiting },
     { "state", do_state },
     { "info", do_info },
