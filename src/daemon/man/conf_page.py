@@ -9,8 +9,8 @@ import re
 import subprocess
 import sys
 
-LIST = re.compile(r'^\.\\" keys: ([^\n]+)\n(.*?)(?=^\.El$)', re.M | re.S)
-ENTRY = re.compile(r"^\.It Ic (\S+)\n(.*?)(?=^\.It |\Z)", re.M | re.S)
+LIST = re.compile(r'^\.\\" keys: ([^\n]+)\n(.*?)(?=^\.El\n\.S[hs] )', re.M | re.S)
+ENTRY = re.compile(r"^\.It Ic (\S+)\n(.*?)(?=^\.It Ic |\Z)", re.M | re.S)
 
 
 def keys_of(latchd):
