@@ -7,7 +7,7 @@
  * Without an answer it is only taken, and `answer ok token=100` answers the last one
  * that was. */
 #include "cmd/cmd.h"
-#include "cmd/lock/lock_args.h"
+#include "cmd/lock_args.h"
 #include "support/engine.h"
 #include "support/scenario.h"
 
@@ -51,7 +51,7 @@ static const char *const STATUSES[] = {
     [OP_ELSEWHERE] = "elsewhere",
     [OP_UPGRADE] = "upgrade",
     [OP_AMBIGUOUS] = "ambiguous",
-    [OP_UNTRIED] = "untried",
+    [OP_SKIPPED] = "skipped",
     [OP_NOSEMAPHORE] = "nosemaphore",
     [OP_BEYOND] = "beyond",
     [OP_OTHER_DATA] = "other-data",
@@ -93,7 +93,7 @@ static int find_word(const char *const *words, size_t count, const char *word)
 
 static const struct scn_field ACQUIRE_FIELDS[] = {
     FIELD(struct seen_op, "propose", op.acquire.propose),
-    FIELD(struct seen_op, "unsent_from", op.acquire.unsent_from),
+    FIELD(struct seen_op, "retract_from", op.acquire.retract_from),
     FIELD(struct seen_op, "raise_token", op.acquire.raise_token),
     FIELD(struct seen_op, "leave_keeper", op.acquire.leave_keeper),
     FIELD(struct seen_op, "reenter_only", op.acquire.reenter_only),
@@ -105,7 +105,7 @@ static const struct scn_field RELEASE_FIELDS[] = {
     FIELD(struct seen_op, "token", op.release.target.token),
     FIELD(struct seen_op, "ends_in_ms", op.release.ends_in_ms),
     FIELD(struct seen_op, "tombstone_ms", op.release.tombstone_ms),
-    FIELD(struct seen_op, "unsent_from", op.release.unsent_from),
+    FIELD(struct seen_op, "retract_from", op.release.retract_from),
     FIELD(struct seen_op, "has_next", op.release.has_next),
     FIELD(struct seen_op, "subscribed", op.release.subscribed),
     FIELD(struct seen_op, "if_keeper", op.release.if_keeper),
@@ -113,7 +113,7 @@ static const struct scn_field RELEASE_FIELDS[] = {
     FIELD(struct seen_op, "leave_tombstone", op.release.leave_tombstone),
     FIELD(struct seen_op, "tombstone_if_missing", op.release.tombstone_if_missing),
     FIELD(struct seen_op, "may_rest", op.release.may_rest),
-    FIELD(struct seen_op, "untold", op.release.untold),
+    FIELD(struct seen_op, "skips_rest", op.release.skips_rest),
     FIELD(struct seen_op, "was_held", op.release.was_held),
 };
 static const struct scn_field ATTACH_FIELDS[] = {
@@ -173,7 +173,7 @@ static void show_claim(const struct claim *c, struct value *ret)
     static const char *const OWNERS[] = { "anonymous", "id", "named", "rest" };
 
     scn_put_text(ret, "lock_kind", "%s", LOCK_KINDS[c->lock_kind]);
-    scn_put_text(ret, "owner_kind", "%s", OWNERS[c->kind]);
+    scn_put_text(ret, "owner_kind", "%s", OWNERS[c->owner_kind]);
     scn_put_int(ret, "claim_lease_ms", (int64_t)c->lease_ms);
     scn_put_int(ret, "block_us", c->block_us);
     scn_put_int(ret, "permits", c->permits);
@@ -502,7 +502,7 @@ static void ask_mlock(uint64_t conn, const struct lock_args *args)
 static struct hold_req hold_req_of(const struct lock_args *args)
 {
     return (struct hold_req){
-        .kind = args->terms.kind,
+        .lock_kind = args->terms.lock_kind,
         .owner = args->terms.owner,
         .id = args->terms.id,
         .to = args->to,
@@ -598,7 +598,7 @@ static void show_info(const struct said *said, struct value *ret)
     static const char *const STATES[] = { "free", "held", "resting" };
 
     scn_put_text(ret, "", "info");
-    scn_put_text(ret, "kind", "%s", LOCK_KINDS[said->info.kind]);
+    scn_put_text(ret, "kind", "%s", LOCK_KINDS[said->info.lock_kind]);
     scn_put_text(ret, "state", "%s",
                  said->info.state < COUNT(STATES) ? STATES[said->info.state] : "other");
     scn_put_int(ret, "ttl", said->info.ttl_ms);
