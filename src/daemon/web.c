@@ -671,7 +671,7 @@ static void add_history(struct server *s, struct json *j)
     json_close(j, '}');
 }
 
-static void web_status(void *ctx, struct buf *out)
+void web_status(void *ctx, struct buf *out)
 {
     struct server *s = ctx;
     struct json j = { .out = out };
@@ -723,8 +723,7 @@ static void search_name(void *ctx, const struct name_view *v)
     }
 }
 
-/* /names.json: one step of a search from `cursor` on; /name.json: one name. */
-static void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
+void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
 {
     struct server *s = ctx;
     struct json j = { .out = out };
@@ -762,7 +761,7 @@ static void write_losses_of(struct row_writer *w, const char *key,
     json_close(w->j, ']');
 }
 
-static void web_name(void *ctx, struct span name, struct buf *out)
+void web_name(void *ctx, struct span name, struct buf *out)
 {
     struct server *s = ctx;
     struct json j = { .out = out };
@@ -878,8 +877,7 @@ static void add_process(const struct server *s, struct buf *out)
     }
 }
 
-/* The bodies of /metrics and /status.json. */
-static void web_metrics(void *ctx, struct buf *out)
+void web_metrics(void *ctx, struct buf *out)
 {
     struct server *s = ctx;
 

@@ -8,6 +8,7 @@
 
 #include "engine/survey.h"
 #include "latchd/protocol.h"
+#include "util/buf.h"
 #include "util/histogram.h"
 #include "util/span.h"
 
@@ -24,6 +25,13 @@ void web_close(struct server *s);
 /* When it next wants a web_tick(); UINT64_MAX: never. */
 uint64_t web_next_ms(const struct server *s);
 void web_tick(struct server *s);
+
+/* The bodies of /metrics and /status.json. */
+void web_metrics(void *ctx, struct buf *out);
+void web_status(void *ctx, struct buf *out);
+/* /names.json: one step of a search from `cursor` on; /name.json: one name. */
+void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out);
+void web_name(void *ctx, struct span name, struct buf *out);
 
 /* history: the last ten minutes in numbers, so that a page that is opened shows what
  * was. A ring of fixed size; adding a point costs the same however much goes on. */
