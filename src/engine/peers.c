@@ -4,6 +4,7 @@
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/inflight_op.h"
+#include "engine/lock.h"
 #include "engine/quarantine.h"
 #include "engine/timer.h"
 #include "latchd/protocol.h"
@@ -163,7 +164,9 @@ void peers_lost_writes(struct engine *eng)
     eng->peers.failed_over = true;
     eng->peers.back_by = eng->now + ms;
     if (peers_known(&eng->peers)) {
-        eng->peers.back_late = eng->now + eng->cfg.quarantine_ms;
+        eng->peers.back_late =
+            eng->now + (eng->cfg.quarantine_ms != 0 ? eng->cfg.quarantine_ms
+                                                    : eng->cfg.watchdog_ms);
     }
 }
 
@@ -172,10 +175,13 @@ bool peers_may_restore(const struct engine *eng)
     return eng->now < eng->peers.back_by && peers_known(&eng->peers);
 }
 
+/* Also of a name that was held here: who holds here may have released it through
+ * another daemon, which has granted it anew. */
 bool peers_may_restore_late(const struct engine *eng, const struct lock *lock)
 {
     return eng->now < eng->peers.back_late &&
-           quarantine_until(eng, lock, KIND_PLAIN) != 0;
+           (eng->cfg.quarantine_ms == 0 ||
+            quarantine_of_name(eng, lock_name(lock)) != 0);
 }
 
 /* --- hearing ---------------------------------------------------------------------- */

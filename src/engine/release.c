@@ -154,10 +154,10 @@ static struct hold *release_find_forced(const struct lock *lock,
  * finds the tombstone as long as it may put the hold back. */
 static uint64_t tombstone_ms(const struct engine *eng, const struct lock *lock)
 {
-    uint64_t quarantine = quarantine_until(eng, lock, KIND_PLAIN);
+    uint64_t late = peers_may_restore_late(eng, lock) ? eng->peers.back_late : eng->now;
 
     return eng->cfg.watchdog_ms / 3 + ENDED_RENEWALS * eng->cfg.redis_timeout_ms +
-           ENGINE_STALL_MS + (quarantine == 0 ? 0 : quarantine - eng->now);
+           ENGINE_STALL_MS + late - eng->now;
 }
 
 /* After which the hold has ended by itself: longer than its lease can be, as renewals

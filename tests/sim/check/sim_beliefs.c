@@ -366,6 +366,7 @@ void check_op_ran(struct sim *s, struct flight *f)
     check_restored(s, f);
     if (f->op.kind == OP_RESTORE && ok && res->restore.restored) {
         check_displaced(s, sim_redis_name(&s->redis, f->op.name), f->op.restore.token);
+        check_not_told_gone(s, f);
     }
     check_names_of(s, f);
     check_rest_ran(s, f); /* after it is known which op made the token */

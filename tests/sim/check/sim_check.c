@@ -331,6 +331,9 @@ static void check_error(struct sim *s, const struct sim_conn *c, enum lock_error
         !check_tokens_may_repeat(s)) {
         sim_fail(s, "NOTHELD for a hold that nothing has ended");
     }
+    if (error == LOCK_NOTHELD && wanted) {
+        check_told_gone(s, c);
+    }
     /* A wait that ends while an op is in flight has one tick, whatever Redis takes. */
     if (error == LOCK_BACKEND && s->calm && 2 * s->profile.rtt_ms < SIM_TICK_MS) {
         sim_fail(s, "BACKEND, but Redis answers all the time");

@@ -129,6 +129,15 @@ struct sim_loan {
 
 enum { LOANS_KEPT = 64 };
 
+/* The client was told that the hold with that token is not there, after so many
+ * failovers. */
+enum { GONE_KEPT = 64 };
+
+struct told_gone {
+    const struct redis_name *name;
+    uint64_t token, failovers;
+};
+
 /* A grant that a daemon told of. Its client hears of it then or, where the lease has to
  * be extended first, later. */
 enum { TOLD_GRANTS_KEPT = 64 };
@@ -188,6 +197,8 @@ struct sim_check {
     size_t loan_count; /* ever */
     struct told_grant told_grants[TOLD_GRANTS_KEPT];
     size_t told_grant_count; /* ever */
+    struct told_gone gone[GONE_KEPT];
+    size_t gone_count; /* ever */
     struct record *records;
     size_t record_count, record_room;
     uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
@@ -282,6 +293,9 @@ bool check_is_cut(const struct sim *s, const struct record *r);
 
 void check_told(struct sim *s, const struct sim_daemon *d,
                 const struct effect_notice *n);
+/* A client is told that its hold is not there; a daemon has put that hold back. */
+void check_told_gone(struct sim *s, const struct sim_conn *c);
+void check_not_told_gone(struct sim *s, const struct flight *f);
 /* Its client may believe in it: then nobody was left in doubt. */
 void check_told_certain(struct sim *s, const struct sim_daemon *d,
                         const struct record *r);

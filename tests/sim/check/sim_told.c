@@ -1,6 +1,9 @@
 /* What daemons tell of a hold: once, in an order that makes sense, and to every
  * connection that has it. */
+#include "sim/world/sim_faults.h"
 #include "sim/world/sim_world.h"
+
+#include "engine/acquire_spec.h"
 
 #include <inttypes.h>
 
@@ -192,5 +195,44 @@ void check_told_certain(struct sim *s, const struct sim_daemon *d,
         !check_tokens_may_repeat(s)) {
         sim_fail(s, "d%zu: %s %" PRIu64 " was confirmed, and nobody said so", d->index,
                  r->name->name.s, r->token);
+    }
+}
+
+void check_told_gone(struct sim *s, const struct sim_conn *c)
+{
+    struct sim_check *k = &s->check;
+
+    if (c->ask.token != 0) {
+        k->gone[k->gone_count++ % GONE_KEPT] = (struct told_gone){
+            sim_redis_name(&s->redis, rtext_span(&c->ask.name)),
+            c->ask.token,
+            s->failovers,
+        };
+    }
+}
+
+/* Whoever was told so after the last failover can rely on it. (Who has no pub/sub does
+ * not know of other daemons, and who starts later knows of no failover.) */
+void check_not_told_gone(struct sim *s, const struct flight *f)
+{
+    const unsigned harmful =
+        FAULT_SUB | FAULT_LOSS | FAULT_DEL | FAULT_CLOCK | FAULT_DEATH | FAULT_STRING;
+    const struct sim_check *k = &s->check;
+
+    if (s->failovers == 0 || (s->profile.faults & harmful) != 0 ||
+        check_tokens_may_repeat(s) ||
+        field_kind(f->op.restore.claim.field) == OWNER_REST) {
+        return;
+    }
+    for (size_t i = 0; i < GONE_KEPT && i < k->gone_count; i++) {
+        const struct told_gone *g = &k->gone[i];
+
+        if (g->token == f->op.restore.token && g->failovers == s->failovers &&
+            rtext_is(&g->name->name, f->op.name)) {
+            sim_fail(s,
+                     "d%zu puts %s %" PRIu64 " back, of which its client was told that "
+                     "it is not there",
+                     f->daemon, g->name->name.s, g->token);
+        }
     }
 }

@@ -337,6 +337,52 @@ START_TEST(what_may_come_back_is_not_told_not_held, 5)
     scenario_end(s);
 }
 
+/* The daemon that is asked believes in an older hold, which was released through the
+ * other one, and has put that back. */
+START_TEST(what_is_told_not_held_beside_an_older_hold_is_not_put_back)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = scenario_says(s, 1, "LOCK job ID r1"), b, c;
+
+    scenario_mark(s);
+    c = scenario_says(s, 0, "UNLOCK job ID r1");
+    heard(s, c, "0");
+    b = scenario_says(s, 0, "LOCK job");
+    heard(s, b, "token");
+    scenario_lose(s);
+    fault_stall(s, 0, 1500);
+    sim_run(s, 2 * GONE_MS + 200);
+    sim_say(s, a, "UNLOCK job TOKEN %" PRIu64, sim_token(s, b));
+    sim_run(s, 3000);
+    heard(s, a, "0");
+    sim_run(s, 10000);
+    ck_assert_str_eq(scenario_holder(s), ""); /* which was released once more */
+    scenario_end(s);
+}
+
+/* Nobody waits for anybody, but what is told counts. */
+START_TEST(without_a_quarantine_what_is_told_not_held_is_not_put_back)
+{
+    struct engine_config config = scenario_config();
+    struct sim *s;
+    size_t a, b;
+
+    config.quarantine_ms = 0;
+    s = scenario_with(2, &config);
+    scenario_mark(s);
+    a = scenario_says(s, 0, "LOCK job ID r1");
+    scenario_lose(s);
+    fault_stall(s, 0, 1500);
+    sim_run(s, 2 * GONE_MS + 200);
+    b = sim_connect(s, 1);
+    answered(s, b, "-BACKEND", "RENEW job ID r1");
+    answered(s, b, "-NOTHELD", "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    answered(s, b, "-NOTHELD", "RENEW job ID r1");
+    scenario_end(s);
+}
+
 /* Nobody has anything to put back. */
 START_TEST(what_was_not_held_before_a_failover_is_told_so)
 {
