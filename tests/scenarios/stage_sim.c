@@ -216,6 +216,16 @@ static void do_after(const struct scn_words *words, struct value *ret)
     sim_run(world(), (uint64_t)scn_number(words, 0));
 }
 
+/* Until that time, of `world -> now=$t`. */
+static void do_at(const struct scn_words *words, struct value *ret)
+{
+    uint64_t at = (uint64_t)scn_number(words, 0);
+
+    (void)ret;
+    ck_assert_uint_ge(at, world()->now);
+    sim_run(s, at - s->now);
+}
+
 static void do_abandon(const struct scn_words *words, struct value *ret)
 {
     (void)words;
@@ -613,9 +623,8 @@ static void do_mark(const struct scn_words *words, struct value *ret)
 
 static void do_lose(const struct scn_words *words, struct value *ret)
 {
-    (void)words;
     (void)ret;
-    scenario_lose(world());
+    fault_failover(world(), (uint64_t)scn_number_or(words, 0, SCENARIO_GONE_MS));
 }
 
 static void do_demote(const struct scn_words *words, struct value *ret)
@@ -717,6 +726,11 @@ static void one_redisson(const struct scn_words *words, struct value *ret)
     struct sim_foreign *f = redissons[scn_number(words, 0)];
     const char *verb = words->count > 1 ? words->at[1] : "";
 
+    for (size_t i = 1; i < words->count; i++) {
+        if (strchr(words->at[i], '=') != NULL) {
+            scn_set_field(f, REDISSON, COUNT(REDISSON), words->at[i]);
+        }
+    }
     if (strcmp(verb, "releases") == 0) {
         foreign_release(s, f);
     } else if (strcmp(verb, "dies") == 0) {
@@ -724,13 +738,12 @@ static void one_redisson(const struct scn_words *words, struct value *ret)
     } else if (strcmp(verb, "acts") == 0) {
         foreign_act_now(s, f);
     }
-    for (size_t i = 1; i < words->count; i++) {
-        if (strchr(words->at[i], '=') != NULL) {
-            scn_set_field(f, REDISSON, COUNT(REDISSON), words->at[i]);
-        }
-    }
     scn_put_fields(ret, f, REDISSON, COUNT(REDISSON));
+    scn_put_int(ret, "in_redis",
+                redis_field(scenario_job(s), rtext_span(&f->owner)) != NULL);
 }
+
+#define REDISSON_OWNER "7d1f6bd4-83a1-4ce0-9b43-0f6a1d7b2a10:42"
 
 /* Without a number: one owner that only takes and releases. */
 static void do_redisson(const struct scn_words *words, struct value *ret)
@@ -742,12 +755,27 @@ static void do_redisson(const struct scn_words *words, struct value *ret)
         start_redisson(words);
     } else if (strcmp(verb, "takes") == 0) {
         scenario_foreign_takes(s, (uint64_t)scn_number(words, 1));
+    } else if (strcmp(verb, "tries") == 0) {
+        scn_int(ret,
+                redis_foreign_take(&s->redis, scenario_job(s), SPAN(REDISSON_OWNER),
+                                   (uint64_t)scn_number(words, 1)));
     } else if (strcmp(verb, "waits") == 0) {
         scenario_foreign_waits(s);
     } else if (strcmp(verb, "releases") == 0) {
         scenario_foreign_releases(s, words->count == 1); /* else `silently` */
     } else if (strcmp(verb, "holds") == 0) {
         scn_int(ret, scenario_foreign_holds(s) ? 1 : 0);
+    } else if (strcmp(verb, "writes") == 0) {
+        ck_assert(redis_foreign_write(&s->redis, scenario_job(s), SPAN(REDISSON_OWNER),
+                                      (uint64_t)scn_number(words, 1))
+                      .taken);
+    } else if (strcmp(verb, "reads") == 0) {
+        ck_assert(redis_foreign_read(&s->redis, scenario_job(s), SPAN(REDISSON_OWNER),
+                                     (uint64_t)scn_number(words, 1))
+                      .taken);
+    } else if (strcmp(verb, "unwrites") == 0) {
+        (void)redis_foreign_unwrite(sim_redis_now(s), scenario_job(s),
+                                    SPAN(REDISSON_OWNER));
     } else if (strcmp(verb, "stops") == 0) {
         foreign_stop(s); /* nobody waits any more */
     } else {
@@ -763,6 +791,7 @@ static const struct scn_verb VERBS[] = {
     { "names", do_names },
     { "latches", do_latches },
     { "after", do_after },
+    { "at", do_at },
     { "abandon", do_abandon },
     { "fails", do_fails },
     { "connect", do_connect },

@@ -38,7 +38,8 @@ static size_t case_count;
 void real_failed(const char *file, int line, const char *expr, const char *msg,
                  ...) __asm__("__real__ck_assert_failed") __attribute__((noreturn));
 void wrap_failed(const char *file, int line, const char *expr, const char *msg,
-                 ...) __asm__("__wrap__ck_assert_failed") __attribute__((noreturn));
+                 ...) __asm__("__wrap__ck_assert_failed")
+    __attribute__((noreturn, format(printf, 4, 5)));
 
 static char row_text[SCN_VALUE_MAX]; /* of the running case's tables; "" without any */
 
@@ -506,7 +507,8 @@ void scn_int(struct value *ret, int64_t number)
     ret->integer = number;
 }
 
-static void set_text(struct value *ret, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void set_text(struct value *ret,
+                                                           const char *fmt, va_list ap)
 {
     ret->type = VALUE_TEXT;
     if (vasprintf(&ret->text, fmt, ap) < 0) {
