@@ -1289,6 +1289,9 @@ void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concern
     struct table_node *n;
 
     quarantine_lift(eng, concerns, ctx);
+    if (concerns == NULL) {
+        peers_lost_nothing(eng);
+    }
     TABLE_FOREACH(n, &walk, &eng->names)
     {
         struct lock *lock = lock_of(n);

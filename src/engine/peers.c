@@ -64,11 +64,15 @@ static bool others_have_to_wait(const struct engine *eng)
     return eng->stats.restoring > eng->put_back_count;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* When there is something to do about it next. */
 static void look_again(struct engine *eng)
 {
-    uint64_t at =
-        eng->now < eng->peers.withheld_until ? eng->peers.withheld_until : NEVER;
+    uint64_t at = eng->now < eng->peers.absent_at ? eng->peers.absent_at : NEVER;
 
     if (others_have_to_wait(eng) && (at == NEVER || at > eng->now + PEER_REPEAT_MS)) {
         at = eng->now + PEER_REPEAT_MS;
@@ -109,6 +113,9 @@ static void announce_self(struct engine *eng, const char *word)
 void peers_greet(struct engine *eng)
 {
     eng->peers.was_up = true;
+    if (eng->peers.failed_over) {
+        eng->peers.absent_at = eng->now + PEER_RETURN_MS;
+    }
     announce_self(eng, "hello");
     look_again(eng);
 }
@@ -139,8 +146,10 @@ static void withhold_names(struct engine *eng, uint64_t ms)
         return;
     }
     eng->peers.withheld_until = until;
-    eng->peers.back_by = until;
-    eng->peers.back_late = until;
+    eng->peers.absent_at = later(eng->peers.absent_at, until);
+    /* A failover before may have given them longer. */
+    eng->peers.back_by = later(eng->peers.back_by, until);
+    eng->peers.back_late = later(eng->peers.back_late, until);
     quarantine_withhold(eng, until);
     if (!eng->peers.asking) {
         look_again(eng);
@@ -163,11 +172,21 @@ void peers_lost_writes(struct engine *eng)
 
     eng->peers.failed_over = true;
     eng->peers.back_by = eng->now + ms;
+    eng->peers.absent_at = eng->now + PEER_RETURN_MS;
+    if (!eng->peers.asking) {
+        look_again(eng);
+    }
+    eng->peers.back_late_before = eng->peers.back_late;
     if (peers_known(&eng->peers)) {
         eng->peers.back_late =
             eng->now + (eng->cfg.quarantine_ms != 0 ? eng->cfg.quarantine_ms
                                                     : eng->cfg.watchdog_ms);
     }
+}
+
+void peers_lost_nothing(struct engine *eng)
+{
+    eng->peers.back_late = eng->peers.back_late_before;
 }
 
 bool peers_may_restore(const struct engine *eng)
@@ -297,8 +316,7 @@ bool peers_on_timer(struct engine *eng)
         announce_self(eng, "here");
     }
     /* While Redis is out of reach, nobody can be heard. */
-    if (eng->up && eng->now >= eng->peers.withheld_until &&
-        eng->now >= eng->peers.back_by) {
+    if (eng->up && eng->now >= eng->peers.absent_at) {
         forget_absent(&eng->peers);
     }
     look_again(eng);

@@ -48,15 +48,17 @@ struct peers {
     uint64_t lost_at; /* when the link to Redis was lost */
     /* names are withheld until this, for others to come back */
     uint64_t withheld_until;
+    uint64_t absent_at; /* a daemon that is silent until then is forgotten */
     /* other daemons may have holds to put back until this: Redis lost its last writes
      */
     uint64_t back_by;
     /* the same of daemons that are late: by then what they held has ended */
     uint64_t back_late;
-    bool was_up;      /* Redis has been reachable before */
-    bool failed_over; /* failover-quarantine says what is withheld */
-    bool young;       /* Redis had just started then */
-    bool asking;      /* others are being asked for first */
+    uint64_t back_late_before; /* what it was before the last failover */
+    bool was_up;               /* Redis has been reachable before */
+    bool failed_over;          /* failover-quarantine says what is withheld */
+    bool young;                /* Redis had just started then */
+    bool asking;               /* others are being asked for first */
 };
 
 struct engine;
@@ -77,6 +79,8 @@ void peers_forget_asking(struct engine *eng);
 void peers_withhold(struct engine *eng);
 /* Redis has lost its last writes, as each daemon hears by itself. */
 void peers_lost_writes(struct engine *eng);
+/* The last failover was none of the kind. */
+void peers_lost_nothing(struct engine *eng);
 /* Whether another daemon may have holds to put back that Redis does not show yet. */
 bool peers_may_restore(const struct engine *eng);
 /* The same of holds of that name, and of daemons that are late. */

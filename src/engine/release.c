@@ -530,7 +530,7 @@ static bool await_restore(struct engine *eng, struct lock *lock,
     if (c == NULL || !may_come_back(eng, lock, d)) {
         return false;
     }
-    if (peers_may_restore(eng)) {
+    if (peers_may_restore(eng) && eng->now + RESTORE_PAUSE_MS < c->deadline) {
         c->release = NULL;
         d->call = NULL;
         pending_release_free(eng, lock, d);

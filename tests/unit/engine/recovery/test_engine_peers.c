@@ -236,6 +236,19 @@ START_TEST(who_leaves_or_does_not_come_back_is_forgotten)
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
 
+/* Nothing is withheld then that would be given free after that time. */
+START_TEST(who_does_not_come_back_after_a_failover_is_forgotten)
+{
+    announced("hello " OTHER " 1 0");
+    fixture_pass(&e, 10);
+    engine_on_store_down(e.engine);
+    engine_on_failover(e.engine, NULL, NULL);
+    engine_on_store_up(e.engine, false);
+    ck_assert_uint_eq(stats().other_daemons, 1);
+    fixture_pass(&e, PEER_RETURN_MS);
+    ck_assert_uint_eq(stats().other_daemons, 0);
+}
+
 START_TEST(who_cannot_be_heard_as_redis_is_gone_again_is_not_forgotten)
 {
     announced("here " OTHER " 1 0");

@@ -378,6 +378,47 @@ START_TEST(an_unlock_of_what_others_may_put_back_leaves_a_tombstone)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
 }
 
+/* A daemon that takes the failover for a restart announces a shorter time. */
+START_TEST(what_others_announce_does_not_shorten_the_time_after_a_failover)
+{
+    engine_announced(e.engine, SPAN("hello 00000000000000bb 1 0"));
+    fail_over();
+    engine_announced(e.engine, SPAN("here 00000000000000bb 2 3000"));
+    fixture_pass(&e, 3100);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.release.tombstone_if_missing, TOMBSTONE_OF_DOUBT);
+    fixture_answer(&e, &op, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+
+/* The tombstone makes the answer final, so that it need not be given up. */
+START_TEST(an_unlock_that_waits_for_others_is_answered_before_its_time_is_over)
+{
+    engine_announced(e.engine, SPAN("hello 00000000000000bb 1 0"));
+    fail_over();
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    for (unsigned ms = 0; ms < CONFIG.redis_timeout_ms; ms += 100) {
+        fixture_gives(&e, OP_RELEASE, NOTHELD);
+        fixture_pass(&e, 100);
+    }
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+
+START_TEST(without_a_quarantine_a_failover_that_lost_nothing_leaves_no_doubt)
+{
+    struct engine_config config = CONFIG;
+
+    config.quarantine_ms = 0;
+    engine_configure(e.engine, &config);
+    engine_announced(e.engine, SPAN("hello 00000000000000bb 1 0"));
+    fail_over();
+    engine_on_lossless_failover(e.engine, NULL, NULL);
+    fixture_renew(&e, 1, "door", (struct hold_req){ .owner = SPAN("o") });
+    fixture_gives(&e, OP_ATTACH, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+
 /* No other daemon is known. */
 START_TEST(an_unlock_of_what_nobody_else_can_have_held_is_answered_at_once)
 {
