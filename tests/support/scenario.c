@@ -103,26 +103,22 @@ static void add_line(char *text, int number)
     lines[line_count++] = (struct line){ number, indent, text + indent };
 }
 
+/* The text lives as long as the program: the lines point into it. */
 static void read_file(void)
 {
-    FILE *file = fopen(path, "r");
+    static char *text;
     size_t room = 0;
     int number = 0;
+    FILE *file = fopen(path, "r");
+    char *rest, *line;
 
-    if (file == NULL) {
-        scn_fail("%s", strerror(errno));
-    }
-    for (;;) {
-        char *text = NULL;
-
-        if (getline(&text, &room, file) < 0) {
-            free(text);
-            break;
-        }
-        add_line(text, ++number); /* lives as long as the program */
-        room = 0;
+    if (file == NULL || getdelim(&text, &room, '\0', file) < 0) {
+        scn_fail("%s", file == NULL ? strerror(errno) : "it is empty");
     }
     (void)fclose(file);
+    for (rest = text; (line = strsep(&rest, "\n")) != NULL;) {
+        add_line(line, ++number);
+    }
 }
 
 /* The first line after `at` that is not below it. */
@@ -938,8 +934,10 @@ static void run_patiently(const char *text, size_t block, size_t block_end)
             scn_fail("'%s MS STEP'", step->words[0]);
         }
         step->count -= skipped;
-        memmove(step->words, step->words + skipped, step->count * sizeof *step->words);
-        memmove(step->quoted, step->quoted + skipped, step->count);
+        for (size_t i = 0; i < step->count; i++) {
+            step->words[i] = step->words[i + skipped];
+            step->quoted[i] = step->quoted[i + skipped];
+        }
         if (run_step(step)) {
             free(step);
             return;
