@@ -30,7 +30,7 @@
 #include "util/alloc.h"
 #include "util/list.h"
 
-/* The op ran: whoever waits may be served now. */
+/* The op ran: a waiter may be served now. */
 static void take_limit(struct engine *eng, struct lock *lock, uint32_t limit)
 {
     lock->limit = limit;

@@ -68,11 +68,11 @@ enum info_state {
     INFO_STATE_RESTING,        /* held by nobody, and granted to nobody: see hold.h */
 };
 
-/* Who keeps a hold from running out. */
+/* The party that renews a hold. */
 enum lease_kind {
     LEASE_WATCHDOG, /* the watchdog, while a connection is attached */
     LEASE_FIXED,    /* nobody but its client, who gave it a LEASE */
-    LEASE_ENDLESS,  /* the watchdog, whoever is connected */
+    LEASE_ENDLESS,  /* the watchdog, even without a connection */
 };
 
 /* A hold, as replies and pages tell of it. */
@@ -114,7 +114,7 @@ struct lock_info {
     size_t queue_count;
 };
 
-/* What clients can subscribe to. CERTAIN: certain again, after UNCERTAIN; has no
+/* The notices for subscribers. CERTAIN: certain again, after UNCERTAIN; has no
  * channel. */
 enum notice_kind {
     NOTICE_GRANTED,
@@ -207,7 +207,7 @@ struct effect_channel {
     struct span member;
 };
 
-/* Who holds a name alone; without owner: nobody. */
+/* The sole holder of a name; without owner: nobody. */
 struct leader {
     uint64_t token; /* 0: nobody's, or not known */
     struct span owner;

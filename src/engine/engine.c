@@ -1143,11 +1143,11 @@ void engine_semaphore_limit(struct engine *eng, struct call_ref from, struct spa
     engine_settle(eng);
 }
 
-/* What happens to Redis, as far as all locks are concerned: up, down, another server,
- * results, subscriptions and messages. */
+/* The events of Redis: up, down, another server, results, subscriptions and
+ * messages. */
 
-/* Messages may have been missed: every head asks again. Who tries once and is not the
- * head is answered by what that one hears. */
+/* Messages may have been missed: every head asks again. A waiter that tries once behind
+ * the head is answered by what the head hears. */
 static void resume_lock(struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;

@@ -36,8 +36,8 @@ enum {
     RESTORE_IN_FLIGHT_MAX = 20000,
     RESTORE_COST_MAX = 400000, /* of what is put back at a time, see op_cost() */
     RELEASE_TRIES_MAX = 1000,
-    /* releases that may be pending before an outage makes their clients wait: whoever
-     * is answered at once sends the next one at once */
+    /* releases that may be pending before an outage makes their clients wait: a client
+     * with an answer at once sends the next one at once */
     RELEASES_AT_ONCE_MAX = 65536,
     /* renewals that a tombstone outlives: one may get no answer */
     ENDED_RENEWALS = 2,

@@ -85,7 +85,7 @@ bool hold_has_one_entry(const struct hold *h)
     return h->entries != NULL && h->entries->next == NULL;
 }
 
-/* Who enters once more need not repeat it. */
+/* An owner that enters once more need not repeat it. */
 struct span hold_data(const struct hold *h)
 {
     struct span data = SPAN_NONE;
@@ -834,8 +834,7 @@ void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t 
     }
 }
 
-/* What a request in flight finds of the hold does not count: the rest takes its place.
- */
+/* The answers to requests in flight do not count: the rest takes the hold's place. */
 static void cut_requests(const struct lock *lock)
 {
     struct list *it;

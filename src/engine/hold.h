@@ -116,9 +116,9 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *tar
 bool hold_has_one_entry(const struct hold *h);
 /* How many permits of a semaphore it has; 0: none, it is a lock's. */
 uint32_t hold_permits(const struct hold *h);
-/* What a renewal of the hold costs, see op_cost(). */
+/* The cost of a renewal of the hold, see op_cost(). */
 uint64_t hold_cost(const struct hold *h);
-/* What others are to know of the hold, see lock_req; empty: nothing. */
+/* The data of the hold for others, see lock_req; empty: none. */
 struct span hold_data(const struct hold *h);
 /* An op confirmed the hold, with the lease that the op asked for. */
 void hold_confirm(struct engine *eng, struct hold *h, struct asked asked);

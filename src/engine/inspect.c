@@ -224,7 +224,7 @@ uint64_t hold_client(const struct hold *h)
 struct search {
     const struct list *queue;
     const struct list *at;
-    size_t left; /* steps; whoever is not found by then is told of as a member */
+    size_t left; /* steps; a waiter not found by then is told of as a member */
 };
 
 static const struct waiter *waiter_with(struct search *search, struct span member)
@@ -324,7 +324,7 @@ static struct hold_view copy_hold_view(struct engine *eng, const struct hold *h)
     return view;
 }
 
-/* What Redis says of the hold with the last token, or of the writer. */
+/* Redis's terms of the hold with the last token, or of the writer. */
 static void add_terms(struct engine *eng, const struct op_result *r,
                       struct hold_view *info)
 {
@@ -343,7 +343,7 @@ static void add_terms(struct engine *eng, const struct op_result *r,
     }
 }
 
-/* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
+/* Of a name that nobody holds. Its waiters have asked, and ask again. */
 static enum info_state state_of_free(const struct engine *eng, const struct lock *lock,
                                      const struct op_result *r)
 {
@@ -361,7 +361,7 @@ static enum info_state state_of_free(const struct engine *eng, const struct lock
                : INFO_STATE_FREE;
 }
 
-/* What Redis says of the holders. */
+/* The holders, as Redis tells them. */
 struct told_holds {
     struct hold_view *list;
     size_t count;

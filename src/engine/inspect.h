@@ -25,7 +25,7 @@ enum leader_knowledge {
     LEADER_LENT,     /* another daemon has the name on loan, and may have a holder */
 };
 
-/* Who holds the name alone, as Redis says. The texts live as long as the effects. */
+/* The sole holder of the name, as Redis says. The texts live as long as the effects. */
 enum leader_knowledge inspect_leader(struct engine *eng, const struct lock *lock,
                                      const struct op_result *r, struct leader *ret);
 void on_inspect_reply(struct engine *eng, struct inflight_op *o,

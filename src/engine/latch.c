@@ -183,7 +183,7 @@ static struct latch_watch *latch_watch_of(const struct name_watch *watch)
 
 /* --- what became of a generation -------------------------------------------------- */
 
-/* What became of a generation that is not the latest one any more: all were opened but
+/* The state of a generation that is not the latest one any more: all were opened but
  * those that the mark names. If one before the last of these is asked for, several have
  * ended since somebody looked, and nobody knows which way this one did. */
 static enum latch_state state_of_past(const struct latch_told *told,
@@ -196,7 +196,7 @@ static enum latch_state state_of_past(const struct latch_told *told,
                                                                         : LATCH_LOST;
 }
 
-/* What became of the latch that the request waits for. */
+/* The state of the latch that the request waits for. */
 static enum latch_state state_for(const struct latch_told *told,
                                   const struct pending_request *c)
 {
@@ -479,8 +479,8 @@ static void answer_latch(struct engine *eng, const struct pending_request *c,
     }
 }
 
-/* What the op has done is known before its client is told, so that whoever waits here
- * hears of it at once. */
+/* The outcome of the op is known before its client is told, so that waiters here hear
+ * of it at once. */
 static void learn_outcome(struct engine *eng, struct lock *lock, uint64_t op_id,
                           const struct pending_request *c, const struct op_result *r)
 {

@@ -50,7 +50,7 @@ static bool is_older_than(const struct leader *leader, uint64_t token)
 }
 
 /* Subscribers are told of changes, and not of how it was when the watch began, nor of
- * whom Redis has brought back. */
+ * a leader that Redis has brought back. */
 static void tell_change(struct engine *eng, struct leader_watch *watch)
 {
     bool changed = watch->is_told && !same_leader(&watch->told, &watch->leader) &&

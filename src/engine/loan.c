@@ -143,7 +143,7 @@ static void forget_old(struct engine *eng)
     }
 }
 
-/* Whoever stands in the field at the end has a hold like any other, and is none of
+/* The holder at the end of a loan has a hold like any other. Its token is none of
  * those. */
 static uint64_t end_of_given(const struct loan *loan)
 {

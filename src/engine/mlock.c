@@ -2,8 +2,8 @@
  *
  * Names are taken in byte order, keeping what one has, so that MLOCKs never wait for
  * each other in a cycle. Each is an ordinary wait and an ordinary entry of the
- * client's session. What would answer a client comes here instead, and is looked
- * at before the engine returns, so that nothing changes under whoever said it. */
+ * client's session. The answers to a client come here instead, and are looked
+ * at before the engine returns, so that nothing changes under their sender. */
 #include "engine/mlock.h"
 
 #include "engine/acquire.h"

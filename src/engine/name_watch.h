@@ -41,7 +41,7 @@ struct watch_kind {
                           const struct op_result *r);
     /* Whether what is known is older than what the follower's client knows already. */
     bool (*is_older)(const struct name_watch *watch, const struct pending_request *c);
-    /* What a follower is answered whose WAIT is over. */
+    /* Answers a follower whose WAIT is over. */
     void (*answer_over)(struct engine *eng, const struct name_watch *watch,
                         const struct pending_request *c);
 };

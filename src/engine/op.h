@@ -326,8 +326,8 @@ struct op_attach {
     bool exact;
 };
 
-/* What this instance keeps of a hold: one entry of a named owner, or an anonymous or
- * ID hold. */
+/* The part of a hold that this instance keeps: one entry of a named owner, or an
+ * anonymous or ID hold. */
 struct restore_entry {
     struct span entry; /* NAMED */
     uint64_t for_ms;   /* since the client asked this instance for it */
@@ -483,7 +483,7 @@ static inline struct span op_name_at(const struct op *op, size_t i)
                                           : op->renew.items[i].name;
 }
 
-/* What the op may grant, or puts back; NULL: nothing. */
+/* The claim that the op may grant, or puts back; NULL: none. */
 static inline const struct claim *op_claim(const struct op *op)
 {
     return op->kind == OP_ACQUIRE                           ? &op->acquire.claim
@@ -552,7 +552,7 @@ enum renew_result {
  * opened or deleted it, or Redis has lost it. */
 enum latch_state { LATCH_NONE, LATCH_SET, LATCH_OPEN, LATCH_GONE, LATCH_LOST };
 
-/* What a LATCH op found or made. */
+/* The latch that a LATCH op found or made. */
 struct latch_told {
     int64_t value;
     enum latch_state state;

@@ -22,7 +22,7 @@ struct pending_request;
 /* Why a release is made; decided when it is made, and never changed. */
 enum release_cause {
     RELEASE_REQUESTED, /* a client gave the entry up */
-    RELEASE_FORCED,    /* FORCEUNLOCK: the whole hold, whoever keeps it */
+    RELEASE_FORCED,    /* FORCEUNLOCK: the whole hold, of any keeper */
     RELEASE_ENDED,     /* no client asked: grace, KEEP or a fixed lease is over */
     RELEASE_UNDO,      /* of a grant that may not even have happened */
     /* REQUESTED or ENDED once more, as Redis may have lost that, see release_log.h */
@@ -60,7 +60,7 @@ struct pending_release {
     struct pending_request *call; /* the request that waits for the answer, or NULL */
     /* the claim sent with it for the hand-over; a repetition must name the same */
     struct acquire_spec *next;
-    /* the waiter that the client wants to be next; NULL: whoever is the first */
+    /* the waiter that the client wants to be next; NULL: the first one */
     struct acquire_spec *to;
     uint64_t next_asked; /* when its client asked for it */
     uint64_t since;      /* when the release was made */

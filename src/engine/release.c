@@ -170,7 +170,7 @@ static uint64_t ends_in_ms(const struct engine *eng, const struct hold *h)
     return left == 0 ? 0 : 2 * most;
 }
 
-/* What a client of this daemon was granted is known here. */
+/* This daemon knows the grants of its own clients. */
 static bool may_leave_rest(const struct pending_release *d)
 {
     return d->lock_class == CLASS_PLAIN && !d->returns_loan &&
@@ -641,7 +641,7 @@ static void on_wrong_type(struct engine *eng, struct lock *lock,
         pending_release_requeue(lock, d, false);
         d->guessed = false;
         d->lock_class = other;
-        spec_unref(eng, d->next); /* whoever waits here waits for the other class */
+        spec_unref(eng, d->next); /* waiters here wait for the other class */
         d->next = NULL;
         return;
     }

@@ -15,7 +15,7 @@ struct op_result;
 struct pending_release;
 struct waiter;
 
-/* Successor: the waiter to whom a release hands the lock. */
+/* Successor: the waiter that a release hands the lock. */
 
 /* Finds the waiter that an UNLOCK names. True with *ret NULL: the first waiter will do,
  * or the UNLOCK is sent again, and the one that it named holds by now. False: the

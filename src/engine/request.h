@@ -18,7 +18,7 @@ struct entry;
 struct mlock;
 struct waiter;
 
-/* What became of a request with an ID. Key: id, NUL, name. */
+/* The state of a request with an ID. Key: id, NUL, name. */
 struct request {
     struct table_node in_requests;
     struct list in_over;

@@ -319,7 +319,7 @@ static void step_head(struct engine *eng, struct lock *lock, struct waiter *head
     }
 }
 
-/* Waits that are over but for what they are to be told. Whoever came last stands last,
+/* Waits that are over but for what they are to be told. The last comer stands last,
  * and tries once, most likely. While Redis is out of reach, what is believed here
  * decides nothing: their timers end them. */
 static void step_awaiting(struct engine *eng, struct lock *lock)
@@ -362,7 +362,7 @@ static void step_probes(struct engine *eng, struct lock *lock)
 }
 
 /* Sends the releases of readers beside each other, except the last reader's: after
- * that release another owner's turn may come. Permits go to whoever waits for them. */
+ * that release another owner's turn may come. Permits go to their waiters. */
 static void step_parallel_releases(struct engine *eng, struct lock *lock)
 {
     struct list *first;
@@ -383,8 +383,8 @@ static void step_parallel_releases(struct engine *eng, struct lock *lock)
     }
 }
 
-/* What needs the hold in a field of its own waits until the hold is settled. False: so
- * nothing else is sent now. */
+/* An op that needs the hold in a field of its own waits until the hold is settled.
+ * False: nothing else is sent now. */
 static bool step_lent_hold(struct engine *eng, struct lock *lock, struct hold *h)
 {
     if (h->renewal != NULL) {

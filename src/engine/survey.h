@@ -52,8 +52,8 @@ uint64_t survey_names(struct engine *eng, uint64_t cursor, size_t count,
 /* False: no client of this daemon holds or waits for the name. */
 bool survey_name(const struct engine *eng, struct span name, struct name_view *ret);
 
-/* Who has to do with it here, at most `count` of each: its holds, newest first, and its
- * waiters, as they stand in line. */
+/* The holds of a name here, newest first, and its waiters, as they stand in line: at
+ * most `count` of each. */
 void survey_holds_of(const struct engine *eng, struct span name, size_t count,
                      hold_view_fn *fn, void *ctx);
 void survey_waits_of(const struct engine *eng, struct span name, size_t count,

@@ -84,7 +84,7 @@ static struct list *find_place(struct list *queue, struct list *at, struct list 
     return at;
 }
 
-/* Who is to stand before a new waiter; the queue itself: nobody. */
+/* The waiter that is to stand before a new one; the queue itself: none. */
 static struct list *place_of(struct engine *eng, const struct waiter *w)
 {
     struct lock *lock = w->lock;

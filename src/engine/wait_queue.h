@@ -1,7 +1,7 @@
 /* wait_queue: the order in which the waiters of a name stand.
  *
  * A waiter's rank is when the waiter arrived, less its PRIORITY times priority-aging,
- * and stays what it is. So whoever waits is passed only by those who arrive within so
+ * and stays what it is. So a waiter is passed only by those that arrive within so
  * many steps of priority-aging, and nobody starves. Without priorities the order is
  * that of arrival.
  *
@@ -19,7 +19,7 @@ struct engine;
 struct lock;
 struct waiter;
 
-/* Whether `max` waiters have places. Who is the first of a name that may be free is
+/* Whether `max` waiters have places. The first waiter of a name that may be free is
  * not counted, as it may not have to wait. */
 bool wait_queue_is_full(const struct engine *eng, const struct lock *lock,
                         uint32_t max);
@@ -29,7 +29,7 @@ bool wait_queue_is_full(const struct engine *eng, const struct lock *lock,
 struct waiter *wait_queue_add(struct engine *eng, struct waiter *w);
 void wait_queue_remove(struct waiter *w);
 /* Moves the head back to its place if others were kept from passing it, and nothing
- * keeps them any more. Returns whom that was, or NULL: as above. */
+ * keeps them any more. Returns the former head, or NULL: as above. */
 struct waiter *wait_queue_step_back(struct engine *eng, struct lock *lock);
 
 #endif

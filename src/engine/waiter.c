@@ -195,7 +195,7 @@ void waiter_remove(struct engine *eng, struct waiter *w)
             NULL; /* first: an undo looks whether the request goes on */
     }
     if (w->in_flight != NULL) {
-        /* What it brings is undone when it comes. */
+        /* A grant by this op is undone when it comes. */
         w->in_flight->claim.waiter = NULL;
         w->in_flight->claim.claimed_before =
             w->in_flight->claim.claimed_before || w->maybe_granted;
@@ -227,7 +227,7 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     }
     spec_unref(eng, w->spec);
     pool_free(&eng->pool, w);
-    /* The head may have gone with a message that was meant for whoever is next. */
+    /* The head may have gone with a message that was meant for the next waiter. */
     if (head) {
         lock_ask(eng, lock);
     } else {

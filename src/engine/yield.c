@@ -1,4 +1,4 @@
-/* Who got the lock after a yield decides how long the next pause is. The yield was in
+/* The next holder after a yield decides how long the next pause is. The yield was in
  * vain if a latchd got the lock, this one or another, while a foreign client waited for
  * certain: more listened than all latchds that are known. Then the pause doubles, and
  * so does the time between two yields, so that the pauses stay such a part of the time
