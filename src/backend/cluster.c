@@ -617,7 +617,7 @@ static bool assign_slots(struct cluster *c, const struct slot_map *now)
                                 slot_map_fate(&c->map, now, slot) == SLOT_FAILED_OVER);
         }
     }
-    /* Whoever is asked for what nobody has says so. */
+    /* The first member is asked for a slot that nobody has, and says so. */
     for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
         c->owners[slot] = c->owners[slot] == NULL ? c->members[0] : c->owners[slot];
     }

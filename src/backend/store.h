@@ -45,7 +45,7 @@ enum store_event_kind {
     STORE_SUBSCRIBED,
     STORE_UNSUBSCRIBED_ALL, /* the pub/sub link is gone */
     /* On the channel of that name, or on that of a member of its fair queue: then
-     * whoever the member belongs to, `n` and `{n}` are both told. */
+     * `n` and `{n}` are both told, as the member may be of either. */
     STORE_MESSAGE,
     /* Announcements of daemons are received from now on; also after each reconnect. */
     STORE_LISTENING,

@@ -88,7 +88,7 @@ bool multi_is_open(const struct multi *m);
 /* Whether EXEC runs, and not every command is answered yet. Accepts NULL. */
 bool multi_is_running(const struct multi *m);
 
-/* What WATCH remembers until the transaction ends; NULL: nothing. Accepts NULL. */
+/* The keys of WATCH until the transaction ends; NULL: none. Accepts NULL. */
 struct watch *multi_watch(const struct multi *m);
 /* Adds keys to that. False: they are too many, and none was added. */
 bool multi_watch_keys(struct client *client, const struct span *keys, size_t count);
@@ -198,7 +198,7 @@ static inline void client_set_last(struct client *cl, const struct command *comm
     cl->last = (uint16_t)(command - COMMANDS + 1);
 }
 
-/* What the waiting call is about, if it is no lock library's command. */
+/* The subject of the waiting call, if it is no lock library's command. */
 static inline struct subject client_subject(const struct client *cl)
 {
     return cl->call_is_library ? (struct subject){ 0 } : cl->call_subject;

@@ -42,7 +42,7 @@ typedef void config_pair_fn(void *arg, const char *key, const char *value);
 
 struct stats;
 
-/* What commands need of the rest of the daemon. Texts that are passed in are copied by
+/* The parts of the daemon that commands need. Texts that are passed in are copied by
  * the callee if it keeps them. */
 struct cmd_env {
     struct engine *engine;
@@ -96,7 +96,7 @@ void cmd_tick(struct cmd *c, uint64_t now_ms);
 /* When cmd_tick() is needed next; UINT64_MAX: not at all. */
 uint64_t cmd_next_deadline(const struct cmd *c);
 
-/* What a step over the names in Redis has found. */
+/* The result of a step over the names in Redis. */
 struct scanned_names {
     const struct span *list;
     size_t count;

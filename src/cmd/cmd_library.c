@@ -142,7 +142,7 @@ static void run_script(struct command_ctx *ctx, const struct lock_script *script
     library_begin(ctx, &call);
 }
 
-/* What a text is. NULL: an error reply was written. */
+/* Loads the script of a text. NULL: an error reply was written. */
 static const struct lock_script *load_script(struct command_ctx *ctx, struct span text,
                                              char sha1[SHA1_HEX_LEN + 1])
 {

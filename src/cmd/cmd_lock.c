@@ -76,7 +76,7 @@ void cmd_lock(struct command_ctx *ctx)
 static void log_force(struct command_ctx *ctx, const struct lock_args *args)
 {
     if ((args->terms.has & OPT_ANY) != 0) {
-        log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of whoever holds");
+        log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of any holder");
     } else if (args->token != 0) {
         log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of token %" PRIu64,
                          args->token);

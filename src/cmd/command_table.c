@@ -210,8 +210,8 @@ bool command_key_range(const struct command *c, const struct span *argv, size_t 
 /* Commands that Redis has and latchd has not: what is to be done instead.
  *
  * To clients an unknown command says that this is an older Redis, and some go on
- * trying; whoever sends one of these has taken latchd for a store of data. What Redis
- * does not know either stays unknown: by that clients find out what a server can do. */
+ * trying. A client that sends one of these has taken latchd for a store of data. Words
+ * unknown to Redis too stay unknown: by that clients find out what a server can do. */
 
 enum { NAME_MAX_LEN = 24 }; /* longer than any of the names */
 

@@ -113,7 +113,7 @@ bool command_key_range(const struct command *c, const struct span *argv, size_t 
 
 /* redis_only: commands that Redis has and latchd has not. */
 
-/* What a user of this Redis command should do instead, in any case of letters. NULL:
+/* Advice for users of this Redis command, in any case of letters. NULL:
  * Redis 7.0 has no such command either. */
 const char *redis_only_advice(struct span name);
 

@@ -432,7 +432,7 @@ void cmd_published(struct cmd *c, struct span pattern, struct span channel,
     }
 }
 
-/* What Redis sends back is delivered then. */
+/* A message that Redis sends back is delivered then. */
 static void deliver_unheard(void *ctx, struct subscriber *s, struct span pattern)
 {
     const struct event *ev = ctx;

@@ -359,7 +359,7 @@ enum plain_set watch_plain_set(struct watch *watch, struct span name, struct spa
 
 /* --- who holds -------------------------------------------------------------- */
 
-/* Who holds, as an answer tells it; appends the holder. */
+/* Reads the holder from an answer, and appends it. */
 static enum watch_state read_holder(const struct effect_reply *reply,
                                     struct buf *holder, uint64_t *ret_token)
 {

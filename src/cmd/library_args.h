@@ -14,7 +14,7 @@
 
 enum { LIBRARY_ERROR_ROOM = 256 }; /* bytes of an error text */
 
-/* What a SET without NX and XX does, which a transaction that watches may have. */
+/* The effect of a SET without NX and XX, which a transaction that watches may have. */
 enum plain_set {
     PLAIN_SET_REFUSED,
     PLAIN_SET_TAKES,    /* the key was no library's when it was watched */
@@ -36,7 +36,7 @@ enum {
     ORIGIN_DIGITS = 16,
 };
 
-/* How a pattern begins that fits whoever set the value. */
+/* A pattern for values of any origin begins so. */
 #define VALUE_ANY_ORIGIN "*:"
 
 /* Appends the value with all bytes escaped that are no printable ASCII, or mean
@@ -95,7 +95,7 @@ static inline struct span watched_name(const struct watched_key *key)
     return buf_span(&key->name);
 }
 
-/* What a SET of that key to that value does, without NX and XX. */
+/* The effect of a SET of that key to that value, without NX and XX. */
 enum plain_set watch_plain_set(struct watch *watch, struct span name,
                                struct span value);
 

@@ -338,7 +338,7 @@ static bool ends_explained(struct library_call *lib, enum lock_call_state state)
         library_end_in_vain(lib);
         return false;
     }
-    /* What failed and would not fail now failed all the same. */
+    /* A call that failed and would not fail now failed all the same. */
     return ends_with(lib, is_mine(state) && !may_be_in_vain(&lib->call, state)
                               ? LOCK_KEY_OTHERS
                               : state);

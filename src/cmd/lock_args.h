@@ -21,7 +21,7 @@ enum {
     ARGS_PATTERN_MAX = 528, /* bytes of a glob: the time of a match grows with it */
 };
 
-/* What a command allows besides its options: bits of lock_syntax.rules. */
+/* The rules of a command besides its options: bits of lock_syntax.rules. */
 enum lock_rule {
     RULE_NAME = 1 << 0,   /* the first argument is a lock's name */
     RULE_ONE_OF = 1 << 1, /* exactly one of the options must be given */

@@ -29,10 +29,10 @@ static inline bool step_may_wait(const struct step *s)
     return command_may_wait(s->command);
 }
 
-/* What passes a LOCK that waits ahead of it on its connection.
+/* Commands that pass a LOCK which waits ahead of them on their connection.
  *
- * Whoever names a hold by TOKEN or VALUE, or a request by ID or OWNER, means the same
- * whatever becomes of the LOCKs of others. A bare UNLOCK or RENEW means what the
+ * A command that names a hold by TOKEN or VALUE, or a request by ID or OWNER, means the
+ * same whatever becomes of the LOCKs of others. A bare UNLOCK or RENEW means what the
  * connection did before it, so it comes in its turn, and so does what only looks: its
  * reply would leave no sooner. */
 

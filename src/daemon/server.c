@@ -663,7 +663,7 @@ static void on_failed_over(struct server *s, const struct store_event *ev)
                 stats.restoring, stats.quarantine_left_ms);
 }
 
-/* What an event of the store is to the engine, or to the commands. */
+/* Passes an event of the store to the engine, or to the commands. */
 static void on_store_event(void *ctx, const struct store_event *ev)
 {
     struct server *s = ctx;

@@ -50,7 +50,7 @@ enum history_series {
 
 #define HISTORY_NONE UINT32_MAX /* nobody looked in that step */
 
-/* What is known at the end of a step; counters since the start. */
+/* The numbers at the end of a step; counters since the start. */
 struct history_sample {
     uint64_t grants, held, waiting, connections;
     const struct histogram *wait, *redis;

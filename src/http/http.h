@@ -14,7 +14,7 @@
  * HTTP_LOOKS_MS, and more are refused with 503.
  *
  * What is told comes from the callbacks, which add to `out`. There is no
- * authentication: whoever can connect can read. */
+ * authentication: any peer that can connect can read. */
 #ifndef LATCHD_HTTP_HTTP_H
 #define LATCHD_HTTP_HTTP_H
 

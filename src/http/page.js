@@ -337,7 +337,7 @@
     return parts;
   }
 
-  // By whom, as far as the daemon knows.
+  // The cause, as far as it is known.
   function cause(row) {
     const told = {
       gone: [['Redis has it no more'],

@@ -30,7 +30,7 @@ struct stream;
 struct poller;
 struct io_turn;
 
-/* What all streams of a loop share, such as its one read buffer. */
+/* The state that all streams of a loop share, such as its one read buffer. */
 struct io {
     uv_loop_t *loop;
     struct poller *poller; /* NULL: no stream has a socket */

@@ -72,8 +72,8 @@ int64_t tls_valid_s(const struct tls *tls);
  * have no event loop. */
 
 enum {
-    /* What one call may decrypt beyond its input: incomplete records of earlier reads
-     * (two of at most 16 KiB and a bit). */
+    /* The bytes that one call may decrypt beyond its input: incomplete records of
+     * earlier reads (two of at most 16 KiB and a bit). */
     TLS_RECORDS_LEFT = 2 * 18 * 1024,
 };
 

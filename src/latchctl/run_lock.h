@@ -38,7 +38,7 @@ struct run {
     pid_t front_group;
 };
 
-/* What the keeper reports to the front in the end. */
+/* The keeper's last report to the front. */
 struct run_end {
     int code;
     int signal; /* the signal that killed COMMAND; 0: none */

@@ -116,8 +116,8 @@ static bool explain_latch(struct link *l, const char *name, int *ret_code)
                    waiting == 0 ? "" : ":");
         if (waiting == 0 || list_waiters(l, &out, name, waiting)) {
             buf_add_str(&out,
-                        "To count for whoever does not, or to end the waits: latchctl "
-                        "latch NAME count, or delete\n");
+                        "To count for a client that does not, or to end the waits: "
+                        "latchctl latch NAME count, or delete\n");
             (void)fwrite(buf_ptr(&out), 1, buf_len(&out), stdout);
             *ret_code = 0;
         }
@@ -208,7 +208,7 @@ static void add_until(struct why *w, const redisReply *info, const redisReply *h
     } else if (is_word(renewed, "fixed")) {
         buf_add_str(&w->out, ", unless its holder renews it\n");
     } else {
-        buf_add_str(&w->out, ", unless whoever keeps it renews it: it came through "
+        buf_add_str(&w->out, ", unless its keeper renews it: it came through "
                              "another latchd, or Redisson\n");
     }
 }

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* What an operation makes of the keys of a run, and what it replies. */
+/* The effect of an operation on the keys of a run, and its reply. */
 struct lock_outcome {
     enum script_after after[SCRIPT_KEYS_MAX];
     struct lock_reply reply;
@@ -27,7 +27,7 @@ static const struct known_script KNOWN[] = {
 #include "lockscript/known_scripts.inc"
 };
 
-/* A release that also makes a list for waiters, whom only a Redis can serve: the lock
+/* A release that also makes a list for waiters, which only a Redis can serve: the lock
  * is released, and no list is made. Without it a lock that was taken would stay. */
 static const struct known_script BY_HAND[] = {
     { "90da91872223f85eb1376a17e3c4df21ace8c54b", /* python-redis-lock 3.7 to 4.0 */
@@ -172,7 +172,7 @@ static bool is_set_after(enum script_after after)
     return after == SCRIPT_SET || after == SCRIPT_EXTENDED;
 }
 
-/* What is asked, by what a key that is there is answered with. */
+/* The kind of a query follows from the reply for a key that is there. */
 static enum lock_call_kind kind_of_query(const struct lock_plan *plan)
 {
     const struct lock_reply *r = &plan->replies[LOCK_KEY_MINE];
@@ -312,7 +312,7 @@ static bool has_same_replies(const struct lock_plan *plan)
     return true;
 }
 
-/* What no run shows to be wrong, and still is no lock operation. */
+/* Refuses a plan that no run shows to be wrong, but is no lock operation. */
 static bool check_plan(struct script_analysis *a, const struct lock_plan *plan)
 {
     bool query = plan->kind >= LOCK_CALL_GET_VALUE;
@@ -795,7 +795,7 @@ static enum lock_call_state lock_state_of(const struct lock_plan *plan,
     return endless ? LOCK_KEY_MINE_ENDLESS : LOCK_KEY_MINE;
 }
 
-/* What an operation makes of a key in which it can be done; SCRIPT_UNTOUCHED: it
+/* The effect of an operation on a key in which it can be done; SCRIPT_UNTOUCHED: it
  * cannot, or changes nothing. */
 static enum script_after outcome_of_key(const struct lock_plan *plan,
                                         const struct script_key *key)
@@ -919,8 +919,8 @@ static struct lock_outcome outcome_of_run(const struct lock_plan *plan,
     return ret;
 }
 
-/* The value of a key at the end is that of the call, whoever had it before: what SET
- * does to a key of the same value is what EXTEND does. */
+/* A key ends with the value of the call, whatever value it had: SET does to a key of
+ * the same value what EXTEND does. */
 static bool is_same_key(const struct lock_plan *plan, const struct script_key *key,
                         enum script_after after)
 {
@@ -1032,8 +1032,8 @@ static bool is_same_endless(const struct run_check *c, struct script_run *run,
     return is_same_completed(c, run, at + 1);
 }
 
-/* What a run did not look at, because it ended early or does not care, may be anything:
- * the operation must do the same in each case. Tries all for the keys from `from`. */
+/* A run may end early, or not care: a key or TTL that it did not look at may be any.
+ * The operation must do the same in each case. Tries all for the keys from `from`. */
 static bool is_same_completed(const struct run_check *c, const struct script_run *run,
                               unsigned from)
 {

@@ -39,7 +39,7 @@ enum {
     LOCK_REPLY_ITEMS_MAX = 4,  /* of a list */
 };
 
-/* What a key is found to be. "Its value" is that of the key, "the value" that of the
+/* The state of a key. "Its value" is that of the key, "the value" that of the
  * call. */
 enum lock_call_state {
     LOCK_KEY_FREE,         /* there is no such key */
@@ -65,14 +65,14 @@ enum lock_call_kind {
     LOCK_CALL_RELEASE,
     /* Deletes the keys that are there, whatever they are: DEL. */
     LOCK_CALL_FORCE_RELEASE,
-    /* What follows changes nothing. */
+    /* The kinds below change nothing. */
     LOCK_CALL_GET_VALUE,
     LOCK_CALL_GET_TTL,
     LOCK_CALL_EXISTS,
     LOCK_CALL_KINDS,
 };
 
-/* What several keys have to do with each other. With one key both are the same. */
+/* How several keys depend on each other. With one key both are the same. */
 enum lock_call_scope {
     /* Nothing is done unless all keys are in a state in which it can be done. */
     LOCK_CALL_ALL_OR_NONE,
@@ -95,7 +95,7 @@ enum lock_call_end {
     LOCK_END_ADDED, /* end_ms later than it would have; EXTEND only */
 };
 
-/* What EXTEND makes of a key that is mine and endless. */
+/* The effect of EXTEND on a key that is mine and endless. */
 enum lock_call_endless {
     LOCK_ENDLESS_GETS_END, /* it gets the end, as any other */
     LOCK_ENDLESS_REFUSED,  /* nothing; the reply is that of LOCK_KEY_MINE_ENDLESS */

@@ -95,7 +95,7 @@ static void script_key_expire(struct script_key *key, const struct lock_end_plan
     key->end_unknown = may_be_over(end);
 }
 
-/* What TTL or PTTL say of a key that is there. */
+/* The answer of TTL or PTTL for a key that is there. */
 static enum lua_ttl_left script_key_left(struct script_analysis *a,
                                          struct script_key *key, enum lock_unit unit)
 {

@@ -32,7 +32,7 @@ enum lua_value_kind {
     LUA_VALUE_LIST,       /* of a run's items; only a reply is one */
 };
 
-/* What is known about the time that a key has left. */
+/* The time that a key has left, as far as it is known. */
 enum lua_ttl_left {
     LUA_TTL_UNKNOWN,  /* nobody asked yet */
     LUA_TTL_ENDLESS,  /* -1 */
@@ -93,7 +93,7 @@ enum {
         2000, /* states in which the runs are compared with operations */
 };
 
-/* What a key is before the run. */
+/* The state of a key before the run. */
 enum script_found {
     SCRIPT_FREE,
     SCRIPT_MINE,
@@ -103,7 +103,7 @@ enum script_found {
     SCRIPT_FOUND_STATES,
 };
 
-/* What became of a key. */
+/* The change of a key in the run. */
 enum script_after {
     SCRIPT_UNTOUCHED,
     SCRIPT_DELETED,
@@ -140,7 +140,7 @@ struct script_choice {
     uint8_t value, count;
 };
 
-/* What is known about a script, over all of its runs. */
+/* The findings about a script, over all of its runs. */
 struct script_analysis {
     const struct lua_ast *ast;
     struct lock_script_error *error;

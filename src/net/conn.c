@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 enum {
-    /* What one connection may do in a turn while others wait: requests that run, and
+    /* The share of one connection in a turn while others wait: requests that run, and
      * bytes of replies. The rest of its requests run in the next turn. */
     TURN_REQUESTS = 256,
     TURN_REPLY_BYTES = 256 * 1024,
@@ -686,7 +686,7 @@ static void on_drain(void *ctx)
 static void conn_input_ended(struct conn *c)
 {
     if (c->state == CONN_OPEN && c->flow != FLOW_FREE) {
-        /* What is still unwritten is never written, so that its grants can be taken
+        /* Replies that are still unwritten stay so: their grants can be taken
          * back. */
         c->state = CONN_ENDING;
         c->unsent |= conn_unwritten(c) > 0;

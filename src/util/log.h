@@ -24,17 +24,17 @@ enum {
     /* The most lines with a log_about, per level, between two log_second(): clients
      * could cause any number. */
     LOG_ABOUT_MAX = 100,
-    /* What comes again and again is written once in this time. */
+    /* A line that comes again and again is written once in this time. */
     LOG_AGAIN_MS = 60000,
     LOG_RECENT_MAX = 8,
 };
 
-/* What was written lately. A zeroed struct knows nothing. */
+/* The lines that were written lately. A zeroed struct knows none. */
 struct log_recent {
     uint64_t hash[LOG_RECENT_MAX], until_ms[LOG_RECENT_MAX];
 };
 
-/* What a line is about. Fields that are 0 or empty are left out. */
+/* The subject of a line. Fields that are 0 or empty are left out. */
 struct log_about {
     uint64_t client;         /* the ID of its connection */
     struct span address;     /* its peer */

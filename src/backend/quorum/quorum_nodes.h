@@ -203,7 +203,7 @@ void partial_hold_forget(struct quorum_coordinator *b, struct span name);
 /* The result of this RENEW was reported. */
 void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c);
 void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c);
-/* Whose pause is over is due. */
+/* All whose pause is over are due. */
 void partial_holds_fire(struct quorum_coordinator *b);
 /* All that have given up are due: a node has come back. */
 void partial_holds_wake(struct quorum_coordinator *b);

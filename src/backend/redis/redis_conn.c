@@ -272,8 +272,8 @@ static void answer_question(struct redis_conn *c, const redisReply *reply)
     }
 }
 
-/* What a server says before it closes a connection that it does not want: the answer to
- * no question, so that its owner would take it for one. */
+/* The error of a server that closes a connection which it does not want. It answers no
+ * question, but its owner would take it for an answer. */
 static bool is_turned_away(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR &&

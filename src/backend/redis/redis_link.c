@@ -421,8 +421,8 @@ static void on_audit(void *ctx, void *of, const redisReply *reply)
 
 /* --- fitness ------------------------------------------------------------------- */
 
-/* What keeps the server from granting, as the log and /healthz tell it; empty: nothing
- * does. */
+/* Sets the reason why the server must not grant, for the log and /healthz; empty:
+ * none. */
 static void set_refusal(struct redis_link *l, const char *text)
 {
     if (strcmp(l->refusal, text) != 0) {

@@ -61,7 +61,7 @@ struct redis_history {
     bool is_replica, is_master; /* neither: not shown */
 };
 
-/* What a link that comes up leads to, compared with what it led to before. */
+/* The server at a link that comes up, compared with the server before. */
 enum link_change {
     LINK_SAME, /* the same process, which was a master all the time */
     /* another process, which began when the last one was gone; or nothing is known */

@@ -45,7 +45,7 @@ void redis_sub_flush(struct redis_sub *s);
 /* Takes over the names of those groups (slots) from another link. */
 void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
                      bool (*concerns)(void *ctx, uint32_t group), void *ctx);
-/* What was refused is asked for again. */
+/* Asks again for what was refused. */
 void redis_sub_retry(struct redis_sub *s);
 void redis_sub_close(struct redis_sub *s);
 /* After the loop has run out. */

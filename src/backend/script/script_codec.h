@@ -21,7 +21,7 @@ enum {
     SCRIPT_BATCH_MAX = 32,
 };
 
-/* What is known of the server, in its time, as far as we know that. */
+/* The server's time, as far as it is known, and its way to publish. */
 struct op_times {
     uint64_t asked_us;    /* when the op is sent */
     uint64_t deadline_us; /* after this the script does nothing */

@@ -63,7 +63,7 @@
 --@word member              text member
 --@word fair_wait           u64 op->fair_wait_ms
 --
--- What is released, attached to, or put back.
+-- The hold that is released, attached to, or put back.
 --@word what          text target_word(target->kind)
 --@word t_field       text target->field
 --@word t_entry       text target->entry

@@ -7,7 +7,7 @@
 --@leaves attached token
 local attached, token = 0, last
 if owner_kind == 'i' then
-    -- What its client came back to here after it had asked stays as late as that.
+    -- The time never goes back: its client may have come back here after it had asked.
     local since = string.sub(keeper or '', 1, 16) == instance and string.sub(keeper, 17, 32) or ''
     call('SET', claim_keeper, instance .. (since > taken and since or taken), 'PX', helper_ttl)
     attached = 1

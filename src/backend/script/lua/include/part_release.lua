@@ -7,7 +7,7 @@ local tag = string.sub(queue, 21)
 local tombstone_of, tombstone_ms = 'latchd:ended:' .. tag .. ':', ARGV[7]
 local channel = 'redisson_lock__channel:' .. tag
 
--- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
+-- The usual case costs the fewest calls: an anonymous hold ends, nobody here is next,
 -- and nobody queues. See release_batch.lua for what may be left over.
 if flags == 'm' and not owner_kind and what == 'field' and t_token ~= '0'
     and t_field == 'latchd:' .. t_token then
@@ -64,7 +64,7 @@ if not field then
     end
     local over = t_tombstone and ended(t_tombstone)
         or what == 'id' and (ended(t_entry) or ended(t_field .. ':write'))
-    -- So that whoever asks again learns of the rest.
+    -- A client that asks again learns of the rest.
     local began = rest_end and (over and over[3] == last
         or what == 'field' and (fits or t_field == 'latchd:' .. string.format('%.0f', last)))
     if began and call('HEXISTS', lock, 'latchd:rest:' .. string.format('%.0f', last)) == 1 then
@@ -77,7 +77,7 @@ if not field then
         local tombstone = (string.find(flags, 'd', 1, true) and '- ' or '0 ') .. t_token
         local names = { t_tombstone }
         if what == 'id' then
-            -- What is lost may have been a writer's.
+            -- The lost hold may have been a writer's.
             names = { t_entry, t_field, t_field .. ':write' }
         end
 --@include include/part_tombstones.lua
@@ -92,7 +92,7 @@ end
 local id_hold = string.find(field, '^latchd:.*:') and string.sub(field, 1, 12) ~= 'latchd:rest:'
 local retract_from
 if own_accord then
-    -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
+    -- No keeper key: the taker of the hold keeps it. For an anonymous one that is who
     -- asks, for an ID the fence key tells.
     local keeper
     if entry then
@@ -200,7 +200,7 @@ if left_over and not (leaves_tombstone or own_accord or force or entry)
     local tombstone_key, tombstone = tombstone_of .. field, '0 ' .. held_token
 --@include include/part_tombstone.lua
 end
--- Whoever takes the hold for over by its lease would put a rest back.
+-- A daemon that takes the hold for over by its lease would put a rest back.
 if force and rest_end then
     local rest_token = string.format('%.0f', last)
     local tombstone_key = tombstone_of .. 'latchd:rest:' .. rest_token
@@ -221,8 +221,8 @@ if move then
 --@include include/part_grant.lua
 --@include include/part_granted.lua
 end
--- Who may not publish frees the lock all the same. Nobody can act on it before the script ends.
--- What may need memory comes after the DEL: see part_tombstone.lua.
+-- A user who may not publish still frees the lock. Nobody can act on it before the script ends.
+-- Calls that may need memory come after the DEL: see part_tombstone.lua.
 redis.pcall('PUBLISH', channel, '0')
 -- The last token is the one before, or what others have under that one could not be put
 -- back here.

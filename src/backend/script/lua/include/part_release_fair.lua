@@ -21,7 +21,7 @@ if move and fair == ARGV[14] then
 --@include include/part_grant.lua
     return { 'OK', 0, token, 1, 0, 0, 0, behind and 1 or 0 }
 end
--- What follows may need memory: see part_tombstone.lua.
+-- The next calls may need memory: see part_tombstone.lua.
 call('HDEL', lock, '')
 --@include include/part_queue.lua
 --@include include/part_purge.lua

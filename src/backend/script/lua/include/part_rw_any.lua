@@ -1,4 +1,4 @@
--- Part: frees the lock, whoever holds it, and removes the keys of its readers. If there are
+-- Part: frees the lock of any holder, and removes the keys of its readers. If there are
 -- very many readers, or entries of one, their keys are left to expire, which does no harm.
 --@needs call entries_key mode channel lock hold_of keeper_of reader_of
 local READERS_MAX, keys_left = 1000, 1000

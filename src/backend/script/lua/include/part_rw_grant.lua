@@ -28,7 +28,7 @@ else
     call('SET', hold_of .. claim .. ':rwlock_timeout:1', token_text, 'PX', lease)
     if mode ~= 'write' and string.sub(w_who, 1, 1) == 'f'
         and string.sub(w_who, 18, 24) ~= 'latchd:' then
-        -- Who writes under that name from now on has another token.
+        -- A later writer under that name has another token.
         call('DEL', writer_key)
     end
     if mode then

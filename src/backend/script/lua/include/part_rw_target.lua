@@ -68,7 +68,7 @@ if t_kind == 'r' or writer and string.sub(writer, -6) ~= ':write' then
     writer = nil
 end
 
--- What tells no token fits any.
+-- A hold without a token fits any.
 local reads, writes_too, r_held, w_held
 if reader and mode then
     local found = call('HGET', lock, reader)

@@ -26,7 +26,7 @@ local entries_key, claim_keeper, claim_entry, instance, before, left_over, taken
 local counter, counted
 --@include include/part_terms.lua
 
--- What happens most costs the fewest calls: it is free, nobody queues, and no Redisson
+-- The usual case costs the fewest calls: it is free, nobody queues, and no Redisson
 -- counts its tokens.
 if owner_kind == 'a' and call('EXISTS', lock, queue,
     'redisson_lock_token:' .. string.sub(queue, 21)) == 0 then

@@ -63,7 +63,7 @@ for i = 1, count do
         end
         ends = format('%.0f', now_ms + leased)
     end
-    -- What happens most costs the fewest calls: it is free, nobody queues, no Redisson
+    -- The usual case costs the fewest calls: it is free, nobody queues, no Redisson
     -- counts its tokens, and its last token is lower than now.
     if free or try('EXISTS', lock, queue, KEYS[2 * count + i]) == 0 then
         simple = last == false or last and digits and byte(last, 17) == 32
@@ -79,7 +79,7 @@ for i = 1, count do
             local taker = lent and token_text .. ' l' or who
             fenced = try('PSETEX', fence_key, helper_ttl, taker .. request)
         else
-            -- What is there and has no value is somebody else's.
+            -- A key that has no value is somebody else's.
             fenced = try('SET', fence_key, who .. request, 'PX', helper_ttl, 'NX')
         end
         if set == 1 and fenced and fenced.ok then

@@ -94,7 +94,7 @@ for i = 1, #tokens do
             reply[3] = reply[3] .. data
         end
     end
-    -- What Redisson writes there is no token.
+    -- Redisson's value there is no token.
     if token and token ~= '1' then
         reply[at + 2] = token
     end

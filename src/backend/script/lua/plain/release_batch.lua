@@ -34,7 +34,7 @@ for i = 1, count do
         token = no_tombstone and sub(said, 2) or said
         field, tombstone = 'latchd:' .. token, '0 ' .. token
     end
-    -- What happens most costs the fewest calls: it is held, and nobody queues.
+    -- The usual case costs the fewest calls: it is held, and nobody queues.
     local found = try('HGET', lock, field)
     if type(found) == 'string' and (unqueued or try('EXISTS', queue) == 0) then
         tag = sub(queue, 21)

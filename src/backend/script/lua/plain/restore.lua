@@ -66,7 +66,7 @@ if not count then
     end
 end
 
--- Who holds instead is older: a release and the grants after it were lost, as its token is
+-- An older holder stands there: a release and the grants after it were lost, as its token is
 -- the lower one. Not if no token is known, nor if somebody counts there who left no entry:
 -- that may be Redisson's.
 local begins_rest = false

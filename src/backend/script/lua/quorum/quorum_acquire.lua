@@ -87,7 +87,7 @@ if own and keeper and string.sub(keeper, 1, 16) ~= instance
     return { 'OK', fits and last or 0, tonumber(own), 0, 0, 1 }
 end
 local has = fits and last == proposed
--- Nobody was told what this instance gave here by the same call: whoever is told the token of an ID
+-- Nobody was told what this instance gave here by the same call: a client told the token of an ID
 -- keeps that ID at a majority of the masters, and one of these is among those that lower it.
 local lowers = owner_kind == 'i' and who == 'f' .. instance .. claim and last >= tonumber(ARGV[12])
     and string.sub(keeper or instance, 1, 16) == instance and last > proposed

@@ -89,7 +89,7 @@ local anonymous = not entry and string.find(field, '^latchd:') and
     string.sub(field, 1, 10) ~= 'latchd:id:'
 local own_accord = string.find(flags, 'o', 1, true)
 if own_accord then
-    -- No keeper key: whoever took the hold keeps it. For an anonymous writer that is who
+    -- No keeper key: the taker of the hold keeps it. For an anonymous writer that is who
     -- asks, for an anonymous reader its field tells, for an ID writer the writer key.
     local keeper = entry and value or call('GET', keeper_of .. field)
     if not keeper then
@@ -105,7 +105,7 @@ if own_accord then
     end
 end
 
--- What will be, before anything is written.
+-- The outcome, before anything is written.
 local left = entry and not force and count > 1 and count - 1 or 0
 local was, freed = 0, false
 local leaving = field
@@ -136,7 +136,7 @@ end
 if move then
 --@include include/part_rw_left_over.lua
 end
--- Who may not publish frees the lock all the same. Nobody can act on it before the script ends.
+-- A user who may not publish still frees the lock. Nobody can act on it before the script ends.
 -- Redisson's `1` wakes the threads that are parked at that moment. One that is about to
 -- park would sleep on, but finds the wake-up of a `0`.
 local shared = writes and left == 0 and not freed
@@ -202,7 +202,7 @@ if not writes then
         end
     end
 elseif entry then
-    -- Who writes under that name from now on has another token.
+    -- A later writer under that name has another token.
     gone[#gone + 1] = writer_key
 end
 call('DEL', unpack(gone))

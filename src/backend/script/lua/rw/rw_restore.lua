@@ -53,7 +53,7 @@ elseif mode then
         count = nil
     end
 end
--- What Redisson writes there is no token.
+-- Redisson's value there is no token.
 held = held and #held > 1 and tonumber(held)
 local older = count and held and held < number
 local newer = count and held and held > number
@@ -115,7 +115,7 @@ if not count then
     end
     if not writes and mode ~= 'write' and string.sub(w_who, 1, 1) == 'f'
         and string.sub(w_who, 18, 24) ~= 'latchd:' then
-        -- Who writes under that name from now on has another token.
+        -- A later writer under that name has another token.
         call('DEL', writer_key)
     end
     held = nil
