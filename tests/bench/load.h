@@ -61,7 +61,7 @@ struct load {
     bool one_name; /* then `times` are of hand-overs: from `freed_us` to the grant */
     uint64_t freed_us;
     struct histogram times;
-    const void *ctx; /* of whoever drives it */
+    const void *ctx; /* of its driver */
 };
 
 void load_init(struct load *l);

@@ -13,7 +13,7 @@ void results_value(const char *name, double value);
 
 /* The single values, for a plot: a name, a tab, a value. */
 void results_values_write(FILE *file);
-/* What is aimed at, what was measured, and "met" or "falls short". */
+/* The aim, the measured value, and "met" or "falls short". */
 void results_judge(FILE *file);
 
 #endif

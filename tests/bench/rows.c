@@ -9,7 +9,7 @@
 
 #define GATE(title, waiters) LOAD(title, (waiters) + 1, 1, .names = NAMES_GATE)
 
-/* What a hand-over is measured by. */
+/* The measure of a hand-over. */
 static const struct workload TRIP = { .name = "round trip, in turns with 1,000",
                                       .peers = 1,
                                       .depth = 1 };

@@ -15,10 +15,10 @@ enum names {
     NAMES_GATE, /* one latch, which one peer opens, again and again, for the others */
 };
 
-/* What the one name of NAMES_SEMAPHORE has. */
+/* The permits of the one name of NAMES_SEMAPHORE. */
 enum { BENCH_PERMITS = 10 };
 
-/* What a load does; `ctx` of struct load. */
+/* The work of a load; `ctx` of struct load. */
 struct workload {
     const char *name;
     enum names names;

@@ -1,4 +1,4 @@
-/* What net/ says of the connections of buffer_conn.h. */
+/* The answers of net/ about the connections of buffer_conn.h. */
 #include "core_world.h"
 
 #include "resp/parser.h"

@@ -10,7 +10,7 @@
 
 enum { FIELDS = 3 };
 
-/* What the answer points to. */
+/* An answer, and the data that it points to. */
 struct answer {
     struct op_result r;
     enum renew_result items[OP_RENEW_MAX];

@@ -312,7 +312,7 @@ static void check_empty(void)
     }
 }
 
-/* What nobody has any use for any more is refused, and given back. */
+/* Grants that nobody has any use for any more are refused, and holds given back. */
 static void answer_all(void)
 {
     while (!list_empty(&world.asked)) {

@@ -54,7 +54,7 @@ void world_fail(const char *what) __attribute__((noreturn));
 void world_begin(unsigned kind);
 /* Everybody leaves; what is left is a violation. */
 void world_end(void);
-/* What needs a turn stands between these two. */
+/* Code that needs a turn stands between these two. */
 void world_turn_begin(void);
 void world_turn_end(void);
 void world_pass(uint64_t ms);
@@ -69,7 +69,7 @@ void world_send(size_t conn, struct span bytes);
 void world_close(size_t conn, bool unread);
 /* Requests that can run now are run. True: some did. */
 bool world_run_conns(void);
-/* What was written is looked at, and gone. */
+/* Written replies are looked at, and gone. */
 void world_flush_conns(void);
 void world_free_conns(void);
 

@@ -98,7 +98,7 @@ static void check_url(const struct backend_url *a, const struct backend_url *b,
 {
     const char *password = hidden && a->password != NULL ? "***" : a->password;
 
-    /* What looks like a password in a path is hidden, too. */
+    /* A text like a password in a path is hidden, too. */
     bool paths = !hidden || a->unix_path == NULL || strchr(a->unix_path, '@') == NULL;
 
     if ((paths && !same_text(a->unix_path, b->unix_path)) ||

@@ -1,4 +1,4 @@
-/* What Redis answers to scripts, whatever it is: it is a result, or OP_ERROR.
+/* Any answer of Redis to a script is a result, or OP_ERROR.
  *
  * Input: the op's kind, how many items it had, how many ops had the one call; then what
  * comes from the socket. */

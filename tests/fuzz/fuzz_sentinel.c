@@ -1,4 +1,4 @@
-/* What Sentinels answer and tell, and which master is believed in: whatever they say,
+/* Answers and news of Sentinels, and the master that is believed in: whatever they say,
  * it is a place that can be used, of a higher epoch than the one before, but for a
  * majority that insists while that one cannot be used; no connection is forgotten, no
  * Sentinel counted twice.

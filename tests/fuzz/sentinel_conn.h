@@ -16,7 +16,7 @@ enum { ASKED_MAX = 64 };
 
 enum asked { ASKED_AUTH, ASKED_ID, ASKED_OTHERS, ASKED_EPOCH, ASKED_PLACE, ASKED_NEWS };
 
-/* What is said on such a connection is checked against that. */
+/* The words on such a connection are checked against that. */
 struct conns_rules {
     bool wants_auth;
     const char *master;

@@ -721,7 +721,7 @@ static void do_undelivered(const struct scn_words *words, struct value *ret)
     fixture_collect(&e);
 }
 
-/* How often the client has to be heard, and whom the net was told so last. */
+/* How often the client has to be heard, and the one the net was told so last. */
 static void do_heartbeat(const struct scn_words *words, struct value *ret)
 {
     scn_put_int(ret, "",
@@ -957,7 +957,7 @@ static void do_empty(const struct scn_words *words, struct value *ret)
     fixture_is_empty(&e);
 }
 
-/* What was told since the start, or since `forget`: `told notices -> "granted:job"`. */
+/* The notices since the start, or since `forget`: `told notices -> "granted:job"`. */
 static char *told(const char *what)
 {
     const struct {

@@ -543,7 +543,7 @@ static void do_redis(const struct scn_words *words, struct value *ret)
     redis_end(&s->redis);
 }
 
-/* What the checks cannot know: somebody else touched the name, or all names. */
+/* The checks cannot know this: somebody else touched the name, or all names. */
 static void do_external(const struct scn_words *words, struct value *ret)
 {
     (void)ret;

@@ -24,13 +24,13 @@ void scenario_end(struct sim *s);
 /* A new client of the daemon says that, and its answer comes. Returns the connection.
  */
 size_t scenario_says(struct sim *s, size_t daemon, const char *words);
-/* What happens from now on will be lost, when scenario_lose() fails over. */
+/* Changes from now on will be lost, when scenario_lose() fails over. */
 void scenario_mark(struct sim *s);
 void scenario_lose(struct sim *s);
 
 /* The lock `job` as Redis has it now. */
 struct redis_name *scenario_job(struct sim *s);
-/* Who holds it: the hash field; "" when it is free. */
+/* Its holder: the hash field; "" when it is free. */
 const char *scenario_holder(struct sim *s);
 int64_t scenario_ttl(struct sim *s);
 /* Redis's fair queue of `job` as text: members, the head first, without their daemon's
@@ -50,7 +50,7 @@ void scenario_foreign_waits(struct sim *s);
 void scenario_foreign_releases(struct sim *s, bool publish);
 bool scenario_foreign_holds(struct sim *s);
 
-/* Whoever of these connections was given a token unlocks; true when one did. */
+/* Each of these connections that has a token unlocks; true when one did. */
 bool scenario_unlocks(struct sim *s, const size_t *conns, size_t count);
 
 #define heard(s, c, text) ck_assert_str_eq(sim_heard((s), (c)), (text))

@@ -71,7 +71,7 @@ const char *daemon_unix_path(const struct test_daemon *d);
 /* Waits until its log holds that text. */
 void daemon_await_log(struct test_daemon *d, const char *text);
 bool daemon_logged(const struct test_daemon *d, const char *text);
-/* What it was using of memory, in KiB, and of file descriptors. */
+/* Its use of memory, in KiB, and of file descriptors. */
 long daemon_memory_kib(const struct test_daemon *d);
 int daemon_open_fds(const struct test_daemon *d);
 

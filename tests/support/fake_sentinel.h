@@ -24,7 +24,7 @@ int fake_sentinel_port(const struct fake_sentinel *f);
 /* The master from now on; nobody is told. Port 0: there is none of that name. */
 void fake_sentinel_name(struct fake_sentinel *f, const char *host, int port,
                         uint64_t epoch);
-/* +switch-master to whoever listens. */
+/* +switch-master to all listeners. */
 void fake_sentinel_announce(struct fake_sentinel *f);
 /* It knows of another one from now on; at most one, and NULL is none. */
 void fake_sentinel_knows(struct fake_sentinel *f, const struct fake_sentinel *other);

@@ -26,7 +26,7 @@ struct far {
 int far_kinds(void);
 
 /* Takes over a connected socket. TLS: nothing is sent yet. `cert`: what it shows if it
- * is asked, may be NULL. `ca`: whom it believes, NULL: anybody. */
+ * is asked, may be NULL. `ca`: the one it believes, NULL: any. */
 void far_init(struct far *f, struct test_loop *loop, int fd, enum far_kind kind,
               const struct test_cert *cert, const struct test_cert *ca);
 /* To the end, with the loop running; false: the other side or we refused. */
@@ -38,8 +38,8 @@ bool far_try_handshake(struct far *f);
 void far_send(struct far *f, const char *text);
 /* Waits for exactly this. */
 void far_expect(struct far *f, const char *text);
-/* What there is: 0 at the end, which with TLS must have been announced, -1: nothing
- * yet, -2: broken. */
+/* Reads what there is: 0 at the end, which with TLS must have been announced, -1:
+ * nothing yet, -2: broken. */
 ssize_t far_read(struct far *f, char *out, size_t room);
 /* We say no more. */
 void far_half_close(struct far *f);

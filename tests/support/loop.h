@@ -39,7 +39,7 @@ void raw_send(int fd, const char *text);
  */
 void raw_expect(int fd, const char *text);
 
-/* What a stream told. */
+/* The events of a stream. */
 struct stream_record {
     struct stream *stream;
     struct buf got;

@@ -34,7 +34,7 @@ const char *redisson_key(const char *prefix, const char *name)
     return text;
 }
 
-/* What hold keys begin with. */
+/* The start of hold keys. */
 const char *redisson_braced(const char *name)
 {
     char *text = redisson_text();

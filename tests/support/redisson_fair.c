@@ -7,7 +7,7 @@
     name, redisson_key("redisson_lock_queue", name),                                   \
         redisson_key("redisson_lock_timeout", name)
 
-/* Who is overdue at the head is dead. */
+/* A waiter that is overdue at the head is dead. */
 #define PURGE(now)                                                                     \
     "local lock, queue, due = KEYS[1], KEYS[2], KEYS[3] "                              \
     "local now = tonumber(" now ") "                                                   \

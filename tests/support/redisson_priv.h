@@ -23,7 +23,7 @@ int64_t redisson_run(const struct redisson *r, const char *script, int keys,
 #define RUN(r, script, keys, ...)                                                      \
     redisson_run(r, script, keys, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* What unlocks begin with: one that ran before answers what it did then; last() leaves
+/* The start of unlocks: one that ran before answers what it did then; last() leaves
  * that answer. */
 #define LATCH(key)                                                                     \
     "local latch = " key " "                                                           \

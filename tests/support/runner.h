@@ -14,7 +14,7 @@
 
 #include <check.h>
 
-/* What a header of test programs offers, and not each of them uses. */
+/* For the parts of a header that not each test program uses. */
 #define MAYBE_UNUSED __attribute__((unused))
 
 struct test_group {

@@ -44,7 +44,7 @@ struct scn_stage {
     void (*wait)(void);    /* between two looks of `within` and `until` */
     uint64_t (*now)(void); /* ms, by the clock that `within` counts on */
     void (*say)(const struct scn_saying *saying, struct value *ret);
-    /* What $name stands for where no step has bound it, as `$a` does for the last token
+    /* The value of $name where no step has bound it, as `$a` does for the last token
      * of the client `a`; false: nothing. */
     bool (*look_up)(const char *name, char ret[SCN_VALUE_MAX]);
     const struct scn_verb *verbs; /* ended by a name of NULL */
@@ -81,7 +81,7 @@ void scn_set_field(void *to, const struct scn_field *fields, size_t count,
 void scn_put_fields(struct value *map, const void *from, const struct scn_field *fields,
                     size_t count);
 
-/* What a step answers. *ret is nil before. */
+/* The answer of a step. *ret is nil before. */
 void scn_int(struct value *ret, int64_t number);
 void scn_text(struct value *ret, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -49,7 +49,7 @@ void close_clients(struct client *const *clients, size_t count);
 void send_lock(struct client *c, const char *name, const char *words, int64_t place);
 void subscribe(struct client *c, const char *channel);
 
-/* What the daemon's INFO has in that field; the text goes with the next call. */
+/* That field of the daemon's INFO; the text goes with the next call. */
 const char *info_text(const char *field);
 int64_t info_number(const char *field);
 /* Returns when the daemon counts so many waiters, of all names. */
@@ -65,7 +65,7 @@ void expect_not_before(uint64_t start, uint64_t ms);
  * time for which the whole machine stood still: a thread notices how late it wakes. */
 void expect_elapsed(uint64_t start, uint64_t at_least, uint64_t at_most);
 
-/* What Redis answers, asked straight: an integer, or a text (to be freed; NULL: nil).
+/* The answer of Redis, asked straight: an integer, or a text (to be freed; NULL: nil).
  */
 long long peek_int(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *peek_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

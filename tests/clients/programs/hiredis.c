@@ -57,7 +57,7 @@ static redisReply *vask(const char *format, va_list words)
     return reply;
 }
 
-/* What must be answered with a number. */
+/* A command that must be answered with a number. */
 __attribute__((format(printf, 1, 2))) static long long ask(const char *format, ...)
 {
     long long number;
@@ -75,7 +75,7 @@ __attribute__((format(printf, 1, 2))) static long long ask(const char *format, .
     return number;
 }
 
-/* What must be answered with that number. */
+/* A command that must be answered with that number. */
 #define EXPECT(number, ...)                                                            \
     do {                                                                               \
         if (ask(__VA_ARGS__) != (number)) {                                            \
@@ -84,7 +84,7 @@ __attribute__((format(printf, 1, 2))) static long long ask(const char *format, .
         }                                                                              \
     } while (0)
 
-/* What must be answered with null, or with an error that begins so. */
+/* A command that must be answered with null, or with an error that begins so. */
 __attribute__((format(printf, 2, 3))) static void refused(const char *error,
                                                           const char *format, ...)
 {

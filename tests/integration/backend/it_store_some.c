@@ -1,4 +1,4 @@
-/* What is simple leaves as one call for a loop turn, and each op has its own result. */
+/* Simple ops leave as one call for a loop turn, and each op has its own result. */
 #include "store_peer.h"
 
 #include "backend/script/script_codec.h"

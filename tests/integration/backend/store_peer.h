@@ -18,7 +18,7 @@ struct peer {
     struct io io;
     uv_timer_t clock; /* wakes the loop so that waits can end */
     struct store *store;
-    /* What it said. */
+    /* The events of the store. */
     unsigned failed_overs, failed_over_ups; /* how often it was up before the last */
     unsigned ups, same_ups, downs, jumps, subscribed, unsubscribed, messages;
     size_t results;

@@ -1,4 +1,4 @@
-/* What operators see and do: LOCKINFO, LOCKS, WAITERS, FORCEUNLOCK, notices. */
+/* The view and tools of operators: LOCKINFO, LOCKS, WAITERS, FORCEUNLOCK, notices. */
 #include "support/runner.h"
 #include "support/stand.h"
 

@@ -13,7 +13,7 @@
 #define ID_B "0123456789abcdef-b"
 #define ID_M "0123456789abcdef-m"
 
-/* What is held; the owner as the channel tells it, or its beginning. */
+/* A hold; the owner as the channel tells it, or its beginning. */
 static const struct {
     const char *name;
     const char *words;
@@ -168,7 +168,7 @@ static void expect_pushes(struct expected e)
     expect_text(holder, "all");
 }
 
-/* Whoever listens hears `lost:` of each of them, with owner and token, and nothing
+/* A listener hears `lost:` of each of them, with owner and token, and nothing
  * else. */
 static void expect_losses(struct expected e)
 {
@@ -220,7 +220,7 @@ START_TEST(all_are_told_when_redis_is_flushed)
     down();
 }
 
-/* By token, by owner and whoever it is, in turn. */
+/* By token, by owner and for any owner, in turn. */
 static void force_all(struct client *c)
 {
     for (size_t i = 0; i < ALL; i++) {

@@ -53,7 +53,7 @@ START_TEST(commands_may_come_byte_by_byte)
 
 enum { TOGETHER = 64, FEW_CALLS = TOGETHER / 4 };
 
-/* What came while the daemon stood still is one turn of its loop. */
+/* Input that came while the daemon stood still is one turn of its loop. */
 static void expect_few_calls(struct client *const *c, const char *command)
 {
     long long before = peek_script_calls();

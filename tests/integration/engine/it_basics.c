@@ -127,7 +127,7 @@ START_TEST(everything_in_redis_has_a_ttl_always)
     stand_down();
 }
 
-/* What a released name leaves goes with its lease and fence-ttl, and no sooner than
+/* The keys of a released name go with its lease and fence-ttl, and no sooner than
  * half of that later. */
 START_TEST(a_released_name_leaves_its_token_for_fence_ttl)
 {

@@ -270,7 +270,7 @@ START_TEST(data_has_a_limit_and_needs_a_lock_that_one_alone_holds)
     stand_down_two();
 }
 
-/* What is sent together is granted together, but not without its data. */
+/* Requests sent together are granted together, but not without their data. */
 START_TEST(locks_in_one_pipeline_have_their_data)
 {
     static const char SEND[] = "LOCK a\r\nLOCK job DATA one\r\nLOCK b\r\n";

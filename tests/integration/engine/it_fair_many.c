@@ -19,7 +19,7 @@ static void allow_many_files(void)
 
 enum { HANDS = 10, BATCHES = 50 };
 
-/* What scripts ask of Redis: how many there were, and their commands on the queue. */
+/* The work of scripts in Redis: their number, and their commands on the queue. */
 static double work_done(void)
 {
     static const char *const WORDS[] = { "evalsha", "lindex", "lpop",   "lrange",

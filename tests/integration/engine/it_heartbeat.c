@@ -218,7 +218,7 @@ START_TEST(a_lock_from_a_transaction_has_its_heartbeat)
     stand_down();
 }
 
-/* What it said meanwhile is read first. */
+/* Words sent meanwhile are read first. */
 START_TEST(a_daemon_that_stood_still_blames_nobody)
 {
     struct client *holder;

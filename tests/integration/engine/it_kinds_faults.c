@@ -11,7 +11,7 @@
 
 enum { FEW = 4, PROMPT = 1500 };
 
-/* Who holds `job`, and who waits for it; in the same words, `what` is asked for. */
+/* The hold of `job`, and the wait for it; in the same words, `what` is asked for. */
 static const struct {
     const char *held;
     const char *wanted;

@@ -1,4 +1,4 @@
-/* What followers see of leaders, and who may: holds of Redissons, names that are lent,
+/* Leaders, as followers see them, if they may: holds of Redissons, names that are lent,
  * users who may not read a name. */
 #include "integration/engine/leader_stand.h"
 
@@ -19,7 +19,7 @@ static void stand_up_with_redisson(void)
     redisson = (struct redisson){ .redis = stand.redis, .owner = REDISSONS };
 }
 
-/* What latchd's holders wanted others to know goes with them. */
+/* The data of latchd's holders goes with them. */
 START_TEST(what_redisson_holds_has_no_data_of_who_held_before)
 {
     stand_up_with_redisson();
@@ -74,7 +74,7 @@ START_TEST(a_redisson_that_counts_leads_with_its_token)
     stand_down_two();
 }
 
-/* Who may not read the name is not told of its leader in any way. */
+/* A user who may not read the name is not told of its leader in any way. */
 START_TEST(a_follower_must_be_allowed_to_read_the_name)
 {
     struct client *spy;

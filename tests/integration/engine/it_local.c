@@ -63,8 +63,8 @@ static bool takes(struct client *c, const char *words)
     return granted;
 }
 
-/* The name stays lent, but not so that nobody else has a chance: whoever only tries now
- * and then, through another daemon, gets in. */
+/* The name stays lent, but not so that nobody else has a chance: a client that only
+ * tries now and then, through another daemon, gets in. */
 START_TEST(a_name_in_constant_use_has_its_loan_renewed_and_others_get_in)
 {
     struct test_daemon *second;

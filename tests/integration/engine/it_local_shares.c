@@ -49,7 +49,7 @@ static void crowd_close(struct crowd *c)
     daemon_stop(c->second);
 }
 
-/* Whoever was granted the lock holds it until the next look, and asks again. */
+/* A client with the lock holds it until the next look, and asks again. */
 static void give_back(struct crowd *c, bool again)
 {
     for (int i = 0; i < c->count && c->holder != NULL; i++) {
@@ -99,7 +99,7 @@ static void crowd_run(struct crowd *c, bool foreign)
 
     while (test_now_ms() < end) {
         look(c, foreign);
-        look(c, false); /* whoever else believes in it would be seen now */
+        look(c, false); /* any other believer in it would be seen now */
         give_back(c, true);
     }
     give_back(c, false);

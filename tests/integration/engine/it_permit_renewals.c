@@ -1,4 +1,4 @@
-/* What the renewal of many permits costs Redis. Stays C: it counts words in lines of
+/* The cost for Redis of renewing many permits. Stays C: it counts words in lines of
  * MONITOR. */
 #include "support/runner.h"
 #include "support/stand.h"

@@ -1,4 +1,4 @@
-/* What the test programs of leaders share: two daemons, a holder, and a follower of
+/* The common part of the tests of leaders: two daemons, a holder, and a follower of
  * each daemon. */
 #ifndef LATCHD_TESTS_LEADER_STAND_H
 #define LATCHD_TESTS_LEADER_STAND_H

@@ -39,7 +39,7 @@ void seen_reply_read(const redisReply *reply, struct seen_reply *ret)
     if (reply->type == REDIS_REPLY_INTEGER) {
         ret->integer = reply->integer;
     } else if (reply->str != NULL) {
-        /* What a script raised has its place behind the error. */
+        /* An error that a script raised ends with its place. */
         const char *end = strstr(reply->str, " script: ");
         int len = end == NULL ? (int)strlen(reply->str) : (int)(end - reply->str);
 

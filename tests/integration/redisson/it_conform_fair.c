@@ -1,5 +1,5 @@
-/* What Redisson's own tests ask of RFairLock and MultiLock, where no other test of ours
- * does. tests/REDISSON.md says which is which. Times are theirs, shortened. */
+/* Redisson's own checks of RFairLock and MultiLock that no other test of ours makes.
+ * tests/REDISSON.md says which is which. Times are theirs, shortened. */
 #include "support/redisson.h"
 #include "support/runner.h"
 #include "support/stand.h"

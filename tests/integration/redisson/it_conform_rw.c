@@ -1,4 +1,4 @@
-/* What Redisson's own tests ask of RReadWriteLock, where no other test of ours does.
+/* Redisson's own checks of RReadWriteLock that no other test of ours makes.
  * tests/REDISSON.md says which is which. Times are theirs, shortened. */
 #include "support/redisson.h"
 #include "support/runner.h"

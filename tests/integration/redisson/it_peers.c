@@ -12,7 +12,7 @@
 
 enum { LEASE_MS = 30000 };
 
-/* Nil: taken; else the TTL of whoever has it. */
+/* Nil: taken; else the TTL of its holder. */
 static const char TAKE[] = "if redis.call('exists', KEYS[1]) == 0 "
                            "or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then "
                            "redis.call('hincrby', KEYS[1], ARGV[1], 1) "

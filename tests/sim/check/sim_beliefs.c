@@ -1,4 +1,4 @@
-/* What daemons may believe, going by what Redis told them. */
+/* The beliefs that daemons may have, going by what Redis told them. */
 #include "sim/world/sim_world.h"
 
 #include "sim/world/sim_faults.h"

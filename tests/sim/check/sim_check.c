@@ -1,4 +1,4 @@
-/* What clients are told, against what daemons may believe and Redis knows. */
+/* The answers to clients, against what daemons may believe and Redis knows. */
 #include "sim/world/sim_world.h"
 
 #include "sim/world/sim_faults.h"

@@ -19,8 +19,8 @@ struct sim_daemon;
 struct sim_conn;
 struct flight;
 
-/* What was said last of a hold. ANYTHING: Redis has just confirmed it for whoever came,
- * and it may be one that its daemon had forgotten silently. */
+/* The last word on a hold. ANYTHING: Redis has just confirmed it for a client that
+ * came, and it may be one that its daemon had forgotten silently. */
 enum told { TOLD_ANYTHING, TOLD_CERTAIN, TOLD_UNCERTAIN, TOLD_OVER };
 
 struct belief {
@@ -161,7 +161,7 @@ struct leader_data {
     struct rtext data;
 };
 
-/* Who leads, and what subscribers were told. */
+/* The leader, and its changes for subscribers. */
 struct leader_seen {
     uint64_t token, changes;
 };
@@ -217,7 +217,7 @@ struct sim_check {
     uint64_t force_asked;
     bool draining; /* everything is unlocked, also what nobody was told of yet */
     uint64_t unlock_at[REDIS_NAMES_MAX]; /* not before */
-    /* Who last made itself the keeper of a hold: of the last holds that somebody did,
+    /* The daemon that last made itself the keeper of a hold: of the last such holds,
      * the newest first. */
     struct keeper {
         uint64_t token;
@@ -240,7 +240,7 @@ struct sim_check {
     size_t data_count; /* ever */
     struct leader_seen leaders[REDIS_NAMES_MAX];
     struct leader_told leaders_told[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
-    uint64_t handed_to, handed_call; /* the waiter whom an UNLOCK has named, or 0 */
+    uint64_t handed_to, handed_call; /* the waiter that an UNLOCK has named, or 0 */
     /* a release last left it to a fair queue, or to rest */
     uint64_t not_handed_ms[REDIS_NAMES_MAX];
     uint64_t grants, grants_from_loans, loans_renewed, uncertain, deadlocks;
@@ -282,7 +282,7 @@ void check_turn(struct sim *s, struct sim_daemon *d);
 /* After everything was closed and all leases have ended. */
 void check_end(struct sim *s);
 
-/* What is asked for means a hold that was granted under that ID. */
+/* The request means a hold that was granted under that ID. */
 bool check_means_id(const struct sim *s, const struct sim_conn *c, struct span id);
 /* An UNLOCK is under way that may end this hold, whenever it was granted. */
 bool check_is_vague(const struct sim *s, const struct record *r);
@@ -428,7 +428,7 @@ bool record_ended_by_keeper(struct sim *s, const struct record *r);
 
 /* --- sim_beliefs.c ------------------------------------------------------- */
 
-/* What a living daemon believes; NULL: nothing. */
+/* The belief of a living daemon; NULL: none. */
 struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name *n,
                           uint64_t token);
 /* Redis confirmed loans once more. */

@@ -6,8 +6,8 @@
 
 enum { DEPTH_MAX = 6 };
 
-/* What counts. Strict: only what one daemon must know for sure; else whatever anybody
- * might take for true. */
+/* The waits that count. Strict: only what one daemon must know for sure; else whatever
+ * anybody might take for true. */
 struct view {
     struct sim *s;
     bool strict;

@@ -9,7 +9,7 @@
  * the hold before that. */
 enum { ENTRY_TOLD = 32, ENTRY_TOKEN = 16 };
 
-/* What the entry at `i` tells of its hold; empty: it is another owner's. */
+/* The words of the entry at `i` on its hold; empty: it is another owner's. */
 static struct span told_by_entry(const struct redis_name *n, const struct key *entries,
                                  size_t i, const struct rtext *owner)
 {

@@ -1,5 +1,4 @@
-/* What nobody can be blamed for: what was touched from outside, or lost by a failover.
- */
+/* Changes without blame: a name was touched from outside, or lost by a failover. */
 #include "sim/world/sim_world.h"
 
 #include "sim/world/sim_faults.h"
@@ -63,7 +62,7 @@ static void expect_nothing(struct sim *s, const struct redis_name *n)
     }
 }
 
-/* Who believes in an older one and put it back first hears of it by his next renewal:
+/* A daemon that put an older one back first hears of it by its next renewal:
  * it was over when the later one was granted. */
 void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
 {
@@ -83,7 +82,7 @@ void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
     }
 }
 
-/* What a script confirmed that ran then was an older hold that had come back, and Redis
+/* A script that ran then confirmed an older hold that had come back, and Redis
  * has the later one again since. */
 bool check_is_displaced(struct sim *s, const struct belief *b, uint64_t ran)
 {
@@ -139,7 +138,7 @@ void check_failed_over(struct sim *s)
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 
-        /* What was acknowledged is not lost, with or without a quarantine. What was
+        /* An acknowledged write is not lost, with or without a quarantine. A hold
          * taken over from another daemon is that one's again, if that was lost: it may
          * not have heard of it, and then it may release it. */
         b->rolled = (!b->excused || b->rolled) &&

@@ -1,4 +1,4 @@
-/* What a token that a client is given must be. */
+/* The rules for a token that a client is given. */
 #include "sim/world/sim_world.h"
 
 #include "util/alloc.h"
@@ -101,7 +101,7 @@ static uint32_t limit_of(const struct sim *s, const struct redis_name *n)
 }
 
 /* Permits that are vouched for beside one grant, with those of the grant: by its own
- * daemon, and by whoever has no excuse. */
+ * daemon, and by all that have no excuse. */
 struct permits_out {
     uint32_t here, all;
 };

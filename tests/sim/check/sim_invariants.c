@@ -1,4 +1,4 @@
-/* What must be true after each turn of a daemon, and when all is over. */
+/* The rules that hold after each turn of a daemon, and when all is over. */
 #include "sim/world/sim_world.h"
 
 #include "latchd/protocol.h"
@@ -52,7 +52,7 @@ static void check_waits(struct sim *s, const struct sim_daemon *d)
     for (size_t i = 0; i < s->clients.count; i++) {
         const struct sim_conn *c = &s->clients.conns[i];
 
-        /* Who stood still first has to read what Redis has said meanwhile. */
+        /* A daemon that stood still first has to read what Redis has said meanwhile. */
         if (c->open && c->asking && c->daemon == d->index &&
             s->now > d->stalled_until + 1 && s->now > answer_by(s, d, c)) {
             sim_fail(s, "c%zu has no answer after %" PRIu64 " ms: %s", i,

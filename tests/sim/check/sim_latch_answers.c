@@ -1,5 +1,4 @@
-/* What AWAIT and the other commands of a latch answer, beside what has happened to it.
- */
+/* The answers of AWAIT and the other commands of a latch, beside its events. */
 #include "sim/world/sim_latches.h"
 #include "sim/world/sim_world.h"
 

@@ -45,8 +45,8 @@ static uint64_t true_leader(const struct redis_name *n)
     return field == NULL || !has_token_to_tell(field) ? 0 : redis_token_of(n, field);
 }
 
-/* Whoever asks for the leader of that name at this moment may be told of the one before
- * as well. */
+/* A client that asks for the leader of that name at this moment may be told of the one
+ * before as well. */
 static void note_leader(struct sim *s, struct redis_name *n)
 {
     size_t i = check_name_index(s, n);

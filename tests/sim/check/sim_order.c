@@ -83,9 +83,9 @@ static bool was_put_back(const struct redis_name *n, size_t i)
     return w != NULL && w->put_back;
 }
 
-/* Who has just named all that it has: who was lost stands before those who came later,
- * whichever daemon they are of, but for who joins only now. A script that came too late
- * has named nobody. */
+/* A daemon has just named all its waiters: a lost one stands before later ones of any
+ * daemon, but for those that join only now. A script that came too late has named
+ * nobody. */
 static void check_put_back(struct sim *s, const struct redis_name *n,
                            const struct flight *f)
 {
@@ -110,7 +110,7 @@ static void check_put_back(struct sim *s, const struct redis_name *n,
     }
 }
 
-/* Whoever was in it and stayed keeps his place, if that was never lost; who came stands
+/* A member that stayed keeps its place, if that was never lost; a new one stands
  * behind. */
 static void check_places(struct sim *s, const struct redis_name *n)
 {

@@ -35,8 +35,8 @@ static void begin_rest(struct sim *s, const struct flight *f, struct redis_name 
     const struct claim *claim = granted_claim(f);
     struct sim_rest *r = rest_of(s, n);
 
-    /* What a request had before is found with the end that it has in Redis, or has no
-     * more after a jump of Redis's clock. */
+    /* A hold of an earlier request is found with its end in Redis, or with none after
+     * a jump of Redis's clock. */
     if (claim == NULL || claim->atleast_ms == 0 || !f->minted ||
         f->reply.result.token == r->token) {
         return;

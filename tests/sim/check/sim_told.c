@@ -1,4 +1,4 @@
-/* What daemons tell of a hold: once, in an order that makes sense, and to every
+/* The notices of daemons on a hold: once, in an order that makes sense, and to every
  * connection that has it. */
 #include "sim/world/sim_faults.h"
 #include "sim/world/sim_world.h"
@@ -40,7 +40,7 @@ static void check_once(struct sim *s, const struct sim_daemon *d,
     }
 }
 
-/* Whoever has it, as far as clients can know, is among them. */
+/* Each holder of it, as far as clients can know, is among them. */
 static void check_all(struct sim *s, const struct sim_daemon *d,
                       const struct effect_notice *n)
 {
@@ -70,8 +70,8 @@ static bool began_anew(const struct sim *s, const struct record *r)
     return false;
 }
 
-/* What its owner released, through whichever daemon, ends silently at the others. What
- * is left to run out is looked at for the last time shortly before its end. What was
+/* A hold that its owner released, through any daemon, ends silently at the others. A
+ * hold left to run out is looked at for the last time shortly before its end. A hold
  * freed by force is lost, though its request may have begun anew and been released. */
 static void check_no_loss(struct sim *s, const struct sim_daemon *d,
                           const struct effect_notice *n, const struct belief *b)
@@ -211,8 +211,8 @@ void check_told_gone(struct sim *s, const struct sim_conn *c)
     }
 }
 
-/* Whoever was told so after the last failover can rely on it. (Who has no pub/sub does
- * not know of other daemons, and who starts later knows of no failover.) */
+/* A client told so after the last failover can rely on it. (A daemon without pub/sub
+ * does not know of others, and one that starts later knows of no failover.) */
 void check_not_told_gone(struct sim *s, const struct flight *f)
 {
     const unsigned harmful =

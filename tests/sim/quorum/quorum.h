@@ -142,7 +142,7 @@ struct quorum {
     bool faults, draining;
     bool slow;             /* nothing fails, but links are slow at times */
     bool set_back;         /* a server was */
-    bool orderly;          /* all that is taken is unlocked, by whoever took it */
+    bool orderly;          /* all that is taken is unlocked, by its taker */
     unsigned lost_servers; /* at once, bounded by a minority */
     bool failed, loud;
     char failure[300];

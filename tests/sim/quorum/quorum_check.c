@@ -1,4 +1,4 @@
-/* What must be true. */
+/* The rules that must hold. */
 #include "engine/engine_state.h"
 #include "engine/entry.h"
 #include "engine/hold.h"

@@ -304,7 +304,7 @@ void qclient_daemon_died(struct quorum *q, size_t daemon)
     }
 }
 
-/* Who enters beside others of the same owner may get an older or a later one. */
+/* A client beside others of the same owner may get an older or a later one. */
 static void granted(struct quorum *q, struct qclient *c, uint64_t token)
 {
     uint64_t *last = &q->last_token[c->name];
@@ -370,7 +370,7 @@ void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_repl
     }
 }
 
-/* Who is only coming back to it has no part in what was there before. */
+/* A client that only comes back to it has no part in the time before. */
 static bool is_told(const struct effect_notice *n, const struct qclient *c)
 {
     for (size_t i = 0; i < n->conn_count; i++) {

@@ -1,4 +1,4 @@
-/* What fails. */
+/* The faults. */
 #include "sim/quorum/quorum.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What travels between daemons and servers. */
+/* The traffic between daemons and servers. */
 #include "backend/quorum/quorum_coordinator.h"
 #include "engine/op.h"
 #include "sim/quorum/quorum.h"

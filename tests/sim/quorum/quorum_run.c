@@ -72,7 +72,7 @@ static void leave_at_once(struct quorum *q)
     }
 }
 
-/* Nothing fails any more: whoever waits is served, all is given back, nothing stays. */
+/* Nothing fails any more: all waiters are served, all is given back, nothing stays. */
 static void wind_down(struct quorum *q)
 {
     quorum_trace(q, "--- the end");

@@ -252,7 +252,7 @@ static uint64_t wakes_at(const struct quorum *q, const struct qdaemon *d)
     return at < q->now ? q->now : at;
 }
 
-/* What comes next, and when. */
+/* The next event, and its time. */
 struct next {
     uint64_t at;
     struct qdaemon *daemon;

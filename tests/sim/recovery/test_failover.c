@@ -29,8 +29,8 @@ START_TEST(a_lost_grant_is_put_back_under_its_token)
     scenario_end(s);
 }
 
-/* Who learns first of the failover does not take what the other one has not put back.
- */
+/* The daemon that learns first of the failover does not take a hold that the other one
+ * has not put back. */
 START_TEST(another_daemons_lost_grant_is_not_granted_again)
 {
     struct sim *s = scenario_new(2);
@@ -162,8 +162,8 @@ START_TEST(a_token_goes_on_although_the_new_clock_is_behind_H17)
     scenario_end(s);
 }
 
-/* What an owner gave back does not come back with the master that never heard of it. */
-/* Who believes in a hold that was released through another daemon, and lost, knows no
+/* A hold that its owner gave back does not return with a master that never heard so. */
+/* A daemon that believes in a hold released through another one, and lost, knows no
  * more than others what was granted since. */
 START_TEST(a_name_that_was_released_elsewhere_is_withheld_as_well)
 {
@@ -217,7 +217,7 @@ START_TEST(a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_aske
 }
 
 /* A release, and another daemon's grant after it, are lost: who held before stands
- * there again, with a lower token. It goes, whoever hears of it first. */
+ * there again, with a lower token. It goes, by whichever daemon hears of it first. */
 static void the_later_one_is_put_back(const char *before, const char *after,
                                       size_t late)
 {

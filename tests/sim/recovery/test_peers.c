@@ -215,7 +215,7 @@ START_TEST(who_has_stopped_is_not_waited_for)
     scenario_end(s);
 }
 
-/* Whoever has switched that off wants service back at once. */
+/* An operator who has switched that off wants service back at once. */
 START_TEST(after_a_failover_only_its_quarantine_counts)
 {
     struct engine_config config = scenario_config();

@@ -13,7 +13,7 @@
 
 /* A lua_Alloc. */
 void *lua_heap_alloc(void *ctx, void *ptr, size_t old_size, size_t new_size);
-/* What is there now comes back with each reset. */
+/* The state now comes back with each reset. */
 void lua_heap_mark(void);
 /* Enough garbage for a reset, which costs as much as a mark. */
 bool lua_heap_is_full(void);

@@ -236,7 +236,7 @@ static void set_word(int table, struct words *last, int at, struct span word)
     lua_rawseti(lua, table, at);
 }
 
-/* What a call before this one left behind its words. */
+/* Clears the words that an earlier call left behind. */
 static void end_words(int table, struct words *last, int now)
 {
     for (int i = now + 1; i <= last->count; i++) {

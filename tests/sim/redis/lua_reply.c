@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What is left of the block. */
+/* The room left in the block. */
 struct room {
     redisReply *nodes;
     redisReply **elements;

@@ -26,7 +26,7 @@ void sim_redis_fini(struct sim_redis *r)
 
 /* --- messages ------------------------------------------------------------- */
 
-/* What a channel is about. False: no name of this world. */
+/* The subject of a channel. False: no name of this world. */
 static bool find_channel(struct sim_redis *r, struct span channel,
                          struct redis_message *ret)
 {

@@ -1,7 +1,7 @@
 /* sim_redis: one Redis of a simulated world: a keyspace in which the backend's own
  * scripts run, called as the backend calls them, and whose answers it reads itself.
  *
- * There is no delay and no link here: whoever calls, calls at the moment the script
+ * There is no delay and no link here: a caller calls at the moment the script
  * runs. Time is Redis's own clock in ms, set by the caller, and may jump. What belongs
  * to a lock name is also told as a struct redis_name, for those who look on: it is read
  * from the keys after each thing that happens, and changing it changes nothing. Names
@@ -60,7 +60,7 @@ struct redis_score {
     int64_t score;
 };
 
-/* What latchd:fair:{N} says of a latchd's member once Redis has lost some: since when
+/* The note of latchd:fair:{N} on a latchd's member once Redis has lost some: since when
  * it waits (Redis's ms), and whether it was put back. */
 struct redis_wait {
     struct rtext member;
@@ -101,7 +101,7 @@ struct redis_name {
     uint64_t expires;     /* of the hash; 0: no TTL */
     enum redis_mode mode; /* of the hash; NONE: a plain lock, or no hash */
     int64_t free;         /* permits that are free; INT64_MIN: no counter */
-    size_t out;           /* permits that are out, whoever has them */
+    size_t out;           /* permits that are out, at any holder */
     uint64_t fence_token; /* 0: no fence key */
     struct rtext fence_who;
     struct rtext *queue; /* redisson_lock_queue, the head first */
@@ -231,7 +231,7 @@ struct rtext redis_key(const struct redis_name *n, const char *prefix,
                        const char *suffix);
 /* Sets the clock of the keys, before anything is done to them. */
 struct keyspace *redis_begin(struct sim_redis *r);
-/* What was published since goes out. */
+/* The messages published since go out. */
 void redis_end(struct sim_redis *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* The end of a schedule: nobody asks for more, whoever holds releases, so everybody who
+/* The end of a schedule: nobody asks for more, all holders release, so everybody who
  * waits must be served. */
 #include "sim/schedule/sim_schedule.h"
 
@@ -70,7 +70,7 @@ static bool may_collect(const struct sim_conn *c, const struct redis_name *n,
            !is_of_another_id(&c->ask, field) && valued == (c->ask.value.len > 0);
 }
 
-/* What an MLOCK is collecting is its own. */
+/* The holds that an MLOCK collects are its own. */
 static bool told(struct sim *s, const struct redis_name *n, const struct rtext *field)
 {
     bool batch = false;
@@ -86,7 +86,7 @@ static bool told(struct sim *s, const struct redis_name *n, const struct rtext *
     return !batch;
 }
 
-/* A loan of a daemon goes back by itself; whoever holds from it has another token. */
+/* A loan of a daemon goes back by itself; a holder from it has another token. */
 static bool is_loan(const struct sim *s, const struct redis_name *n, uint64_t token)
 {
     const struct sim_loan *l = token == 0 ? NULL : loan_with_field(s, n, token - 1);
@@ -110,7 +110,7 @@ static bool aim_at_holder(const struct sim *s, const struct redis_name *n,
     return false;
 }
 
-/* Who holds that name is unlocked, over a connection of its own. */
+/* Each holder of that name is unlocked, over a connection of its own. */
 static void unlock_all(struct sim *s, size_t daemon, struct span name)
 {
     struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
@@ -143,7 +143,7 @@ static bool waits(const struct sim_conn *c)
             c->ask.kind == ASK_LATCH_AWAIT);
 }
 
-/* Who awaits the latch is let go on by as many counts as are left. */
+/* Waiters for the latch are let go on by as many counts as are left. */
 static void count_down(struct sim *s, size_t daemon)
 {
     const struct ask a = { .kind = ASK_LATCH_COUNT, .name = s->latches.name->name };

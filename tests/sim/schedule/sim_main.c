@@ -48,7 +48,7 @@ static const uint64_t MET[] = {
 
 enum { MANY = 1000 };
 
-static uint64_t running; /* the seed, for whoever has to tell of a crash */
+static uint64_t running; /* the seed, for the report of a crash */
 static uint64_t events, grants, grants_from_loans, loans_renewed, rests;
 
 static void on_crash(int sig)

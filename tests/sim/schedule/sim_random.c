@@ -199,7 +199,7 @@ static void act_idle(struct sim *s, size_t index)
 
 static void look_around(struct sim *s, struct sim_daemon *d);
 
-/* Where names are lent, whoever has one mostly gives it back soon, or nothing would be
+/* Where names are lent, a holder of one mostly gives it back soon, or nothing would be
  * granted from memory. */
 static bool give_back(struct sim *s)
 {

@@ -4,7 +4,7 @@
 
 #include "sim/world/sim_world.h"
 
-/* What is kept of its events: nothing, the last ones, or all are printed. */
+/* The events that are kept: none, the last ones, or all are printed. */
 enum schedule_trace { SCHEDULE_QUIET, SCHEDULE_TRACED, SCHEDULE_LOUD };
 
 /* Which kinds of lock a schedule may use besides plain ones. */
@@ -28,13 +28,13 @@ struct schedule_options {
 /* Runs it; the result tells whether, and how, it failed. sim_free() it. */
 struct sim *schedule_run(uint64_t seed, const struct schedule_options *o);
 
-/* Nobody asks for more, whoever holds releases: everybody who waits is served. */
+/* Nobody asks for more, all holders release: everybody who waits is served. */
 void schedule_drain(struct sim *s);
 /* Releases the locks that were taken without an end, as nothing else does. False: there
  * was none. */
 bool schedule_free_values(struct sim *s);
 
-/* Everything works again: whoever follows a leader learns who it is. */
+/* Everything works again: each follower of a leader learns who it is. */
 void schedule_learn(struct sim *s);
 
 /* The places of the dead are gone by now: one more waiter finds nobody before it. */

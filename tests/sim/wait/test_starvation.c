@@ -1,4 +1,4 @@
-/* Who passes whom, and for how long: PRIORITY over time, and a slow Redisson. */
+/* Waiters that pass others, for how long: PRIORITY over time, and a slow Redisson. */
 #include "sim/scenario.h"
 
 #include "support/runner.h"

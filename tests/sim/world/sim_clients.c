@@ -119,7 +119,7 @@ static bool may_renew(const struct sim *s, const struct sim_conn *me,
            check_means_id(s, me, rtext_span(&lock->id));
 }
 
-/* What this asking does to the waits of others. */
+/* The effect of this asking on the waits of others. */
 static void touch_others(struct sim *s, struct sim_conn *me)
 {
     const struct ask *ask = &me->ask;

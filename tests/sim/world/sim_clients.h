@@ -88,9 +88,9 @@ struct sim_conn {
     uint64_t ahead_arrival;
     struct answer answer;
     bool has_heartbeat; /* the net was told that it has to be heard */
-    /* What it was told of each name: the last leader, and the newest. */
+    /* The leaders it was told, by name: the last one, and the newest. */
     uint64_t seen_leader[REDIS_NAMES_MAX], newest_leader[REDIS_NAMES_MAX];
-    /* Who led since its LEADER came, and does no more. */
+    /* Leaders since its LEADER came that lead no more. */
     uint64_t led[LED_KEPT];
     size_t led_count;
 };
@@ -118,7 +118,7 @@ void sim_ask(struct sim *s, size_t c, const struct ask *ask);
  * sim_run.c. */
 void sim_ask_run(struct sim *s, const size_t *conns, const struct ask *asks,
                  size_t count);
-/* What clients_act() may not touch: it asks, or is going to. */
+/* A conn that clients_act() may not touch: it asks, or is going to. */
 bool sim_is_busy(const struct sim_conn *c);
 /* Those whose run did not reach them, and whose turn it is. */
 void clients_go_on(struct sim *s);

@@ -69,7 +69,7 @@ bool faults_message_lost(struct sim *s)
 
 bool faults_acked(struct sim *s, const struct flight *f)
 {
-    /* What comes after the replica stood still is not in it. */
+    /* A write after the replica stood still is not in it. */
     return !s->daemons[f->daemon].isolated && s->now >= s->replicas_gone_until &&
            s->failover_at == 0 &&
            !(has(s, FAULT_REPLICAS) && dice_chance(&s->dice, 50));

@@ -40,7 +40,7 @@ static void act_at(struct sim *s, struct sim_foreign *f, uint64_t at)
     }
 }
 
-/* Who listens on the channels of a name, as PUBSUB NUMSUB counts it. */
+/* Listeners on the channels of a name, as PUBSUB NUMSUB counts it. */
 static void count_listeners(struct sim *s, struct redis_name *n)
 {
     memset(n->foreign_subscribers, 0, sizeof(n->foreign_subscribers));

@@ -19,7 +19,7 @@ struct sim;
 struct sim_conn;
 struct sim_daemon;
 
-/* What became of the latch. OPENED_UNSEEN: by Redisson, which leaves no sign. */
+/* The fate of the latch. OPENED_UNSEEN: by Redisson, which leaves no sign. */
 enum latch_event { LATCH_WAS_SET, LATCH_OPENED, LATCH_OPENED_UNSEEN, LATCH_VANISHED };
 
 enum {

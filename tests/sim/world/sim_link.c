@@ -58,7 +58,7 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     }
     check_op_sent(s, d, f);
     f->event.flag = !d->link_works;
-    /* What was sent to a process that is gone does not run at its successor. */
+    /* An op sent to a process that is gone does not run at its successor. */
     if (d->failovers == s->failovers &&
         (d->link_works || (d->server == s->server && s->now < s->redis_paused_until))) {
         faults_op(s, f);
@@ -120,9 +120,9 @@ static bool share_name(const struct flight *f, const struct flight *other)
     return false;
 }
 
-/* What vouches is sent when what was asked before of the same names, renewals apart,
- * has been answered (backend/replica_ack.h). Here both run at once, and the
- * answer comes no earlier than those. */
+/* An op that vouches is sent when earlier ops on the same names, renewals apart, have
+ * been answered (backend/replica_ack.h). Here both run at once, and the answer comes
+ * no earlier than those. */
 static uint64_t names_answered_at(const struct sim_daemon *d, const struct flight *f)
 {
     uint64_t at = 0;

@@ -1,4 +1,4 @@
-/* What daemons announce to each other. A fixed time each way, as a die would make
+/* The announcements between daemons. A fixed time each way, as a die would make
  * others of all schedules. */
 #include "sim/world/sim_world.h"
 

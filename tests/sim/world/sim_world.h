@@ -114,7 +114,7 @@ struct sim_daemon {
     struct list open;                        /* flights, in the order sent */
 };
 
-/* What can happen in this schedule. */
+/* The events that this schedule may have. */
 struct sim_profile {
     unsigned faults;     /* FAULT_* of sim_faults.h */
     unsigned rtt_ms;     /* at most, one way */
@@ -220,7 +220,7 @@ void link_result(struct sim *s, struct flight *f);
 /* The command link dies now; noticed after `notice_ms`, back after `gone_ms` more. */
 void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
                 uint64_t gone_ms, bool same_server);
-/* What is on its way to Redis does not arrive any more. */
+/* Scripts on their way to Redis do not arrive any more. */
 void link_lose_scripts(struct sim *s, struct sim_daemon *d);
 void link_down(struct sim *s, struct sim_daemon *d);
 void link_up(struct sim *s, struct sim_daemon *d, bool same_server);

@@ -40,7 +40,7 @@ static void expect_saved(const char *text)
     buf_reset(&out);
 }
 
-/* What is wrong with the text, or NULL; lives until the next call. */
+/* The error in the text, or NULL; lives until the next call. */
 static const char *load(const char *text)
 {
     static struct buf reterr;

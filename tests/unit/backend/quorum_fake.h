@@ -36,7 +36,7 @@ void bt_end(void);
 void bt_pass(uint64_t ms);
 void bt_acquire(void);
 void bt_release(enum target_kind kind);
-/* What this node was asked first and has not answered; the op's index. */
+/* The first op that this node has not answered; its index. */
 size_t bt_open_at(unsigned node);
 bool bt_is_asked(unsigned node);
 void bt_answer(unsigned node, struct op_result r);

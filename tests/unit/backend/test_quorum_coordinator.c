@@ -1,4 +1,4 @@
-/* Who is granted a lock, and what is undone. */
+/* The grants of a quorum, and the undoing of others. */
 #include "support/runner.h"
 #include "unit/backend/quorum_fake.h"
 
@@ -268,7 +268,7 @@ START_TEST(split_votes_end_as_busy)
     bt_end();
 }
 
-/* What another daemon was granted for the same request. */
+/* The grant to another daemon for the same request. */
 static const struct op_result THEIRS = {
     .status = OP_OK, .token = 40, .count = 1, .elsewhere = true
 };

@@ -1,4 +1,4 @@
-/* What a bare majority granted gets to the others, soon, and never what is over. */
+/* A grant of a bare majority gets to the others, soon, and never once it is over. */
 #include "support/runner.h"
 #include "unit/backend/quorum_fake.h"
 

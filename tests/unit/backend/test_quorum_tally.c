@@ -1,4 +1,4 @@
-/* What the votes on what is held come to, and what is still done afterwards. */
+/* The sum of the votes on a hold, and the work that is left afterwards. */
 #include "support/runner.h"
 #include "unit/backend/quorum_fake.h"
 

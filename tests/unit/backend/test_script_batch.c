@@ -1,4 +1,4 @@
-/* What is kept to leave together, and what is not; one call for it, and its reply. */
+/* Ops that are kept to leave together, or not; one call for them, and its reply. */
 #include "backend/script/script_codec.h"
 #include "backend/script/scripts.h"
 #include "support/runner.h"

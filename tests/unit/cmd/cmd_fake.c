@@ -161,7 +161,7 @@ bool engine_unblock(struct engine *l, uint64_t conn, bool with_error)
     return conn == 2;
 }
 
-/* Whoever waits does so for that name. */
+/* The waiting client waits for that name. */
 void engine_refuse_waits(struct engine *l, uint64_t conn, engine_refuses_fn *refuses,
                          void *ctx)
 {

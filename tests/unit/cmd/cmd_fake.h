@@ -27,7 +27,7 @@ struct fake {
     char published[128]; /* there: channel and message */
     bool hears;          /* what is published there comes back */
     bool publish_fails;
-    /* What the engine was asked last. */
+    /* The last requests to the engine. */
     struct lock_req lock;
     struct lock_req run[FAKE_RUN_MAX]; /* of engine_lock_batch(), with live words */
     size_t run_asked;
@@ -69,7 +69,7 @@ const char *fake_output(struct conn *c);
 const char *fake_send(struct conn *c, const char *line, bool more);
 /* The engine's answer to that call; what is written then. */
 const char *fake_hear(struct conn *c, struct call_ref to, struct effect_reply reply);
-/* What conn_again() was called for goes on. */
+/* Conns for which conn_again() was called go on. */
 void fake_settle(void);
 /* The engine answers the last request. */
 void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant);

@@ -1,4 +1,4 @@
-/* What net/ says of the connections of buffer_conn.h. */
+/* The answers of net/ about the connections of buffer_conn.h. */
 #include "unit/cmd/cmd_fake.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What passes a LOCK that waits ahead of it on its connection, over a fake connection
+/* Commands that pass a LOCK which waits ahead on their connection, over a fake one
  * and a fake engine. */
 #include "cmd/pipeline.h"
 #include "support/runner.h"

@@ -68,7 +68,7 @@ START_TEST(an_event_reaches_channels_then_patterns)
     ck_assert_str_eq(seen, "ann(lost:*) ");
 }
 
-/* Who subscribes twice is heard of once. */
+/* A subscriber that subscribes twice is heard of once. */
 START_TEST(the_first_and_the_last_subscriber_of_a_channel_are_told)
 {
     ck_assert(pubsub_add(registry, &ann, PUBSUB_PATTERN, SPAN("leader:*")));

@@ -77,7 +77,7 @@ START_TEST(who_holds_no_longer_is_null, 2)
     expect_text(fake_run(me, "PING"), "+PONG\r\n");
 }
 
-/* What is not a lock library's is never acted on. */
+/* A key that is not a lock library's is never acted on. */
 START_TEST(a_key_that_is_free_or_anothers_is_looked_at, 4)
 {
     const char *before = _i < 2 ? NULL : "somebody";

@@ -1,4 +1,4 @@
-/* What a test program of the engine begins with: one engine on a workbench for each
+/* The start of a test program of the engine: one engine on a workbench for each
  * test, the op that the test looks at, and the plainest requests and results. */
 #ifndef LATCHD_TESTS_ENGINE_CASES_H
 #define LATCHD_TESTS_ENGINE_CASES_H

@@ -17,7 +17,7 @@ static void expect_freed(uint64_t conn)
     ck_assert_int_eq(fixture_hears(&e, conn, REPLY_INT).value, 0);
 }
 
-/* What Ann took, and the words that name it. */
+/* The holds of Ann, and the words that name them. */
 static const struct {
     struct lock_terms take;
     struct hold_req name;

@@ -113,7 +113,7 @@ START_TEST(a_server_that_is_not_who_it_should_be_is_left, 4)
 
     cert_make(&other, "another authority", CERT_DAY_S, NULL);
     switch (_i) {
-    case 0: /* whom nobody knows */
+    case 0: /* an unknown authority */
         dial("127.0.0.1", accepted_port(), client_of(other.cert, NULL));
         break;
     case 1: /* not even the system */

@@ -1,5 +1,5 @@
-/* What only streams over TLS do: handshakes, certificates, and their ends. The rest is
- * in test_stream.c. Rows: TLS 1.3 and 1.2. */
+/* The features of streams over TLS: handshakes, certificates, and their ends. The rest
+ * is in test_stream.c. Rows: TLS 1.3 and 1.2. */
 #include "support/runner.h"
 #include "unit/io/accepted.h"
 

@@ -15,7 +15,7 @@ struct script_case {
     const char *is; /* see lock_call_text.h */
 };
 
-/* Who has extended it looks again. */
+/* A script that looks again after EXPIRE. */
 #define STILL_LOCKED(time)                                                             \
     "if redis.call('GET', KEYS[1]) == ARGV[1]\nthen\n"                                 \
     "  redis.call('EXPIRE', KEYS[1], " time ")\n"                                      \

@@ -123,7 +123,7 @@ START_TEST(a_user_may_bring_so_many_new_texts_and_no_more)
                          i % 2 ? LOCK_SCRIPT_LOADED : LOCK_SCRIPT_REFUSED);
     }
     ck_assert_int_eq(load_nth("eve", -1, GET, 5), LOCK_SCRIPT_TOO_MANY);
-    /* What was read already is no new text; others are not held up. */
+    /* A text that was read already is not new; others are not held up. */
     ck_assert_int_eq(load_nth("eve", 0, BAD, 5), LOCK_SCRIPT_REFUSED);
     ck_assert_int_eq(load_nth("eve", 1, GET, 5), LOCK_SCRIPT_LOADED);
     ck_assert_int_eq(load_nth("ann", -1, GET, 5), LOCK_SCRIPT_LOADED);

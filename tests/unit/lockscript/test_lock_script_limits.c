@@ -214,7 +214,7 @@ START_TEST(a_run_makes_so_many_choices_and_no_more)
     expect_refused("asks too much");
 }
 
-/* What is done for each key is done in each of their states. */
+/* The work for each key is done in each of its states. */
 static void make_loop(int times)
 {
     add("local n = 0 for i, k in ipairs(KEYS) do ", 1);

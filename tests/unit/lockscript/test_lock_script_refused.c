@@ -11,7 +11,7 @@ struct refused_case {
 };
 
 static const struct refused_case CASES[] = {
-    /* What they do is no operation on a lock. */
+    /* These scripts are no operation on a lock. */
     { "return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])", 1, "others' keys" },
     { "redis.call('set', KEYS[1], ARGV[1])\nreturn 1", 2, "others' keys" },
     { "if redis.call('get', KEYS[1]) ~= ARGV[1] then return redis.call('del', KEYS[1]) "

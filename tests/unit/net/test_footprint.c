@@ -1,6 +1,6 @@
-/* What a connection, a wait and a hold may cost in memory: ours, as malloc() counts it,
- * without the kernel's. A change that adds a field shows here what it costs; the aims
- * are 512, 1,024 and 1,024 bytes. */
+/* The memory that a connection, a wait and a hold may cost: ours, as malloc() counts
+ * it, without the kernel's. A change that adds a field shows here what it costs; the
+ * aims are 512, 1,024 and 1,024 bytes. */
 #include "cmd/client.h"
 #include "support/engine.h"
 #include "support/net.h"
@@ -25,7 +25,7 @@ enum {
 
 static struct engine_fixture e;
 
-/* What malloc() takes for so many bytes. */
+/* The size that malloc() takes for so many bytes. */
 static size_t block(size_t bytes)
 {
     return (bytes + MALLOC_HEAD + MALLOC_STEP - 1) / MALLOC_STEP * MALLOC_STEP;

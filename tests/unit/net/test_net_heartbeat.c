@@ -45,7 +45,7 @@ START_TEST(who_is_silent_for_too_long_is_closed)
     expect_end(fd);
 }
 
-/* What it said in time may be in its socket still. */
+/* A word in time may be in its socket still. */
 START_TEST(a_time_that_is_over_counts_only_after_another_read)
 {
     net_sweep_heartbeats(net, now_ms + EVERY - SWEEP - 10);

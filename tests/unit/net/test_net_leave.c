@@ -63,7 +63,7 @@ START_TEST(many_that_leave_at_once_leave_in_turns, 2)
     (void)close(other);
 }
 
-/* Who has left is told nothing any more, and what it was granted is taken back. */
+/* A client that has left is told nothing any more, and its grants are taken back. */
 START_TEST(what_is_answered_after_it_left_is_not_taken_in, 2)
 {
     many_come(_i, "WAIT\r\n");

@@ -1,4 +1,4 @@
-/* What a client may cost: memory, files, the time of others. */
+/* The limits of a client: memory, files, the time of others. */
 #include "support/net.h"
 #include "support/runner.h"
 

@@ -1,4 +1,4 @@
-/* What all connections have together: beyond the limit, who has most goes. */
+/* The memory of all connections together: beyond the limit, the largest goes. */
 #include "support/net.h"
 #include "support/runner.h"
 

@@ -33,7 +33,7 @@ static const struct {
     { "a\\", "a\\", true },
 };
 
-/* What is meant, without regard to time. */
+/* The meaning, without regard to time. */
 static bool matches(const char *p, const char *t)
 {
     bool hit = false, negate;

@@ -45,7 +45,7 @@ struct named {
 
 enum { COLLIDING = 1000, LOW_BITS = 0xff };
 
-/* Names of one bucket under the key that is set, as whoever knew it could make. */
+/* Names of one bucket under the key that is set, as anybody who knew it could make. */
 static void collide(struct named *list)
 {
     unsigned number = 0;

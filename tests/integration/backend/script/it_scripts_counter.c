@@ -225,7 +225,7 @@ START_TEST(what_is_no_counter_is_left_alone, 8)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN redisson_lock_token:{n}"), 1);
 }
 
-/* What Redisson cannot have written, and a number without room for tokens above it. */
+/* Numbers of no Redisson, and a number without room for tokens above it. */
 static const char *const NO_COUNTER[] = { "9007000000000000",
                                           "9007199254740993",
                                           "9223372036854775807",

@@ -55,7 +55,7 @@ START_TEST(a_lock_is_released_and_a_second_copy_says_the_same, 6)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
 }
 
-/* What gathered calls look for first. */
+/* Gathered calls look for these first. */
 START_TEST(a_lock_is_released_by_its_field_and_token)
 {
     uint64_t token = take("n", claim_anonymous("q:1"));

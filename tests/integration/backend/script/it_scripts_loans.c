@@ -106,7 +106,7 @@ START_TEST(one_listener_beside_this_daemon_is_enough)
     redisFree(others);
 }
 
-/* What is renewed is the loan, not the name: it has been lent anew since. */
+/* A renewal renews the loan, not the name: it has been lent anew since. */
 START_TEST(a_loan_that_went_back_is_not_renewed)
 {
     struct op op = lend(1);

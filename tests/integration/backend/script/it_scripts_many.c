@@ -76,7 +76,7 @@ START_TEST(free_names_are_all_taken_and_found_again, 3)
     }
 }
 
-/* What is done to `b` first, as nobody's script, and how that one is refused. */
+/* The command on `b` before, as nobody's script, and how that one is refused. */
 static const struct {
     const char *command;
     enum op_status status;

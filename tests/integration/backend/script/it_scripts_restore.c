@@ -85,7 +85,7 @@ static void lose_all(void)
     freeReplyObject(redis_ask(peer_redis(), "FLUSHALL"));
 }
 
-/* What was granted, then lost and put back, is what was granted. */
+/* A hold that was granted, then lost and put back, is as it was granted. */
 static void lose_and_restore(struct claim claim, uint64_t token)
 {
     char *before = dump(), *after;

@@ -48,7 +48,7 @@ static void lose_all(void)
 }
 
 /* A failover that loses a release and the grants after it brings back who held before:
- * the token tells, whoever gave it, and whoever kept it. */
+ * the token tells, for any giver and any keeper. */
 static void older_is_displaced(struct claim older)
 {
     uint64_t first = take("n", older);

@@ -43,7 +43,7 @@ static const struct step {
     { 0, UNREAD, 0, STAYS, "mode=read B=1 ", 60000, 0, "", "" },
     { 0, UNREAD, 0, NOT_HELD, "mode=read B=1 ", 60000, 0, "", "" },
     { 1, UNREAD, 0, FREE, "", 0, 0, "0", "0" },
-    /* Redisson publishes for whoever had nothing to unlock, too. */
+    /* Redisson publishes even if there was nothing to unlock. */
     { 1, UNREAD, 0, NOT_HELD, "", 0, 0, "0", "" },
     { 0, WRITE, 30000, GRANTED, "mode=write A:write=1 ", 30000, 0, "", "" },
     /* Redisson adds leases up; a lease of latchd's is what it says. */
@@ -63,7 +63,7 @@ static const struct step {
     { 2, UNWRITE, 0, FREE, "", 0, 0, "1", "10" },
 };
 
-/* What the hash has, in its order, with short names for owners. */
+/* The fields of the hash, in its order, with short names for owners. */
 static void hash_text(char *text, size_t room)
 {
     redisReply *r = redis_ask(peer_redis(), "HGETALL n");
@@ -248,7 +248,7 @@ START_TEST(a_downgrade_wakes_the_waiting_readers_W3)
     redisFree(c);
 }
 
-/* Who waits behind a writer at his daemon asks only whether he is in already. */
+/* A reader behind a writer at his daemon asks only whether he is in already. */
 START_TEST(a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer_W4)
 {
     struct redisson a = with_redis(RA);

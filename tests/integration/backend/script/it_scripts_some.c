@@ -11,7 +11,7 @@ static char texts[SCRIPT_BATCH_MAX][SOME_TEXT_MAX];
 
 /* --- all is well ------------------------------------------------------------------ */
 
-/* What is at a key, in words that do not tell its name or the time. */
+/* The value of a key, in words that do not tell its name or the time. */
 static void describe(const char *name, uint64_t token, char *ret, size_t room)
 {
     char fence[64], field[64], value[64], mark[96];

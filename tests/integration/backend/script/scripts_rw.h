@@ -21,7 +21,7 @@ struct op rw_release(enum target_kind kind, enum lock_kind lock_kind, const char
                      const char *entry);
 struct op rw_attach(enum target_kind kind, enum lock_kind lock_kind, const char *field,
                     const char *entry);
-/* What would undo or release exactly the hold of that claim. */
+/* The op that would undo or release exactly the hold of that claim. */
 struct op rw_release_of(struct claim claim);
 struct op rw_attach_of(struct claim claim);
 

@@ -33,7 +33,7 @@ static void head_is_refused(const char *name)
     fixture_gives(&e, OP_ACQUIRE, REFUSED);
 }
 
-/* What the head hears, and what is told then to one behind it that tries once. */
+/* The answer to the head, and then to one behind it that tries once. */
 static const struct {
     struct op_result answer;
     enum reply_kind told;

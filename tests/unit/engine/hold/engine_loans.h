@@ -1,4 +1,4 @@
-/* What the test programs of loans share: a name that is lent to the engine. */
+/* The common part of the tests of loans: a name that is lent to the engine. */
 #ifndef LATCHD_TESTS_ENGINE_LOANS_H
 #define LATCHD_TESTS_ENGINE_LOANS_H
 

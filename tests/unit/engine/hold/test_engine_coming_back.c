@@ -41,7 +41,7 @@ START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
     ck_assert_str_eq(e.notices, "granted:job expired:job");
 }
 
-/* Redis has extended the lease, although whoever asked for that has gone again: the
+/* Redis has extended the lease, although the client that asked has gone again: the
  * hold is given back when its grace is over, and so who released it elsewhere is heard
  * of. */
 START_TEST(what_was_renewed_for_a_client_that_has_gone_is_given_back_and_not_lost)

@@ -1,4 +1,4 @@
-/* What LOCKINFO, LOCKS, WAITERS and the status page tell of a name that is lent. */
+/* A name that is lent, in LOCKINFO, LOCKS, WAITERS and the status page. */
 #include "unit/engine/engine_cases.h"
 
 #include "engine/engine_limits.h"

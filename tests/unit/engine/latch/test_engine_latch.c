@@ -40,7 +40,7 @@ static struct op_result told(enum latch_state state, uint64_t generation, int64_
     };
 }
 
-/* What the oldest op, a look, finds. */
+/* Answers the oldest op, a look. */
 static void look_finds(enum latch_state state, uint64_t generation)
 {
     fixture_take_op(&e, OP_LATCH, &op);

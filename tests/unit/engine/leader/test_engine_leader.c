@@ -1,4 +1,4 @@
-/* Who leads, as far as a daemon can know, and when it looks. */
+/* The leader, as far as a daemon can know, and when it looks. */
 #include "unit/engine/engine_cases.h"
 
 #include "engine/followed_names.h"
@@ -28,7 +28,7 @@ static void follow_after(uint64_t conn, uint64_t token)
     ask_leader(conn, (struct leader_req){ .has_after = true, .after = token });
 }
 
-/* What the oldest look finds: `owner` holds, under that token. */
+/* Answers the oldest look: `owner` holds, under that token. */
 static void look_finds(const char *owner, uint64_t token)
 {
     struct op_field field = { .owner = span_str(owner), .count = 1 };
@@ -82,7 +82,7 @@ START_TEST(one_look_answers_all_who_came_before_it)
     fixture_is_empty(&e);
 }
 
-/* What is known may be over: whoever comes is told what Redis says from then on. */
+/* A known leader may be over: a newcomer is told what Redis says from then on. */
 START_TEST(nobody_is_told_without_another_look)
 {
     follow_after(1, 0);
@@ -278,7 +278,7 @@ START_TEST(what_is_followed_elsewhere_is_told_when_it_changes)
     ck_assert_str_eq(e.announced, "");
 }
 
-/* What is no announcement of these, or comes from this daemon, does nothing. */
+/* A text that is no announcement, or is from this daemon, does nothing. */
 START_TEST(strange_announcements_are_ignored)
 {
     static const char *const STRANGE[] = {

@@ -249,7 +249,7 @@ START_TEST(what_finds_no_room_is_put_back_later)
     ck_assert_ptr_null(strstr(e.notices, "lost"));
 }
 
-/* What the renewals in flight cost; none has more holds than so many. */
+/* The cost of renewals in flight; none has more holds than so many. */
 static uint64_t cost_in_flight(uint32_t permits, size_t most)
 {
     uint64_t cost = 0;

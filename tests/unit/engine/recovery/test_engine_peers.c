@@ -1,4 +1,4 @@
-/* What daemons announce to each other, and what is withheld because of it. */
+/* The announcements of daemons to each other, and names withheld because of them. */
 #include "unit/engine/engine_cases.h"
 
 #include "engine/peers.h"
@@ -327,7 +327,7 @@ START_TEST(of_a_failover_nothing_is_told)
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
 }
 
-/* What is withheld for the others is not given away when that was no failover. */
+/* Names withheld for the others are not given away when that was no failover. */
 START_TEST(a_failover_that_lost_nothing_changes_nothing_of_it)
 {
     announced("here " OTHER " 1 2000");

@@ -145,7 +145,7 @@ static void has_their_data(void *ctx, const struct hold_view *view)
     ck_assert(span_eq(view->terms.data, SPAN("theirs")));
 }
 
-/* What Redis said is gone by the time that the check is answered. */
+/* The text from Redis is gone by the time that the check is answered. */
 START_TEST(the_data_of_a_hold_that_waits_for_the_check_are_its_own)
 {
     char said[] = "theirs";

@@ -36,7 +36,7 @@ static void held_here(void)
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
 }
 
-/* What waiters ask Redis for is held, and what is held stays so. */
+/* The locks that waiters ask Redis for are held, and held ones stay so. */
 static void answer_all(void)
 {
     for (fixture_collect(&e); e.op_count > 0; fixture_collect(&e)) {
@@ -318,7 +318,7 @@ START_TEST(a_loan_goes_to_the_highest_priority)
 
 enum { MANY = 400, STEPS = 4000 };
 
-/* What is to be: the waiters as they came. */
+/* The right result: the waiters as they came. */
 struct model {
     int64_t rank;
     bool waits;

@@ -42,8 +42,8 @@ START_TEST(the_distance_goes_with_the_last_of_a_run)
     fair_expect_due(R2, behind - FAIR_WAIT);
 }
 
-/* What a purge of Redisson's took out comes back one by one, each to the head, and
- * leaves as it is granted: that is no less for who stands behind. */
+/* Places that a purge of Redisson's took out come back one by one, each to the head,
+ * and leave as they are granted: that is no less for who stands behind. */
 START_TEST(a_run_that_comes_back_one_by_one_throws_nobody_out)
 {
     static const char *const OURS[] = { A1, A2, A3 };

@@ -112,8 +112,8 @@ START_TEST(those_behind_a_long_wait_of_redissons_survive_its_grant_H20)
     }
 }
 
-/* What was found of it when it waited before says nothing, and only Redisson knows that
- * it was away: it went as the last of the queue. */
+/* Findings from its earlier wait say nothing, and only Redisson knows that it was
+ * away: it went as the last of the queue. */
 START_TEST(a_redisson_that_waits_longer_than_before_throws_nobody_out_H20)
 {
     struct redisson again = fair_redisson(R2), other = fair_held_by_redisson();

@@ -98,7 +98,7 @@ START_TEST(a_count_of_nothing_leaves_nothing_L1)
     redisson_hear_nothing(channel);
 }
 
-/* L2 to L5, whoever sets and whoever counts. */
+/* L2 to L5, for each setter and each counter. */
 START_TEST(a_latch_is_the_same_string_and_messages_L2_L5, 8)
 {
     bool we_set = (_i & 1) != 0, we_count = (_i & 2) != 0, we_end = (_i & 4) != 0;
@@ -323,7 +323,7 @@ START_TEST(each_setting_is_a_generation_and_its_end_is_known_D25)
     ck_assert_uint_eq(look().last_lost, now.generation);
 }
 
-/* What was before the mark, nobody knows. */
+/* Nobody knows the time before the mark. */
 START_TEST(a_redis_that_lost_everything_says_nothing_of_before)
 {
     uint64_t before;

@@ -213,7 +213,7 @@ START_TEST(asking_again_finds_the_same_permits, 2)
     sem_expect("1", 2);
 }
 
-/* What of them is left goes back, and the claim is granted anew. */
+/* The permits that are left go back, and the claim is granted anew. */
 START_TEST(a_hold_that_lacks_a_permit_is_not_found_again)
 {
     struct claim c = sem_claim(SEM_ID, 2, 3);

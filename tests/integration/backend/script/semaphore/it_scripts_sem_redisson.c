@@ -170,7 +170,7 @@ START_TEST(a_zset_that_was_lost_is_put_back_D16)
     sem_expect("1", 2);
 }
 
-/* --- Who is told ---------------------------------------------------------- */
+/* --- Listeners ------------------------------------------------------------ */
 
 /* Whatever the call is answered, permits that it found to be over are published. */
 START_TEST(permits_that_came_back_are_told_of_by_every_answer, 6)

@@ -24,7 +24,7 @@ struct claim sem_claim(const char *field, uint32_t permits, uint32_t limit);
 struct op sem_acquire(struct claim claim);
 struct op sem_release(enum target_kind kind, const char *field, const char *entry);
 struct op sem_attach(enum target_kind kind, const char *field, const char *entry);
-/* What releases exactly the hold of that claim. */
+/* The op that releases exactly the hold of that claim. */
 struct op sem_release_of(struct claim claim);
 
 /* As daemon A. Results are valid until the next op; none is an error. */
@@ -39,7 +39,7 @@ enum renew_result sem_renew(const char *instance, struct claim claim, uint64_t t
 const struct op_result *sem_restore(const char *instance, struct claim claim,
                                     uint64_t token);
 
-/* --- What is in Redis ----------------------------------------------------- */
+/* --- Permits in Redis ----------------------------------------------------- */
 
 /* How many permits are free, and how many are out. */
 void sem_expect(const char *free, int64_t out);
