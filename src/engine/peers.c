@@ -64,7 +64,7 @@ static bool others_have_to_wait(const struct engine *eng)
     return eng->stats.restoring > eng->put_back_count;
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t later_of(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -146,10 +146,10 @@ static void withhold_names(struct engine *eng, uint64_t ms)
         return;
     }
     eng->peers.withheld_until = until;
-    eng->peers.absent_at = later(eng->peers.absent_at, until);
+    eng->peers.absent_at = later_of(eng->peers.absent_at, until);
     /* A failover before may have given them longer. */
-    eng->peers.back_by = later(eng->peers.back_by, until);
-    eng->peers.back_late = later(eng->peers.back_late, until);
+    eng->peers.back_by = later_of(eng->peers.back_by, until);
+    eng->peers.back_late = later_of(eng->peers.back_late, until);
     quarantine_withhold(eng, until);
     if (!eng->peers.asking) {
         look_again(eng);

@@ -170,7 +170,7 @@ static uint64_t ends_in_ms(const struct engine *eng, const struct hold *h)
     return left == 0 ? 0 : 2 * most;
 }
 
-/* This daemon knows the grants of its own clients. */
+/* The grants of its own clients are known here. */
 static bool may_leave_rest(const struct pending_release *d)
 {
     return d->lock_class == CLASS_PLAIN && !d->returns_loan &&
