@@ -32,13 +32,17 @@ void test_sleep_ms(uint64_t ms);
     }
 void test_await_more(uint64_t until, const char *condition, const char *file, int line);
 
-/* The condition is true at each look for so long: for what must not happen, when no
- * state tells that it did not. A machine that stands still only makes it look less. */
+/* The condition is true at each look for so long, and at one after it: for what must
+ * not happen, when no state tells that it did not. A machine that stands still only
+ * makes it look less. */
 #define STAYS(ms, condition)                                                           \
-    for (uint64_t until_ = test_now_ms() + (ms); test_now_ms() < until_;               \
-         test_sleep_ms(10)) {                                                          \
+    do {                                                                               \
+        for (uint64_t until_ = test_now_ms() + (ms); test_now_ms() < until_;           \
+             test_sleep_ms(10)) {                                                      \
+            ck_assert(condition);                                                      \
+        }                                                                              \
         ck_assert(condition);                                                          \
-    }
+    } while (0)
 
 /* `redis_socket`: path of the Redis to use, NULL: the arguments say. Then more
  * arguments of the command line, ended by NULL. Returns when the daemon is ready. */
