@@ -186,7 +186,7 @@ START_TEST(who_waits_for_another_lock_is_told_at_once)
 {
     struct client *holder, *rival;
 
-    stand_up(NULL);
+    stand_up("--watchdog-timeout", "10m", NULL); /* no renewal soon */
     rival = open_client();
     holder = tracking("");
     (void)ask_int(rival, "LOCK busy");

@@ -239,7 +239,7 @@ START_TEST(what_a_killed_daemon_held_is_free_in_time_whatever_it_is, 5)
     struct client *dead, *c;
     struct value v;
 
-    stand_up(NULL);
+    stand_up(NO_RECHECK, NULL);
     second = daemon_start(redis_path(stand.redis), "--watchdog-timeout", "1500ms",
                           "--redis-timeout", "1s", NULL);
     dead = client_open(second);

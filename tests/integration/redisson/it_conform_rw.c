@@ -53,7 +53,7 @@ START_TEST(a_writers_lease_that_ends_lets_two_readers_in)
     struct client *w, *a, *b;
     uint64_t start;
 
-    stand_up(NULL);
+    stand_up(NO_RECHECK, NULL);
     w = open_client();
     a = open_client();
     b = open_client();
@@ -95,7 +95,7 @@ START_TEST(a_late_unlock_of_what_expired_is_refused)
     int64_t token;
     uint64_t start;
 
-    stand_up(NULL);
+    stand_up(NO_RECHECK, NULL);
     a = open_client();
     b = open_client();
     start = test_now_ms();

@@ -158,7 +158,7 @@ START_TEST(a_dead_head_of_redisson_is_waited_for_without_spinning_F1)
     long long calls;
     uint64_t start;
 
-    up(NULL, NULL);
+    up(NO_RECHECK);
     c = open_client();
     start = test_now_ms();
     (void)ask_int(stand.admin, "LOCK job LEASE 500");
@@ -357,6 +357,7 @@ START_TEST(a_release_that_tells_nobody_is_found_by_recheck_H24)
     ck_assert_int_eq(redisson_lock(&r, "job", LEASE), REDISSON_NIL);
     fair_join(c, "", 1);
     ck_assert_int_eq(redisson_spin_unlock(&r, "job"), 1);
+    client_set_deadline(c, 4000); /* the default is 5 s */
     (void)client_read_int(c);
     client_close(c);
     stand_down();

@@ -185,12 +185,16 @@ START_TEST(a_foreign_lease_that_ends_unannounced_wakes_us)
 START_TEST(a_foreign_delete_without_a_message_is_found_by_recheck)
 {
     struct client *c;
+    long long calls;
 
     stand_up("--recheck", "400ms", NULL);
     c = open_client();
     ck_assert(peer_take(PEER));
+    calls = peek_script_calls();
     send_lock(c, "job", "", 1);
+    AWAIT(peek_script_calls() >= calls + 2); /* once more after it subscribed */
     ck_assert_int_eq(peek_int("DEL job"), 1);
+    client_set_deadline(c, 4000); /* the default is 5 s */
     (void)client_read_int(c);
     client_close(c);
     stand_down();

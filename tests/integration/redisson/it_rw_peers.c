@@ -185,6 +185,7 @@ START_TEST(redissons_downgrade_tells_nobody_and_is_found_by_recheck_H24)
     ck_assert(reads(&r, LEASE));
     send_lock(c, "doc", "READ", 1);
     ck_assert_int_eq(redisson_write_unlock(&r, "doc", NULL), 1);
+    client_set_deadline(c, 4000); /* the default is 5 s */
     (void)client_read_int(c);
     client_close(c);
     stand_down();
@@ -304,7 +305,7 @@ START_TEST(a_reader_that_ends_does_not_live_on_with_a_longer_one)
     struct client *a, *b;
     uint64_t start;
 
-    up(NULL, NULL);
+    up(NO_RECHECK);
     a = open_client();
     b = open_client();
     start = test_now_ms();
