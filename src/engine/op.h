@@ -340,7 +340,7 @@ struct restore_entry {
  *   - the hold is there (under this token, or its token is not known): missing entries
  *     are added, except those with a tombstone. If none of `entries` is left then:
  *     ENDED, or, if others have some of them now, ELSEWHERE
- *   - the hold has a tombstone: ENDED
+ *   - the hold has a tombstone: ENDED, and the loan in whose field it stood goes
  *   - the name has a later token that was not granted beside this hold: NOTHELD
  *   - `raise_token`: an older hold of the same field is taken for this one, as if it
  *     had this token

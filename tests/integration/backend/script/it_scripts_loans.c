@@ -1,6 +1,7 @@
 /* Loans that are renewed: while the name is ours, and nobody else wants it. */
 #include "scripts_peer.h"
 
+#include "support/redisson.h"
 #include "support/runner.h"
 
 #include <inttypes.h>
@@ -125,4 +126,46 @@ START_TEST(a_renewal_that_comes_too_late_does_nothing)
 
     ck_assert_int_eq(run_until(INSTANCE_A, &op, redis_time_us() - 1)->status, OP_LATE);
     ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL n0"), LEASE);
+}
+
+/* Its hold was given back to another daemon, which could not know the loan's field.
+ * Nobody is left who would end the loan, unless another daemon keeps what is there. */
+START_TEST(a_loan_whose_hold_is_over_is_freed_as_the_hold_is_put_back, 4)
+{
+    enum { FREE, KEPT, OTHERS, RESTS };
+    struct op op = lend(1);
+    struct test_redis *r = peer_redis();
+    struct restore_entry kept = { 0 };
+    uint64_t loan = items[0].token, token = loan - 1;
+    struct op release = op_release("n0", TARGET_TOKEN, NULL, NULL);
+    redisContext *ear;
+    char field[40];
+
+    release.release.target.token = token;
+    release.release.tombstone_if_missing = TOMBSTONE_OF_ANSWER;
+    ck_assert_int_eq(run_as(INSTANCE_B, &release)->status, OP_NOTHELD);
+    if (_i == KEPT) {
+        redis_expect(r, "OK", "SET latchd:keeper:{n0}:latchd:%" PRIu64 " %s", loan,
+                     INSTANCE_B "0000000000000001");
+    } else if (_i == OTHERS) {
+        ck_assert_int_eq(redis_ask_int(r, "HSET n0 other 1"), 1);
+    } else if (_i == RESTS) {
+        (void)redis_ask_int(r, "APPEND latchd:fence:{n0} %s", "\t9999999999999");
+    }
+    (void)snprintf(field, sizeof(field), "latchd:%" PRIu64, token);
+    op = (struct op){ .kind = OP_RESTORE, .name = span_str("n0") };
+    op.restore.claim = claim_anonymous("");
+    op.restore.claim.field = span_str(field);
+    op.restore.token = token;
+    op.restore.loan_token = loan;
+    op.restore.entries = &kept;
+    op.restore.entry_count = 1;
+    ear = listen_on("n0");
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
+    ck_assert_int_eq(redis_ask_int(r, "EXISTS n0"), _i != FREE);
+    if (_i == FREE) {
+        redisson_hear(ear, "0");
+        (void)take("n0", claim_anonymous("q:1"));
+    }
+    redisFree(ear);
 }

@@ -59,6 +59,16 @@ if count and owner_kind ~= 'a' and fits and last ~= number then
 end
 if not count then
     if is_over() then
+        -- It may stand in the field of the loan, from which its daemon gives no token any more.
+        local loan_field = 'latchd:' .. loan
+        if loan ~= '' and not rest_end and call('HLEN', lock) == 1
+            and call('HEXISTS', lock, loan_field) == 1 then
+            local keeper = call('GET', keeper_of .. loan_field)
+            if not keeper or string.sub(keeper, 1, 16) == instance then
+                redis.pcall('PUBLISH', 'redisson_lock__channel:' .. string.sub(fence_key, 14), '0')
+                call('DEL', lock, keeper_of .. loan_field)
+            end
+        end
         return 'ENDED'
     end
     if last > block_end then
