@@ -40,7 +40,7 @@ static void *beat(void *arg)
     return arg;
 }
 
-static void start_pulse(void)
+void start_pulse(void)
 {
     pthread_t thread;
 
@@ -48,7 +48,7 @@ static void start_pulse(void)
     ck_assert_int_eq(pthread_detach(thread), 0);
 }
 
-static uint64_t stood_still_since(uint64_t start)
+uint64_t stood_still_since(uint64_t start)
 {
     uint64_t ms = 0;
 

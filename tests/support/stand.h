@@ -38,6 +38,10 @@ enum {
  * stand.redis before is used, else there will be a fresh one that keeps nothing. */
 void stand_up(const char *arg, ...);
 void stand_down(void);
+/* From start_pulse() on, which stand_up() calls, it is noted when the machine stands
+ * still: for so many ms since `start`. */
+void start_pulse(void);
+uint64_t stood_still_since(uint64_t start);
 /* Another daemon on the same Redis, with default settings. */
 struct test_daemon *stand_second(void);
 
