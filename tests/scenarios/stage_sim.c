@@ -282,6 +282,11 @@ static struct sim_client *find_client(const char *name, bool make)
     return c;
 }
 
+static bool is_client(const char *name)
+{
+    return find_client(name, false) != NULL;
+}
+
 /* Connections are numbered anew: their tokens are noted before. */
 static void connect_client(struct sim_client *c)
 {
@@ -379,6 +384,9 @@ static void say(const struct scn_saying *saying, struct value *ret)
     for (size_t i = 0; i < saying->words->count && at < sizeof text; i++) {
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i == 0 ? "" : " ",
                                saying->words->at[i]);
+    }
+    if (at >= sizeof text) {
+        scn_fail("too long: %.100s", text);
     }
     if (saying->words->count > 0) {
         note_tokens(c);
@@ -729,6 +737,8 @@ static void one_redisson(const struct scn_words *words, struct value *ret)
     for (size_t i = 1; i < words->count; i++) {
         if (strchr(words->at[i], '=') != NULL) {
             scn_set_field(f, REDISSON, COUNT(REDISSON), words->at[i]);
+        } else if (i > 1) {
+            scn_fail("a word too much: %s", words->at[i]);
         }
     }
     if (strcmp(verb, "releases") == 0) {
@@ -749,7 +759,11 @@ static void one_redisson(const struct scn_words *words, struct value *ret)
 static void do_redisson(const struct scn_words *words, struct value *ret)
 {
     const char *verb = scn_word(words, 0);
+    bool takes_more = strcmp(verb, "starts") == 0 || (*verb >= '0' && *verb <= '9');
 
+    if (words->count > 2 && !takes_more) {
+        scn_fail("a word too much: %s", words->at[2]);
+    }
     (void)world();
     if (strcmp(verb, "starts") == 0) {
         start_redisson(words);
@@ -784,47 +798,47 @@ static void do_redisson(const struct scn_words *words, struct value *ret)
 }
 
 static const struct scn_verb VERBS[] = {
-    { "daemons", do_daemons },
-    { "set", do_set },
-    { "world", do_world },
-    { "stats", do_stats },
-    { "names", do_names },
-    { "latches", do_latches },
-    { "after", do_after },
-    { "at", do_at },
-    { "abandon", do_abandon },
-    { "fails", do_fails },
-    { "connect", do_connect },
-    { "close", do_close },
-    { "served", do_served },
-    { "unlock-one", do_unlock_one },
-    { "unlock-mlock", do_unlock_mlock },
-    { "ask-again", do_ask_again },
-    { "name", do_name },
-    { "queue", do_queue },
-    { "redis", do_redis },
-    { "external", do_external },
-    { "publish", do_publish },
-    { "save", do_save },
-    { "restore", do_restore },
-    { "pause", do_pause },
-    { "stall", do_stall },
-    { "clock", do_clock },
-    { "flush", do_flush },
-    { "restart", do_restart },
-    { "mark", do_mark },
-    { "lose", do_lose },
-    { "demote", do_demote },
-    { "isolate", do_isolate },
-    { "break", do_break },
-    { "break-sub", do_break_sub },
-    { "lose-scripts", do_lose_scripts },
-    { "kill", do_kill },
-    { "start", do_start },
-    { "stop", do_stop },
-    { "stopped", do_stopped },
-    { "redisson", do_redisson },
-    { NULL, NULL },
+    { "daemons", SCN_WORDS_MAX, do_daemons },
+    { "set", SCN_WORDS_MAX, do_set },
+    { "world", 0, do_world },
+    { "stats", 1, do_stats },
+    { "names", SCN_WORDS_MAX, do_names },
+    { "latches", 0, do_latches },
+    { "after", 1, do_after },
+    { "at", 1, do_at },
+    { "abandon", 0, do_abandon },
+    { "fails", 1, do_fails },
+    { "connect", SCN_WORDS_MAX, do_connect },
+    { "close", SCN_WORDS_MAX, do_close },
+    { "served", SCN_WORDS_MAX, do_served },
+    { "unlock-one", SCN_WORDS_MAX, do_unlock_one },
+    { "unlock-mlock", SCN_WORDS_MAX, do_unlock_mlock },
+    { "ask-again", SCN_WORDS_MAX, do_ask_again },
+    { "name", 1, do_name },
+    { "queue", 0, do_queue },
+    { "redis", SCN_WORDS_MAX, do_redis },
+    { "external", 1, do_external },
+    { "publish", 1, do_publish },
+    { "save", 0, do_save },
+    { "restore", 0, do_restore },
+    { "pause", 1, do_pause },
+    { "stall", 2, do_stall },
+    { "clock", 1, do_clock },
+    { "flush", 0, do_flush },
+    { "restart", 2, do_restart },
+    { "mark", 1, do_mark },
+    { "lose", 1, do_lose },
+    { "demote", 2, do_demote },
+    { "isolate", 1, do_isolate },
+    { "break", 4, do_break },
+    { "break-sub", 3, do_break_sub },
+    { "lose-scripts", 1, do_lose_scripts },
+    { "kill", 1, do_kill },
+    { "start", 1, do_start },
+    { "stop", 1, do_stop },
+    { "stopped", 1, do_stopped },
+    { "redisson", SCN_WORDS_MAX, do_redisson },
+    { NULL, 0, NULL },
 };
 
 const struct scn_stage scn_stage = {
@@ -834,5 +848,6 @@ const struct scn_stage scn_stage = {
     .now = now,
     .say = say,
     .look_up = look_up,
+    .is_client = is_client,
     .verbs = VERBS,
 };

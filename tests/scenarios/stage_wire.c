@@ -101,6 +101,7 @@ static void begin(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     client_count = daemon_count = 0;
     memset(&stand, 0, sizeof stand);
+    start_pulse();
 }
 
 static void end(void)
@@ -220,6 +221,11 @@ static struct wire_client *find_client(const char *name)
         }
     }
     return NULL;
+}
+
+static bool is_client(const char *name)
+{
+    return find_client(name) != NULL;
 }
 
 static struct wire_client *make_client(const char *name)
@@ -437,7 +443,8 @@ static void do_redis(const struct scn_words *words, struct value *ret)
 
 static uint64_t stopwatch;
 
-/* `stopwatch` starts it, `elapsed -> >=600 <=1100` is ms. */
+/* `stopwatch` starts it, `elapsed -> >=600 <=1100` is ms; what the machine stood still
+ * for does not count as too much. */
 static void do_stopwatch(const struct scn_words *words, struct value *ret)
 {
     (void)words;
@@ -447,8 +454,11 @@ static void do_stopwatch(const struct scn_words *words, struct value *ret)
 
 static void do_elapsed(const struct scn_words *words, struct value *ret)
 {
+    uint64_t took = test_now_ms() - stopwatch;
+
     (void)words;
-    scn_int(ret, (int64_t)(test_now_ms() - stopwatch));
+    scn_put_int(ret, "", (int64_t)took);
+    scn_put_int(ret, "<", (int64_t)(took - stood_still_since(stopwatch)));
 }
 
 static void do_now(const struct scn_words *words, struct value *ret)
@@ -573,34 +583,34 @@ static void do_redisson(const struct scn_words *words, struct value *ret)
 }
 
 static const struct scn_verb VERBS[] = {
-    { "daemon", do_daemon },
-    { "redis-server", do_redis_server },
-    { "kill", do_kill },
-    { "restart", do_restart },
-    { "pause", do_pause },
-    { "resume", do_resume },
-    { "terminate", do_terminate },
-    { "ended", do_ended },
-    { "logged", do_logged },
-    { "connect", do_connect },
-    { "close", do_close },
-    { "reset", do_reset },
-    { "half-close", do_half_close },
-    { "closed", do_closed },
-    { "raw", do_raw },
-    { "pipeline", do_pipeline },
-    { "redis", do_redis },
-    { "now", do_now },
-    { "stopwatch", do_stopwatch },
-    { "elapsed", do_elapsed },
-    { "waiting", do_waiting },
-    { "state", do_state },
-    { "info", do_info },
-    { "locks", do_locks },
-    { "ttl-everywhere", do_endless_keys },
-    { "script-calls", do_script_calls },
-    { "redisson", do_redisson },
-    { NULL, NULL },
+    { "daemon", SCN_WORDS_MAX, do_daemon },
+    { "redis-server", SCN_WORDS_MAX, do_redis_server },
+    { "kill", 1, do_kill },
+    { "restart", 1, do_restart },
+    { "pause", 1, do_pause },
+    { "resume", 1, do_resume },
+    { "terminate", 1, do_terminate },
+    { "ended", 1, do_ended },
+    { "logged", 2, do_logged },
+    { "connect", SCN_WORDS_MAX, do_connect },
+    { "close", SCN_WORDS_MAX, do_close },
+    { "reset", SCN_WORDS_MAX, do_reset },
+    { "half-close", SCN_WORDS_MAX, do_half_close },
+    { "closed", SCN_WORDS_MAX, do_closed },
+    { "raw", 2, do_raw },
+    { "pipeline", SCN_WORDS_MAX, do_pipeline },
+    { "redis", SCN_WORDS_MAX, do_redis },
+    { "now", 0, do_now },
+    { "stopwatch", 0, do_stopwatch },
+    { "elapsed", 0, do_elapsed },
+    { "waiting", 1, do_waiting },
+    { "state", 1, do_state },
+    { "info", 1, do_info },
+    { "locks", 0, do_locks },
+    { "ttl-everywhere", 0, do_endless_keys },
+    { "script-calls", 0, do_script_calls },
+    { "redisson", 4, do_redisson },
+    { NULL, 0, NULL },
 };
 
 const struct scn_stage scn_stage = {
@@ -611,5 +621,6 @@ const struct scn_stage scn_stage = {
     .now = test_now_ms,
     .say = say,
     .look_up = look_up,
+    .is_client = is_client,
     .verbs = VERBS,
 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP_MAX = 16000, VARS_MAX = 200, ROWS_MAX = 64, DEPTH_MAX = 8 };
+enum { STEP_MAX = 16000, VARS_MAX = 200, ROWS_MAX = 64, DEPTH_MAX = 8, PARAMS_MAX = 8 };
 
 /* --- the file ------------------------------------------------------------------- */
 
@@ -22,7 +22,8 @@ struct line {
 static const char *path;
 static struct line *lines;
 static size_t line_count;
-static int running_line;
+static int running_line; /* or that is read */
+static bool running;     /* a test does */
 
 /* One scenario, with one row of its tables. */
 struct scn_case {
@@ -46,8 +47,8 @@ static char row_text[SCN_VALUE_MAX]; /* of the running case's tables; "" without
 static void fail_here(const char *text) __attribute__((noreturn));
 static void fail_here(const char *text)
 {
-    if (running_line == 0) { /* no test runs yet */
-        (void)fprintf(stderr, "%s: %s\n", path, text);
+    if (!running) {
+        (void)fprintf(stderr, "%s:%d: %s\n", path, running_line, text);
         exit(EXIT_FAILURE);
     }
     real_failed(path, running_line, "Failed", "%s:%d: %s%s", path, running_line, text,
@@ -88,15 +89,36 @@ static bool begins_with(const char *text, const char *word)
     return strncmp(text, word, len) == 0 && (text[len] == ' ' || text[len] == '\0');
 }
 
+/* Where a quote begins or ends. */
+static bool is_quote(const char *text, size_t at)
+{
+    return text[at] == '"' && (at == 0 || text[at - 1] != '\\');
+}
+
+/* The length of the text before a comment. */
+static size_t len_without_comment(const char *text)
+{
+    bool quoted = false;
+    size_t len = 0;
+
+    while (text[len] != '\0' &&
+           (text[len] != '#' || quoted || (len > 0 && text[len - 1] != ' '))) {
+        quoted = quoted != is_quote(text, len);
+        len++;
+    }
+    return len;
+}
+
 static void add_line(char *text, int number)
 {
-    size_t len = strlen(text);
+    size_t len = len_without_comment(text);
     int indent = (int)strspn(text, " ");
 
+    text[len] = '\0';
     while (len > 0 && isspace((unsigned char)text[len - 1])) {
         text[--len] = '\0';
     }
-    if (text[indent] == '\0' || text[indent] == '#') {
+    if (len == 0) {
         return;
     }
     lines = realloc(lines, (line_count + 1) * sizeof *lines);
@@ -141,7 +163,7 @@ static void join_block(size_t at, char *ret, size_t room)
         len += (size_t)snprintf(ret + len, room - len, "%s%s", i == at ? "" : " ",
                                 lines[i].text);
         if (len >= room) {
-            scn_fail("line %d is too long", lines[at].number);
+            scn_fail("line %d is too long", lines[i].number);
         }
     }
 }
@@ -192,27 +214,45 @@ static bool is_table(size_t at)
     return at < line_count && begins_with(lines[at].text, "for");
 }
 
+/* Each row begins a line of its own below. */
+static void read_rows(size_t at, char *room, size_t len, struct table *ret)
+{
+    for (size_t i = at + 1; i < end_of_block(at); i = end_of_block(i)) {
+        running_line = lines[i].number;
+        if (ret->row_count == ROWS_MAX) {
+            scn_fail("too many rows");
+        }
+        join_block(i, room, len);
+        ret->rows[ret->row_count++] = room;
+        len -= strlen(room) + 1;
+        room += strlen(room) + 1;
+    }
+}
+
 static void read_table(size_t at, struct table *ret)
 {
+    const char *line = lines[at].text;
     char *equals;
+    size_t len = strlen(line);
 
-    (void)snprintf(ret->text, sizeof ret->text, "%s", lines[at].text + strlen("for "));
-    equals = strstr(ret->text, " =");
-    if (equals == NULL) {
-        scn_fail("line %d: `for $x = row | row`", lines[at].number);
-    }
-    *equals = '\0';
-    ret->names = ret->text;
-    if (equals[2] != '\0') {
-        ret->row_count = cut(equals + 2, '|', ret->rows, ROWS_MAX);
-        return;
-    }
+    running_line = lines[at].number;
     ret->row_count = 0;
-    for (size_t i = at + 1; i < end_of_block(at); i++) {
-        if (ret->row_count == ROWS_MAX) {
-            scn_fail("line %d: too many rows", lines[i].number);
+    ret->names = ret->text + strlen("for ");
+    if (len > strlen("for =") && strcmp(line + len - strlen(" ="), " =") == 0) {
+        (void)snprintf(ret->text, sizeof ret->text, "%s", line);
+        ret->text[len - strlen(" =")] = '\0';
+        read_rows(at, ret->text + len, sizeof ret->text - len, ret);
+    } else {
+        join_block(at, ret->text, sizeof ret->text);
+        equals = strstr(ret->text, " =");
+        if (equals == NULL) {
+            scn_fail("`for $x = row | row`");
         }
-        ret->rows[ret->row_count++] = lines[i].text;
+        *equals = '\0';
+        ret->row_count = cut(equals + strlen(" ="), '|', ret->rows, ROWS_MAX);
+    }
+    if (ret->row_count == 0) {
+        scn_fail("`for` without a row");
     }
 }
 
@@ -224,13 +264,21 @@ static struct {
 } vars[VARS_MAX];
 static size_t var_count;
 
-static void bind(const char *name, const char *value)
+/* Its place, or that of a new one. */
+static size_t find_var(const char *name)
 {
     size_t i = 0;
 
     while (i < var_count && strcmp(vars[i].name, name) != 0) {
         i++;
     }
+    return i;
+}
+
+static void bind(const char *name, const char *value)
+{
+    size_t i = find_var(name);
+
     if (i == VARS_MAX || strlen(value) >= SCN_VALUE_MAX) {
         scn_fail("$%s: no room", name);
     }
@@ -239,15 +287,33 @@ static void bind(const char *name, const char *value)
     (void)snprintf(vars[i].value, sizeof vars[i].value, "%s", value);
 }
 
+static void unbind(const char *name)
+{
+    size_t i = find_var(name);
+
+    if (i < var_count) {
+        vars[i] = vars[--var_count];
+    }
+}
+
 static bool look_up(const char *name, char ret[SCN_VALUE_MAX])
 {
-    for (size_t i = 0; i < var_count; i++) {
-        if (strcmp(vars[i].name, name) == 0) {
-            memcpy(ret, vars[i].value, SCN_VALUE_MAX);
-            return true;
-        }
+    size_t i = find_var(name);
+
+    if (i < var_count) {
+        memcpy(ret, vars[i].value, SCN_VALUE_MAX);
+        return true;
     }
     return scn_stage.look_up != NULL && scn_stage.look_up(name, ret);
+}
+
+/* `a`, or `a.0`. */
+static bool is_client(const char *name)
+{
+    char stem[SCN_NAME_MAX];
+
+    (void)snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "."), name);
+    return scn_stage.is_client != NULL && scn_stage.is_client(stem);
 }
 
 static size_t name_len(const char *text)
@@ -356,9 +422,11 @@ static bool add_range(struct step *step, const char *word, size_t len)
     }
     (void)snprintf(text, sizeof text, "%.*s", (int)len, word);
     if (sscanf(text, "%39[a-z]%u..%39[a-z]%u%1[:]", stem, &from, last_stem, &to,
-               ending) < 4 ||
-        strcmp(stem, last_stem) != 0) {
+               ending) < 4) {
         return false;
+    }
+    if (strcmp(stem, last_stem) != 0 || from > to) {
+        scn_fail("%s is no range", text);
     }
     for (unsigned i = from; i <= to; i++) {
         len = (size_t)snprintf(text, sizeof text, "%s%u%s", stem, i,
@@ -400,19 +468,15 @@ static const char *add_quoted(struct step *step, const char *text)
     return text + 1;
 }
 
-/* Copies what stands before the next `;`, or before a comment. Returns what comes after
- * that; NULL: it was the last. */
+/* Copies what stands before the next `;`. Returns what comes after that; NULL: it was
+ * the last. */
 static const char *next_part(const char *text, char *ret, size_t room)
 {
     bool quoted = false;
     size_t len = 0;
 
     for (; text[len] != '\0' && (quoted || text[len] != ';'); len++) {
-        quoted = quoted != (text[len] == '"' && (len == 0 || text[len - 1] != '\\'));
-        if (text[len] == '#' && !quoted && (len == 0 || text[len - 1] == ' ')) {
-            (void)snprintf(ret, room, "%.*s", (int)len, text);
-            return NULL;
-        }
+        quoted = quoted != is_quote(text, len);
     }
     (void)snprintf(ret, room, "%.*s", (int)len, text);
     return text[len] == '\0' ? NULL : text + len + 1;
@@ -635,6 +699,7 @@ static bool fits(const char *pattern, const char *text)
     }
 }
 
+/* What is not there is nothing that anybody expects. */
 static bool compare(const struct value *v, const char *op, const char *want,
                     bool quoted)
 {
@@ -642,18 +707,22 @@ static bool compare(const struct value *v, const char *op, const char *want,
     char *end, *want_end;
     long long number, bound;
 
+    if (v == NULL) {
+        return false;
+    }
     print_scalar(v, text, sizeof text);
     if (strcmp(op, "=") == 0 || strcmp(op, "!=") == 0) {
         bool same;
 
-        if (v != NULL && v->type == VALUE_ERROR) {
+        if (v->type == VALUE_ERROR) {
             same = strncmp(text, want, strlen(want)) == 0 && *want == '-';
             same = same || (strcmp(want, "*") == 0 && !quoted);
-        } else if (!quoted && strcmp(want, "token") == 0 && v != NULL &&
-                   v->type == VALUE_INT) {
+        } else if (!quoted && strcmp(want, "token") == 0 && v->type == VALUE_INT) {
             same = v->integer > 0;
-        } else if (!quoted && strcmp(want, "tokens") == 0 && v != NULL) {
+        } else if (!quoted && strcmp(want, "tokens") == 0) {
             same = are_tokens(v);
+        } else if (!quoted && strcmp(want, "nil") == 0) {
+            same = v->type == VALUE_NIL;
         } else {
             same = quoted ? strcmp(want, text) == 0 : fits(want, text);
         }
@@ -727,10 +796,39 @@ static void read_expected(const char *word, bool quoted, struct expected *ret)
     ret->want = word + len;
 }
 
+/* A client's number is no text of digits. */
+static bool is_text_for_number(const struct value *v, const struct expected *e)
+{
+    char *end;
+
+    (void)strtoll(e->want, &end, 10);
+    return *e->want != '\0' && *end == '\0' && e->where[0] == '\0' && v != NULL &&
+           (v->type == VALUE_TEXT || v->type == VALUE_STATUS);
+}
+
+/* `$t` takes the value. */
+static bool binds(const struct expected *e, bool quoted)
+{
+    const char *name = quoted ? NULL : strchr(e->want, '$');
+
+    if (name == NULL || name_len(name + 1) == 0) {
+        return false;
+    }
+    if (name != e->want || name_len(name + 1) != strlen(name + 1) ||
+        strcmp(e->op, "=") != 0) {
+        scn_fail("%s is not bound", name);
+    }
+    if (is_client(name + 1)) {
+        scn_fail("%s: that client was given no token", name);
+    }
+    return true;
+}
+
 static char mismatch[2 * STEP_MAX];
 
-/* False: `mismatch` says what differs. */
-static bool meets(const struct value *got, const struct step *step, size_t from)
+/* `said`: a client was told it. False: `mismatch` says what differs. */
+static bool meets(const struct value *got, const struct step *step, size_t from,
+                  bool said)
 {
     size_t position = 0;
 
@@ -742,6 +840,8 @@ static bool meets(const struct value *got, const struct step *step, size_t from)
         read_expected(step->words[i], step->quoted[i], &e);
         if (e.where[0] != '\0') {
             v = at_path(got, e.where, &counted);
+        } else if (*e.op == '<' && value_get(got, "<") != NULL) {
+            v = value_get(got, "<");
         } else if (got->type == VALUE_MAP && value_get(got, "") != NULL) {
             v = value_get(got, "");
         } else if (got->items != NULL && strcmp(e.want, "*") != 0 &&
@@ -749,8 +849,7 @@ static bool meets(const struct value *got, const struct step *step, size_t from)
             v = position < got->count ? &got->items[position] : NULL;
             position++;
         }
-        if (*e.want == '$' && name_len(e.want + 1) == strlen(e.want + 1) &&
-            strcmp(e.op, "=") == 0 && !step->quoted[i]) {
+        if (binds(&e, step->quoted[i])) {
             char text[STEP_MAX];
 
             print_scalar(v, text, sizeof text);
@@ -760,7 +859,8 @@ static bool meets(const struct value *got, const struct step *step, size_t from)
                 return false;
             }
             bind(e.want + 1, text);
-        } else if (!compare(v, e.op, e.want, step->quoted[i])) {
+        } else if (!compare(v, e.op, e.want, step->quoted[i]) ||
+                   (said && !step->quoted[i] && is_text_for_number(v, &e))) {
             char whole[STEP_MAX / 2], part[STEP_MAX / 4];
 
             print_scalar(v, part, sizeof part);
@@ -805,20 +905,37 @@ static size_t find_definition(const char *name)
     return line_count;
 }
 
-/* Its parameters stand for these words while its steps run. */
+/* Its parameters stand for these words while its steps run, and then for what they
+ * stood for before. */
 static void run_definition(size_t at, const struct step *step)
 {
+    char before[PARAMS_MAX][SCN_VALUE_MAX];
+    bool bound[PARAMS_MAX];
     struct step head;
     int line = running_line;
 
     read_step(lines[at].text, &head);
-    if (head.count - 1 != step->count) {
+    if (head.count - 1 != step->count || step->count - 1 > PARAMS_MAX) {
         scn_fail("%s takes %zu words", head.words[1], head.count - 2);
     }
-    for (size_t i = 1; i < step->count; i++) {
-        bind(head.words[i + 1] + 1, step->words[i]);
+    for (size_t i = 0; i + 1 < step->count; i++) {
+        const char *name = head.words[i + 2] + 1;
+        size_t var = find_var(name);
+
+        bound[i] = var < var_count;
+        if (bound[i]) {
+            memcpy(before[i], vars[var].value, sizeof before[i]);
+        }
+        bind(name, step->words[i + 1]);
     }
     run_block(at + 1, end_of_block(at));
+    for (size_t i = 0; i + 1 < step->count; i++) {
+        if (bound[i]) {
+            bind(head.words[i + 2] + 1, before[i]);
+        } else {
+            unbind(head.words[i + 2] + 1);
+        }
+    }
     running_line = line;
 }
 
@@ -845,12 +962,15 @@ static bool say_step(const struct step *step, size_t who_count, size_t from,
         struct value got = { .type = VALUE_NIL };
         struct scn_saying saying = { .who = step->words[i], .words = &words };
 
+        if (words.count == 0 && scn_stage.is_client != NULL && !is_client(saying.who)) {
+            scn_fail("there is no client '%s'", saying.who);
+        }
         if (arrow < step->count) {
             saying.want = strcmp(step->words[step->count - 1], "...") == 0 ? SCN_SILENCE
                                                                            : SCN_REPLY;
         }
         scn_stage.say(&saying, &got);
-        met = meets(&got, step, arrow < step->count ? arrow + 1 : arrow);
+        met = meets(&got, step, arrow < step->count ? arrow + 1 : arrow, true);
         value_fini(&got);
     }
     return met;
@@ -863,9 +983,12 @@ static bool verb_step(const struct scn_verb *verb, const struct step *step,
     struct value got = { .type = VALUE_NIL };
     bool met;
 
+    if (words.count > verb->max_words) {
+        scn_fail("%s takes at most %zu words", verb->name, verb->max_words);
+    }
     memcpy(words.at, step->words + 1, words.count * sizeof words.at[0]);
     verb->run(&words, &got);
-    met = meets(&got, step, arrow < step->count ? arrow + 1 : arrow);
+    met = meets(&got, step, arrow < step->count ? arrow + 1 : arrow, false);
     value_fini(&got);
     return met;
 }
@@ -877,6 +1000,9 @@ static bool run_step(struct step *step)
     const struct scn_verb *verb;
     size_t definition, who_count = 0;
 
+    if (arrow == 0 || arrow + 1 == step->count) {
+        scn_fail("nothing stands %s `->`", arrow == 0 ? "before" : "behind");
+    }
     for (size_t i = 0; i < arrow && who_count == 0; i++) {
         size_t len = strlen(step->words[i]);
 
@@ -937,6 +1063,9 @@ static void run_patiently(const char *text, size_t block, size_t block_end)
         for (size_t i = 0; i < step->count; i++) {
             step->words[i] = step->words[i + skipped];
             step->quoted[i] = step->quoted[i + skipped];
+        }
+        if (find_arrow(step) == step->count) {
+            scn_fail("without `->` nothing is waited for");
         }
         if (run_step(step)) {
             free(step);
@@ -1008,17 +1137,24 @@ static void run_line(size_t at)
 static void run_repeat(size_t at)
 {
     char text[STEP_MAX];
-    long from, to;
-    int numbers;
+    struct step step;
+    struct scn_words words = { 0 };
+    int64_t from = 0, to;
 
-    substitute(lines[at].text + strlen("repeat "), text, sizeof text, 0);
-    numbers = sscanf(text, "%ld %ld", &from, &to);
-    if (numbers == 1) {
-        to = from - 1;
-        from = 0;
+    substitute(lines[at].text, text, sizeof text, 0);
+    read_step(text, &step);
+    words.count = step.count - 1;
+    memcpy(words.at, step.words + 1, words.count * sizeof words.at[0]);
+    to = scn_number(&words, 0) - 1;
+    if (words.count > 1) {
+        from = to + 1;
+        to = scn_number(&words, 1);
     }
-    for (long i = from; numbers > 0 && i <= to; i++) {
-        (void)snprintf(text, sizeof text, "%ld", i);
+    if (words.count > 2 || to < from) {
+        scn_fail("'repeat N', N above 0, or 'repeat FROM TO'");
+    }
+    for (int64_t i = from; i <= to; i++) {
+        (void)snprintf(text, sizeof text, "%" PRId64, i);
         bind("i", text);
         run_block(at + 1, end_of_block(at));
     }
@@ -1067,16 +1203,19 @@ static void run_case(int index)
     size_t at = c->head + 1, row = c->row;
     static struct table table;
 
+    running = true;
     running_line = lines[c->head].number;
     var_count = 0;
     row_text[0] = '\0';
     for (size_t i = 0; i < line_count; i = end_of_block(i)) {
         if (begins_with(lines[i].text, "let")) {
+            running_line = lines[i].number;
             run_let(lines[i].text);
         }
     }
     for (; is_table(at); at = end_of_block(at)) {
         read_table(at, &table);
+        running_line = lines[at].number;
         bind_row(&table, row % table.row_count);
         row /= table.row_count;
     }
@@ -1128,11 +1267,12 @@ Suite *test_suite(int argc, char **argv)
     path = argc == 2 ? argv[1] : "a scenario";
     read_file();
     for (size_t at = 0; at < line_count; at = end_of_block(at)) {
+        running_line = lines[at].number;
         if (begins_with(lines[at].text, "scenario")) {
             (void)add_cases(at);
         } else if (!begins_with(lines[at].text, "define") &&
                    !begins_with(lines[at].text, "let")) {
-            scn_fail("line %d: `scenario`, `define` or `let`", lines[at].number);
+            scn_fail("`scenario`, `define` or `let`");
         }
     }
     suite = suite_create(path);

@@ -34,6 +34,7 @@ struct scn_saying {
 
 struct scn_verb {
     const char *name;
+    size_t max_words; /* further ones fail */
     void (*run)(const struct scn_words *words, struct value *ret);
 };
 
@@ -47,7 +48,8 @@ struct scn_stage {
     /* The value of $name where no step has bound it, as `$a` does for the last token
      * of the client `a`; false: nothing. */
     bool (*look_up)(const char *name, char ret[SCN_VALUE_MAX]);
-    const struct scn_verb *verbs; /* ended by a name of NULL */
+    bool (*is_client)(const char *name); /* it was named before; NULL: all are */
+    const struct scn_verb *verbs;        /* ended by a name of NULL */
 };
 
 /* Each program has one. */
@@ -87,7 +89,8 @@ void scn_text(struct value *ret, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Adds to a list. */
 void scn_add_int(struct value *list, int64_t number);
-/* Adds to a map; the key "" is its headline, which a bare word is compared with. */
+/* Adds to a map; the key "" is its headline, which a bare word is compared with; where
+ * there is a key "<", `<` and `<=` are compared with that. */
 void scn_put_int(struct value *map, const char *key, int64_t number);
 void scn_put_text(struct value *map, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
