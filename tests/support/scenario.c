@@ -865,9 +865,11 @@ static bool meets(const struct value *got, const struct step *step, size_t from,
 
             print_scalar(v, part, sizeof part);
             print_scalar(got, whole, sizeof whole);
-            (void)snprintf(mismatch, sizeof mismatch, "expected %s, got %s%s%s%s",
-                           step->words[i], part, v == got ? "" : " in ",
-                           v == got ? "" : whole, v == NULL ? " (not there)" : "");
+            (void)snprintf(mismatch, sizeof mismatch, "expected %s, got %s%s%s%s%s",
+                           step->words[i],
+                           said && is_text_for_number(v, &e) ? "the text " : "", part,
+                           v == got ? "" : " in ", v == got ? "" : whole,
+                           v == NULL ? " (not there)" : "");
             return false;
         }
     }
