@@ -69,7 +69,7 @@ struct backend_config {
     } cluster;
 };
 
-/* Parses redis://, rediss:// or unix:// (backend_config.h), one server, or one of the
+/* Parses redis://, rediss:// or unix:// (backend_url), one server, or one of the
  * forms in backend_config.c. Returns false with *reterr, a static text. */
 bool backend_config_parse(const char *text, struct backend_config *ret,
                           const char **reterr);

@@ -4,7 +4,7 @@
  * asked while replicas are being waited for leaves together, with one WAIT behind it;
  * what comes back is held until that is answered, and is OP_NOREPLICAS if they are too
  * few. Everything else goes over the node's first link and waits for nobody, but for
- * what was asked of the same name before (replica_ack.h): that must have run, and the
+ * what was asked of the same name before (name_order): that must have run, and the
  * answer must be there, unless it is a renewal, whose answer may come later.
  *
  * The node owns it, and the first link; it hands on all that happens there. Nothing is

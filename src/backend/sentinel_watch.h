@@ -2,7 +2,7 @@
  *
  * The watch begins with the Sentinels of the configuration and finds the others through
  * them. It asks all once a second, more often while the master cannot be used, and at
- * once when one of them announces a switch. sentinel_watch.h judges differing answers.
+ * once when one of them announces a switch. sentinel_vote judges differing answers.
  * Events come from the loop only. */
 #ifndef LATCHD_BACKEND_SENTINEL_WATCH_H
 #define LATCHD_BACKEND_SENTINEL_WATCH_H

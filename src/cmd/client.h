@@ -40,7 +40,7 @@ bool subject_overlaps(struct subject a, struct subject b);
 /* multi: a transaction: commands that are queued from MULTI on, and run one after the
  * other by EXEC. Nothing is promised but their order: others come in between, and what
  * was done stays done when a later one fails. After WATCH it is one command, which
- * compares and acts in one step (library/watch.h).
+ * compares and acts in one step (cmd/library_args.h).
  *
  *   none, WATCHING -- MULTI --> QUEUEING -- EXEC --> RUNNING -- all answered --> none
  *                                  \_ DISCARD, RESET, or EXEC that is refused -> none

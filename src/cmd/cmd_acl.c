@@ -1,5 +1,4 @@
-/* ACL WHOAMI, CAT, GENPASS, LOG, DRYRUN. Commands about users are in cmd_acl.c.
- */
+/* The ACL commands. */
 #include "cmd/cmd_priv.h"
 #include "cmd/log_identity.h"
 #include "cmd/users.h"

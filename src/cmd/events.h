@@ -26,7 +26,7 @@ void cmd_notice(struct cmd *c, const struct effect_notice *notice);
  * came for, or of its channel (SPAN_NONE). */
 void cmd_published(struct cmd *c, struct span pattern, struct span channel,
                    struct span text);
-/* The holds that were lost last (cmd/events.h), and those that expired last. */
+/* The holds that were lost last and those that expired last. */
 const struct losses *cmd_losses(const struct cmd *c);
 const struct losses *cmd_expired(const struct cmd *c);
 /* Whether any client is subscribed to anything. */

@@ -12,7 +12,7 @@
  *
  * Who was told a moment ago that somebody else has the key, and asks again, is parked:
  * its LOCK waits, for a short time, and takes its place in the queue by when the asker
- * came first (library_call.h). Nothing may be behind a command that is parked: the next
+ * came first. Nothing may be behind a command that is parked: the next
  * one on the connection ends its wait.
  *
  * The client or the step of its pipeline owns the library_call until it is answered. */
@@ -97,7 +97,7 @@ struct library_call {
     struct watch *watch; /* the connection's, of WATCH and of its EXEC; or NULL */
     int64_t lease_ms;
     uint64_t park_ms;           /* how long the asker may wait; 0: it may not */
-    uint64_t asker;             /* a hash: see library_call.h */
+    uint64_t asker;             /* a hash: see pollers below */
     uint64_t asks_since_ms;     /* when the asker asked first */
     struct buf value;           /* `<origin>:<value>` */
     struct buf pattern;         /* that finds it */

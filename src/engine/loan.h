@@ -12,7 +12,7 @@
  *     └────> SETTLING
  *
  * An idle loan is kept for a few times as long as the LOCKs of the name are apart, and
- * not past the window: see loan.h. A loan ends when its holder is settled or
+ * not past the window. A loan ends when its holder is settled or
  * gone from Redis, or when it is returned. Once an op that settles the holder was sent,
  * nobody knows in which field the hold stands before an answer says so. Redis confirmed
  * the loan when the op that brought it was sent, or the last one that renewed it (see

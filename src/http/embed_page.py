@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns the page into C: one document, and the policy that lets nothing else run.
 
-embed.py OUT page.html page.css page.js   The lines `<!-- css -->` and `<!-- js -->` of
+embed_page.py OUT page.html page.css page.js   The lines `<!-- css -->` and `<!-- js -->` of
 the page are where the other two go. The policy names both by their hashes.
 """
 import base64
@@ -27,7 +27,7 @@ def main():
     css, js = "\n" + css, "\n" + js
     text = page.replace("<!-- css -->", f"<style>{css}</style>")
     text = text.replace("<!-- js -->", f"<script>{js}</script>")
-    out = ['/* Made by embed.py. */', '#include "http/http.h"', '', 'const char HTTP_PAGE[] =']
+    out = ['/* Made by embed_page.py. */', '#include "http/http.h"', '', 'const char HTTP_PAGE[] =']
     out += ['    ' + literal(line) for line in text.splitlines()]
     out[-1] += ';'
     out += ['const size_t HTTP_PAGE_LEN = sizeof(HTTP_PAGE) - 1;',

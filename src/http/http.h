@@ -61,7 +61,7 @@ bool http_is_local(const struct http *h);
  * was open. */
 void http_close(struct http *h);
 
-/* Made from page.html, page.css and page.js by embed.py. */
+/* Made from page.html, page.css and page.js by embed_page.py. */
 extern const char HTTP_PAGE[];
 extern const size_t HTTP_PAGE_LEN;
 extern const char HTTP_PAGE_POLICY[]; /* its Content-Security-Policy */

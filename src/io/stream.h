@@ -2,8 +2,8 @@
  * alike. TLS changes nothing of what is said here: bytes are the text, counted before
  * they are encrypted or after they were decrypted, but for stream_queued().
  *
- * A stream is one heap object with one socket, and all of them share one epoll set, see
- * poller.h. It lives until stream_close(); the memory goes in a later turn of the loop.
+ * A stream is one heap object with one socket, and all of them share one epoll
+ * set. It lives until stream_close(); the memory goes in a later turn of the loop.
  * After stream_close() no event comes any more. Events come one after the other, and
  * none from within one of the functions here, but for io_tick(). Dead peers are found
  * by keepalive and TCP_USER_TIMEOUT. */

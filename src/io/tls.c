@@ -15,11 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Tls priv: what tls.c and tls.c share: OpenSSL. */
-
 struct tls {
     SSL_CTX *ctx;
-    BIO_METHOD *wire; /* see tls.c; it must outlive the sessions */
+    BIO_METHOD *wire; /* it must outlive the sessions */
     bool is_client;
     unsigned refs;
 };

@@ -96,7 +96,10 @@ void *pool_take(struct pool *p, size_t size)
 
 void *pool_alloc(struct pool *p, size_t size)
 {
-    return memset(pool_take(p, size), 0, size);
+    void *block = pool_take(p, size);
+
+    memset(block, 0, size);
+    return block;
 }
 
 static void keep_block(struct pool *p, void *ptr, size_t n)

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum { ARGS_MAX = 12, BEAT_MS = 10, LATE_MS = 50, GAPS_MAX = 256 };
 
 /* When the machine stood still, as far as this process knows. */
 static struct {
+    sem_t beats;
     _Atomic size_t count;
     struct {
         uint64_t start, end;
@@ -25,6 +27,7 @@ static void *beat(void *arg)
 {
     uint64_t before = test_now_ms();
 
+    sem_post(&pulse.beats);
     for (;;) {
         uint64_t now;
 
@@ -40,12 +43,17 @@ static void *beat(void *arg)
     return arg;
 }
 
+/* Returns when the thread does nothing but sleep: a child that is forked while another
+ * thread allocates, as one does that begins, may wait for ever for the allocator. */
 void start_pulse(void)
 {
     pthread_t thread;
 
+    ck_assert_int_eq(sem_init(&pulse.beats, 0, 0), 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, beat, NULL), 0);
     ck_assert_int_eq(pthread_detach(thread), 0);
+    while (sem_wait(&pulse.beats) != 0) {
+    }
 }
 
 uint64_t stood_still_since(uint64_t start)

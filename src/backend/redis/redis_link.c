@@ -28,7 +28,8 @@ bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t receiv
     bool jumped =
         c->known && (c->offset_us < low - slack || c->offset_us > high + slack);
 
-    if (!c->known || jumped || trip <= GOOD_TRIP_US) {
+    if (!c->known || jumped || trip <= GOOD_TRIP_US ||
+        (int64_t)(trip / 2) < c->error_us) {
         c->offset_us = low + (int64_t)(trip / 2);
         c->error_us = trip <= GOOD_TRIP_US ? 0 : (int64_t)(trip / 2);
     } else if (c->offset_us < low) {

@@ -15,8 +15,9 @@
  * word is. The build makes script_words.h from both. Below is what they name: the
  * struct that an expression there is about, and the functions that it calls. */
 
-/* The estimate of Redis's clock is wrong by half a round trip at most, which is far
- * less; a fence key outlives a clock that was set back by less. */
+/* The estimate of Redis's clock is wrong by half a round trip at most. That is far
+ * less, but for the first moment after a connection whose first answer took over two
+ * seconds. A fence key outlives a clock that was set back by less. */
 enum { CLOCK_ERROR_US = 1000000 };
 
 enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };

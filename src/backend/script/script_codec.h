@@ -28,7 +28,7 @@ struct op_times {
     enum publish_way publish;
 };
 
-/* One call for an op, or for several simple ops (script_codec.h) of one kind, each of
+/* One call for an op, or for several simple ops (script_batch) of one kind, each of
  * another name. */
 void script_call(struct buf *out, const struct op *ops, size_t count,
                  const char *instance, struct op_times times);

@@ -69,3 +69,14 @@ START_TEST(a_long_first_trip_is_taken_neither_for_a_jump_nor_for_a_clock_behind)
     ck_assert_uint_eq(redis_clock_if_behind(&c, 3000 * MS, 3001 * MS, 5499 * MS),
                       6000 * MS + 500);
 }
+
+/* To a Redis that is far away no trip is short. */
+START_TEST(what_may_be_wrong_shrinks_with_each_shorter_trip)
+{
+    struct redis_clock c = { 0 };
+
+    (void)redis_clock_sample(&c, 0, 2000 * MS, 1000 * MS);
+    (void)redis_clock_sample(&c, 3000 * MS, 3030 * MS, 3015 * MS);
+    ck_assert_int_eq(c.offset_us, 0);
+    ck_assert(redis_clock_sample(&c, 4000 * MS, 4030 * MS, 3400 * MS));
+}
