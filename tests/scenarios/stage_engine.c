@@ -8,7 +8,9 @@
  * that was. */
 #include "cmd/cmd.h"
 #include "cmd/lock_args.h"
+#include "scenarios/engine_fields.h"
 #include "support/engine.h"
+#include "support/op_words.h"
 #include "support/scenario.h"
 
 #include <inttypes.h>
@@ -26,53 +28,10 @@ static struct seen_op taken[TAKEN_MAX];
 static size_t taken_count;
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-#define FIELD(type, name, member)                                                      \
-    {                                                                                  \
-        name, offsetof(type, member), sizeof(((type *)0)->member)                      \
-    }
 
 static const char *const LOCK_KINDS[] = { "plain", "fair", "read", "write", "permits" };
 
 /* --- ops ------------------------------------------------------------------------ */
-
-static const char *const OPS[] = {
-    [OP_ACQUIRE] = "acquire", [OP_ACQUIRE_BATCH] = "batch", [OP_RELEASE] = "release",
-    [OP_RENEW] = "renew",     [OP_ATTACH] = "attach",       [OP_RESTORE] = "restore",
-    [OP_INSPECT] = "inspect", [OP_QUEUE] = "queue",         [OP_LEAVE] = "leave",
-    [OP_LIMIT] = "limit",     [OP_LATCH] = "latch",         [OP_SCAN] = "scan",
-};
-
-static const char *const STATUSES[] = {
-    [OP_OK] = "ok",
-    [OP_BUSY] = "busy",
-    [OP_NOTHELD] = "notheld",
-    [OP_ENDED] = "ended",
-    [OP_OVER] = "over",
-    [OP_ELSEWHERE] = "elsewhere",
-    [OP_UPGRADE] = "upgrade",
-    [OP_AMBIGUOUS] = "ambiguous",
-    [OP_SKIPPED] = "skipped",
-    [OP_NOSEMAPHORE] = "nosemaphore",
-    [OP_BEYOND] = "beyond",
-    [OP_OTHER_DATA] = "other-data",
-    [OP_FULL] = "full",
-    [OP_BEHIND] = "behind",
-    [OP_WRONGTYPE] = "wrongtype",
-    [OP_LATE] = "late",
-    [OP_UNKNOWN] = "unknown",
-    [OP_ERROR] = "error",
-    [OP_NOREPLICAS] = "noreplicas",
-};
-
-static const char *const RENEWED[] = {
-    [RENEW_OK] = "ok",
-    [RENEW_GONE] = "gone",
-    [RENEW_ENDED] = "ended",
-    [RENEW_ELSEWHERE] = "elsewhere",
-    [RENEW_WRONGTYPE] = "wrongtype",
-    [RENEW_WANTED] = "wanted",
-    [RENEW_UNKNOWN] = "unknown",
-};
 
 static const char *const TARGETS[] = {
     [TARGET_FIELD] = "field", [TARGET_REQUEST] = "request", [TARGET_TOKEN] = "token",
@@ -92,66 +51,66 @@ static int find_word(const char *const *words, size_t count, const char *word)
 }
 
 static const struct scn_field ACQUIRE_FIELDS[] = {
-    FIELD(struct seen_op, "propose", op.acquire.propose),
-    FIELD(struct seen_op, "retract_from", op.acquire.retract_from),
-    FIELD(struct seen_op, "raise_token", op.acquire.raise_token),
-    FIELD(struct seen_op, "leave_keeper", op.acquire.leave_keeper),
-    FIELD(struct seen_op, "reenter_only", op.acquire.reenter_only),
-    FIELD(struct seen_op, "fair", op.acquire.fair),
-    FIELD(struct seen_op, "enqueue", op.acquire.enqueue),
-    FIELD(struct seen_op, "was_queued", op.acquire.was_queued),
+    SCN_MEMBER(struct seen_op, "propose", op.acquire.propose),
+    SCN_MEMBER(struct seen_op, "retract_from", op.acquire.retract_from),
+    SCN_MEMBER(struct seen_op, "raise_token", op.acquire.raise_token),
+    SCN_MEMBER(struct seen_op, "leave_keeper", op.acquire.leave_keeper),
+    SCN_MEMBER(struct seen_op, "reenter_only", op.acquire.reenter_only),
+    SCN_MEMBER(struct seen_op, "fair", op.acquire.fair),
+    SCN_MEMBER(struct seen_op, "enqueue", op.acquire.enqueue),
+    SCN_MEMBER(struct seen_op, "was_queued", op.acquire.was_queued),
 };
 static const struct scn_field RELEASE_FIELDS[] = {
-    FIELD(struct seen_op, "token", op.release.target.token),
-    FIELD(struct seen_op, "ends_in_ms", op.release.ends_in_ms),
-    FIELD(struct seen_op, "tombstone_ms", op.release.tombstone_ms),
-    FIELD(struct seen_op, "retract_from", op.release.retract_from),
-    FIELD(struct seen_op, "has_next", op.release.has_next),
-    FIELD(struct seen_op, "subscribed", op.release.subscribed),
-    FIELD(struct seen_op, "if_keeper", op.release.if_keeper),
-    FIELD(struct seen_op, "force", op.release.force),
-    FIELD(struct seen_op, "leave_tombstone", op.release.leave_tombstone),
-    FIELD(struct seen_op, "tombstone_if_missing", op.release.tombstone_if_missing),
-    FIELD(struct seen_op, "may_rest", op.release.may_rest),
-    FIELD(struct seen_op, "skips_rest", op.release.skips_rest),
-    FIELD(struct seen_op, "was_held", op.release.was_held),
+    SCN_MEMBER(struct seen_op, "token", op.release.target.token),
+    SCN_MEMBER(struct seen_op, "ends_in_ms", op.release.ends_in_ms),
+    SCN_MEMBER(struct seen_op, "tombstone_ms", op.release.tombstone_ms),
+    SCN_MEMBER(struct seen_op, "retract_from", op.release.retract_from),
+    SCN_MEMBER(struct seen_op, "has_next", op.release.has_next),
+    SCN_MEMBER(struct seen_op, "subscribed", op.release.subscribed),
+    SCN_MEMBER(struct seen_op, "if_keeper", op.release.if_keeper),
+    SCN_MEMBER(struct seen_op, "force", op.release.force),
+    SCN_MEMBER(struct seen_op, "leave_tombstone", op.release.leave_tombstone),
+    SCN_MEMBER(struct seen_op, "tombstone_if_missing", op.release.tombstone_if_missing),
+    SCN_MEMBER(struct seen_op, "may_rest", op.release.may_rest),
+    SCN_MEMBER(struct seen_op, "skips_rest", op.release.skips_rest),
+    SCN_MEMBER(struct seen_op, "was_held", op.release.was_held),
 };
 static const struct scn_field ATTACH_FIELDS[] = {
-    FIELD(struct seen_op, "token", op.attach.target.token),
-    FIELD(struct seen_op, "lease_ms", op.attach.lease_ms),
-    FIELD(struct seen_op, "asked_ago_ms", op.attach.asked_ago_ms),
-    FIELD(struct seen_op, "exact", op.attach.exact),
+    SCN_MEMBER(struct seen_op, "token", op.attach.target.token),
+    SCN_MEMBER(struct seen_op, "lease_ms", op.attach.lease_ms),
+    SCN_MEMBER(struct seen_op, "asked_ago_ms", op.attach.asked_ago_ms),
+    SCN_MEMBER(struct seen_op, "exact", op.attach.exact),
 };
 static const struct scn_field RESTORE_FIELDS[] = {
-    FIELD(struct seen_op, "token", op.restore.token),
-    FIELD(struct seen_op, "entries", op.restore.entry_count),
-    FIELD(struct seen_op, "presumed", op.restore.presumed),
-    FIELD(struct seen_op, "loan_token", op.restore.loan_token),
-    FIELD(struct seen_op, "raise_token", op.restore.raise_token),
+    SCN_MEMBER(struct seen_op, "token", op.restore.token),
+    SCN_MEMBER(struct seen_op, "entries", op.restore.entry_count),
+    SCN_MEMBER(struct seen_op, "presumed", op.restore.presumed),
+    SCN_MEMBER(struct seen_op, "loan_token", op.restore.loan_token),
+    SCN_MEMBER(struct seen_op, "raise_token", op.restore.raise_token),
 };
 static const struct scn_field QUEUE_FIELDS[] = {
-    FIELD(struct seen_op, "known", op.queue.known),
-    FIELD(struct seen_op, "whole", op.queue.whole),
+    SCN_MEMBER(struct seen_op, "known", op.queue.known),
+    SCN_MEMBER(struct seen_op, "whole", op.queue.whole),
 };
 static const struct scn_field RENEW_FIELDS[] = {
-    FIELD(struct seen_op, "lease_ms", items[0].lease_ms),
-    FIELD(struct seen_op, "token", items[0].token),
-    FIELD(struct seen_op, "loan_token", items[0].loan_token),
-    FIELD(struct seen_op, "exact", items[0].exact),
-    FIELD(struct seen_op, "fence", items[0].fence),
-    FIELD(struct seen_op, "loans", op.renew.loans),
+    SCN_MEMBER(struct seen_op, "lease_ms", items[0].lease_ms),
+    SCN_MEMBER(struct seen_op, "token", items[0].token),
+    SCN_MEMBER(struct seen_op, "loan_token", items[0].loan_token),
+    SCN_MEMBER(struct seen_op, "exact", items[0].exact),
+    SCN_MEMBER(struct seen_op, "fence", items[0].fence),
+    SCN_MEMBER(struct seen_op, "loans", op.renew.loans),
 };
 static const struct scn_field LATCH_FIELDS[] = {
-    FIELD(struct seen_op, "verb", op.latch.verb),
-    FIELD(struct seen_op, "count", op.latch.count),
-    FIELD(struct seen_op, "generation", op.latch.generation),
-    FIELD(struct seen_op, "only_tells", op.latch.only_tells),
+    SCN_MEMBER(struct seen_op, "verb", op.latch.verb),
+    SCN_MEMBER(struct seen_op, "count", op.latch.count),
+    SCN_MEMBER(struct seen_op, "generation", op.latch.generation),
+    SCN_MEMBER(struct seen_op, "only_tells", op.latch.only_tells),
 };
 static const struct scn_field OP_FIELDS[] = {
-    FIELD(struct seen_op, "class", op.lock_class),
-    FIELD(struct seen_op, "group", op.group),
-    FIELD(struct seen_op, "seen_token", op.seen_token),
-    FIELD(struct seen_op, "fair_wait_ms", op.fair_wait_ms),
+    SCN_MEMBER(struct seen_op, "class", op.lock_class),
+    SCN_MEMBER(struct seen_op, "group", op.group),
+    SCN_MEMBER(struct seen_op, "seen_token", op.seen_token),
+    SCN_MEMBER(struct seen_op, "fair_wait_ms", op.fair_wait_ms),
 };
 
 static const struct {
@@ -204,7 +163,7 @@ static void show_op(const struct seen_op *op, struct value *ret)
     static const char *const YIELDS[] = { "never", "if-others", "always" };
     const struct claim *claim = op_claim(&op->op);
 
-    scn_put_text(ret, "", "%s", OPS[op->op.kind]);
+    scn_put_text(ret, "", "%s", OP_WORDS[op->op.kind]);
     scn_put_text(ret, "name", "%s", op->name);
     scn_put_text(ret, "field", "%s", op->field);
     scn_put_text(ret, "entry", "%s", op->entry);
@@ -230,33 +189,33 @@ static void show_op(const struct seen_op *op, struct value *ret)
 }
 
 static const struct scn_field RESULT[] = {
-    FIELD(struct op_result, "token", token),
-    FIELD(struct op_result, "loan_token", loan_token),
-    FIELD(struct op_result, "ttl", ttl_ms),
-    FIELD(struct op_result, "count", count),
-    FIELD(struct op_result, "attached", attached),
-    FIELD(struct op_result, "elsewhere", elsewhere),
-    FIELD(struct op_result, "moved", moved),
-    FIELD(struct op_result, "fair", fair),
-    FIELD(struct op_result, "withheld", withheld),
-    FIELD(struct op_result, "foreign", foreign),
-    FIELD(struct op_result, "by_latchd", by_latchd),
-    FIELD(struct op_result, "free", permits.free),
-    FIELD(struct op_result, "limit", permits.limit),
-    FIELD(struct op_result, "is_lock", is_lock),
-    FIELD(struct op_result, "class", lock_class),
-    FIELD(struct op_result, "freed", release.freed),
-    FIELD(struct op_result, "shared", release.shared),
-    FIELD(struct op_result, "listeners", release.listeners),
-    FIELD(struct op_result, "rest_ms", release.rest_ms),
-    FIELD(struct op_result, "restored", restore.restored),
-    FIELD(struct op_result, "permits", attach.permits),
-    FIELD(struct op_result, "atleast_ms", attach.atleast_ms),
-    FIELD(struct op_result, "value", latch.value),
-    FIELD(struct op_result, "state", latch.state),
-    FIELD(struct op_result, "generation", latch.generation),
-    FIELD(struct op_result, "last_gone", latch.last_gone),
-    FIELD(struct op_result, "last_lost", latch.last_lost),
+    SCN_MEMBER(struct op_result, "token", token),
+    SCN_MEMBER(struct op_result, "loan_token", loan_token),
+    SCN_MEMBER(struct op_result, "ttl", ttl_ms),
+    SCN_MEMBER(struct op_result, "count", count),
+    SCN_MEMBER(struct op_result, "attached", attached),
+    SCN_MEMBER(struct op_result, "elsewhere", elsewhere),
+    SCN_MEMBER(struct op_result, "moved", moved),
+    SCN_MEMBER(struct op_result, "fair", fair),
+    SCN_MEMBER(struct op_result, "withheld", withheld),
+    SCN_MEMBER(struct op_result, "foreign", foreign),
+    SCN_MEMBER(struct op_result, "by_latchd", by_latchd),
+    SCN_MEMBER(struct op_result, "free", permits.free),
+    SCN_MEMBER(struct op_result, "limit", permits.limit),
+    SCN_MEMBER(struct op_result, "is_lock", is_lock),
+    SCN_MEMBER(struct op_result, "class", lock_class),
+    SCN_MEMBER(struct op_result, "freed", release.freed),
+    SCN_MEMBER(struct op_result, "shared", release.shared),
+    SCN_MEMBER(struct op_result, "listeners", release.listeners),
+    SCN_MEMBER(struct op_result, "rest_ms", release.rest_ms),
+    SCN_MEMBER(struct op_result, "restored", restore.restored),
+    SCN_MEMBER(struct op_result, "permits", attach.permits),
+    SCN_MEMBER(struct op_result, "atleast_ms", attach.atleast_ms),
+    SCN_MEMBER(struct op_result, "value", latch.value),
+    SCN_MEMBER(struct op_result, "state", latch.state),
+    SCN_MEMBER(struct op_result, "generation", latch.generation),
+    SCN_MEMBER(struct op_result, "last_gone", latch.last_gone),
+    SCN_MEMBER(struct op_result, "last_lost", latch.last_lost),
 };
 
 static const struct {
@@ -300,7 +259,8 @@ static void read_result_word(const char *word, struct op_result *ret)
 static void read_result(const struct scn_words *words, size_t from,
                         struct op_result *ret)
 {
-    int status = find_word(STATUSES, COUNT(STATUSES), scn_word(words, from));
+    int status =
+        find_word(OP_STATUS_WORDS, OP_STATUS_WORD_COUNT, scn_word(words, from));
 
     if (status < 0) {
         scn_fail("'%s' is no status of an op", words->at[from]);
@@ -321,7 +281,7 @@ static void answer_renew(const struct seen_op *op, const struct scn_words *words
     r.renew.count = op->op.renew.count;
     for (size_t i = 0; i < r.renew.count; i++) {
         size_t at = from + i < words->count ? from + i : words->count - 1;
-        int item = find_word(RENEWED, COUNT(RENEWED), words->at[at]);
+        int item = find_word(RENEW_WORDS, RENEW_WORD_COUNT, words->at[at]);
 
         if (item < 0) { /* of the op as a whole */
             read_result(words, from, &r);
@@ -381,7 +341,8 @@ static void do_op(enum op_kind kind, const struct scn_words *words, struct value
     struct seen_op op;
 
     if (e.op_count > 0 && e.ops[0].op.kind != kind) {
-        scn_fail("the oldest op is %s, not %s", OPS[e.ops[0].op.kind], OPS[kind]);
+        scn_fail("the oldest op is %s, not %s", OP_WORDS[e.ops[0].op.kind],
+                 OP_WORDS[kind]);
     }
     fixture_take_op(&e, kind, &op);
     show_op(&op, ret);
@@ -434,7 +395,7 @@ static void do_no_op(const struct scn_words *words, struct value *ret)
     (void)words;
     (void)ret;
     if (e.op_count > 0) {
-        scn_fail("the engine asked Redis for %s %s", OPS[e.ops[0].op.kind],
+        scn_fail("the engine asked Redis for %s %s", OP_WORDS[e.ops[0].op.kind],
                  e.ops[0].name);
     }
 }
@@ -745,71 +706,6 @@ static void do_busy(const struct scn_words *words, struct value *ret)
 
 /* --- the engine and its Redis --------------------------------------------------- */
 
-static const struct scn_field CONFIG[] = {
-    SCN_FIELD(struct engine_config, watchdog_ms),
-    SCN_FIELD(struct engine_config, redis_timeout_ms),
-    SCN_FIELD(struct engine_config, fair_wait_ms),
-    SCN_FIELD(struct engine_config, fair_window),
-    SCN_FIELD(struct engine_config, recheck_ms),
-    SCN_FIELD(struct engine_config, handover_limit),
-    SCN_FIELD(struct engine_config, handover_pause_ms),
-    SCN_FIELD(struct engine_config, grace_ms),
-    SCN_FIELD(struct engine_config, endless_lease_ms),
-    SCN_FIELD(struct engine_config, max_waiters),
-    SCN_FIELD(struct engine_config, max_holds),
-    SCN_FIELD(struct engine_config, long_wait_ms),
-    SCN_FIELD(struct engine_config, quarantine_ms),
-    SCN_FIELD(struct engine_config, fence_ttl_ms),
-    SCN_FIELD(struct engine_config, local_window_ms),
-    SCN_FIELD(struct engine_config, priority_aging_ms),
-};
-
-static const struct scn_field STATS[] = {
-    SCN_FIELD(struct engine_stats, locks),
-    SCN_FIELD(struct engine_stats, holds),
-    SCN_FIELD(struct engine_stats, waiters),
-    SCN_FIELD(struct engine_stats, ops_in_flight),
-    SCN_FIELD(struct engine_stats, resting),
-    SCN_FIELD(struct engine_stats, grants),
-    SCN_FIELD(struct engine_stats, handovers),
-    SCN_FIELD(struct engine_stats, releases),
-    SCN_FIELD(struct engine_stats, lost),
-    SCN_FIELD(struct engine_stats, timeouts),
-    SCN_FIELD(struct engine_stats, renewals),
-    SCN_FIELD(struct engine_stats, expired),
-    SCN_FIELD(struct engine_stats, yields),
-    SCN_FIELD(struct engine_stats, lent),
-    SCN_FIELD(struct engine_stats, loans),
-    SCN_FIELD(struct engine_stats, settled),
-    SCN_FIELD(struct engine_stats, returned),
-    SCN_FIELD(struct engine_stats, loan_renewals),
-    SCN_FIELD(struct engine_stats, local_grants),
-    SCN_FIELD(struct engine_stats, uncertain),
-    SCN_FIELD(struct engine_stats, entries),
-    SCN_FIELD(struct engine_stats, fixed_entries),
-    SCN_FIELD(struct engine_stats, retained_entries),
-    SCN_FIELD(struct engine_stats, permits),
-    SCN_FIELD(struct engine_stats, retained_waiters),
-    SCN_FIELD(struct engine_stats, oldest_wait_ms),
-    SCN_FIELD(struct engine_stats, doubts),
-    SCN_FIELD(struct engine_stats, unanswered),
-    SCN_FIELD(struct engine_stats, queue_refusals),
-    SCN_FIELD(struct engine_stats, unacked_grants),
-    SCN_FIELD(struct engine_stats, unacked_renewals),
-    SCN_FIELD(struct engine_stats, failovers),
-    SCN_FIELD(struct engine_stats, restoring),
-    SCN_FIELD(struct engine_stats, restored),
-    SCN_FIELD(struct engine_stats, lost_failover),
-    SCN_FIELD(struct engine_stats, quarantine_left_ms),
-    SCN_FIELD(struct engine_stats, other_daemons),
-    SCN_FIELD(struct engine_stats, followers),
-    SCN_FIELD(struct engine_stats, followed_names),
-    SCN_FIELD(struct engine_stats, awaits),
-    SCN_FIELD(struct engine_stats, awaited_latches),
-    SCN_FIELD(struct engine_stats, latch_counts),
-    SCN_FIELD(struct engine_stats, store_up),
-};
-
 static void begin(void)
 {
     taken_count = 0;
@@ -854,7 +750,7 @@ static void do_configure(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
     for (size_t i = 0; i < words->count; i++) {
-        scn_set_field(&config, CONFIG, COUNT(CONFIG), words->at[i]);
+        set_engine_config(&config, words->at[i]);
     }
     engine_configure(e.engine, &config);
     fixture_collect(&e);
@@ -942,11 +838,8 @@ static void do_stopped(const struct scn_words *words, struct value *ret)
 
 static void do_stats(const struct scn_words *words, struct value *ret)
 {
-    struct engine_stats stats;
-
     (void)words;
-    engine_stats(e.engine, &stats);
-    scn_put_fields(ret, &stats, STATS, COUNT(STATS));
+    put_engine_stats(ret, e.engine);
     scn_put_int(ret, "next_deadline", (int64_t)engine_next_deadline(e.engine));
 }
 

@@ -4,6 +4,7 @@
  * A client is connected when it is first named. `a: LOCK job -> token` says that and
  * lets the answer come; without `->` no time passes. A token that client `a` was given
  * is $a; of an MLOCK, $a.0 and so on. */
+#include "scenarios/engine_fields.h"
 #include "sim/redis/sim_redisson.h"
 #include "sim/scenario.h"
 #include "support/scenario.h"
@@ -31,28 +32,7 @@ static size_t redisson_count;
 
 /* --- the world ------------------------------------------------------------------ */
 
-static const struct scn_field CONFIG[] = {
-    SCN_FIELD(struct engine_config, watchdog_ms),
-    SCN_FIELD(struct engine_config, redis_timeout_ms),
-    SCN_FIELD(struct engine_config, recheck_ms),
-    SCN_FIELD(struct engine_config, fair_wait_ms),
-    SCN_FIELD(struct engine_config, fair_window),
-    SCN_FIELD(struct engine_config, handover_limit),
-    SCN_FIELD(struct engine_config, handover_pause_ms),
-    SCN_FIELD(struct engine_config, grace_ms),
-    SCN_FIELD(struct engine_config, endless_lease_ms),
-    SCN_FIELD(struct engine_config, max_waiters),
-    SCN_FIELD(struct engine_config, max_holds),
-    SCN_FIELD(struct engine_config, quarantine_ms),
-    SCN_FIELD(struct engine_config, fence_ttl_ms),
-    SCN_FIELD(struct engine_config, local_window_ms),
-    SCN_FIELD(struct engine_config, priority_aging_ms),
-};
-
-#define WORLD(name, member)                                                            \
-    {                                                                                  \
-        name, offsetof(struct sim, member), sizeof(((struct sim *)0)->member)          \
-    }
+#define WORLD(name, member) SCN_MEMBER(struct sim, name, member)
 static const struct scn_field WORLD_FIELDS[] = {
     WORLD("calm", calm),
     WORLD("orderly", orderly),
@@ -83,32 +63,6 @@ static const struct scn_field WORLD_FIELDS[] = {
     WORLD("deadlocks", check.deadlocks),
 };
 
-static const struct scn_field STATS[] = {
-    SCN_FIELD(struct engine_stats, locks),
-    SCN_FIELD(struct engine_stats, holds),
-    SCN_FIELD(struct engine_stats, waiters),
-    SCN_FIELD(struct engine_stats, resting),
-    SCN_FIELD(struct engine_stats, grants),
-    SCN_FIELD(struct engine_stats, handovers),
-    SCN_FIELD(struct engine_stats, lost),
-    SCN_FIELD(struct engine_stats, renewals),
-    SCN_FIELD(struct engine_stats, expired),
-    SCN_FIELD(struct engine_stats, yields),
-    SCN_FIELD(struct engine_stats, lent),
-    SCN_FIELD(struct engine_stats, settled),
-    SCN_FIELD(struct engine_stats, returned),
-    SCN_FIELD(struct engine_stats, local_grants),
-    SCN_FIELD(struct engine_stats, uncertain),
-    SCN_FIELD(struct engine_stats, retained_waiters),
-    SCN_FIELD(struct engine_stats, failovers),
-    SCN_FIELD(struct engine_stats, restoring),
-    SCN_FIELD(struct engine_stats, restored),
-    SCN_FIELD(struct engine_stats, lost_failover),
-    SCN_FIELD(struct engine_stats, unacked_grants),
-    SCN_FIELD(struct engine_stats, unacked_renewals),
-    SCN_FIELD(struct engine_stats, quarantine_left_ms),
-    SCN_FIELD(struct engine_stats, other_daemons),
-};
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static void make_world(size_t daemons, const struct scn_words *words)
@@ -117,7 +71,7 @@ static void make_world(size_t daemons, const struct scn_words *words)
 
     ck_assert_ptr_null(s);
     for (size_t i = 1; words != NULL && i < words->count; i++) {
-        scn_set_field(&config, CONFIG, COUNT(CONFIG), words->at[i]);
+        set_engine_config(&config, words->at[i]);
     }
     s = scenario_with(daemons, &config);
 }
@@ -187,10 +141,7 @@ static struct sim_daemon *daemon_of(const struct scn_words *words)
 
 static void do_stats(const struct scn_words *words, struct value *ret)
 {
-    struct engine_stats stats;
-
-    engine_stats(daemon_of(words)->engine, &stats);
-    scn_put_fields(ret, &stats, STATS, COUNT(STATS));
+    put_engine_stats(ret, daemon_of(words)->engine);
 }
 
 static void do_names(const struct scn_words *words, struct value *ret)

@@ -72,10 +72,11 @@ struct scn_field {
     size_t offset,
         size; /* an unsigned integer or a bool; 4 and 8 bytes may be signed */
 };
-#define SCN_FIELD(type, field)                                                         \
+#define SCN_MEMBER(type, name, member)                                                 \
     {                                                                                  \
-#field, offsetof(type, field), sizeof(((type *)0)->field)                      \
+        name, offsetof(type, member), sizeof(((type *)0)->member)                      \
     }
+#define SCN_FIELD(type, field) SCN_MEMBER(type, #field, field)
 /* Sets what `word` says; a name that is not in the table fails. */
 void scn_set_field(void *to, const struct scn_field *fields, size_t count,
                    const char *word);

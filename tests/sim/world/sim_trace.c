@@ -1,42 +1,8 @@
 /* How ops look in the trace. */
 #include "sim/world/sim_world.h"
+#include "support/op_words.h"
 
 #include <inttypes.h>
-
-static const char *const OP_WORDS[] = {
-    [OP_ACQUIRE] = "ACQUIRE", [OP_RELEASE] = "RELEASE", [OP_RENEW] = "RENEW",
-    [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT", [OP_ACQUIRE_BATCH] = "MANY",
-    [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",     [OP_LIMIT] = "LIMIT",
-    [OP_RESTORE] = "RESTORE", [OP_LATCH] = "LATCH",
-};
-
-static const char *const STATUS_WORDS[] = {
-    [OP_OK] = "OK",
-    [OP_BUSY] = "BUSY",
-    [OP_NOTHELD] = "NOTHELD",
-    [OP_ENDED] = "ENDED",
-    [OP_OVER] = "OVER",
-    [OP_ELSEWHERE] = "ELSEWHERE",
-    [OP_LATE] = "LATE",
-    [OP_WRONGTYPE] = "WRONGTYPE",
-    [OP_UNKNOWN] = "UNKNOWN",
-    [OP_NOSEMAPHORE] = "NOSEMAPHORE",
-    [OP_BEYOND] = "BEYOND",
-    [OP_ERROR] = "ERROR",
-    [OP_UPGRADE] = "UPGRADE",
-    [OP_AMBIGUOUS] = "AMBIGUOUS",
-    [OP_OTHER_DATA] = "OTHERDATA",
-    [OP_FULL] = "FULL",
-};
-
-static const char *const RENEW_WORDS[] = {
-    [RENEW_OK] = "OK",
-    [RENEW_GONE] = "GONE",
-    [RENEW_ENDED] = "ENDED",
-    [RENEW_ELSEWHERE] = "ELSEWHERE",
-    [RENEW_WRONGTYPE] = "WRONGTYPE",
-    [RENEW_WANTED] = "WANTED",
-};
 
 static const char KIND_LETTERS[] = "pfrws";
 
@@ -139,7 +105,7 @@ void sim_trace_op(struct sim *s, const char *what, const struct flight *f)
         s,
         "d%zu: %s op %" PRIu64 " %s: %s token %" PRIu64 " count %" PRId64
         " ttl %" PRId64 "%s%s%s%s%s %s",
-        f->daemon, what, f->op.id, OP_WORDS[f->op.kind], STATUS_WORDS[r->status],
+        f->daemon, what, f->op.id, OP_WORDS[f->op.kind], OP_STATUS_WORDS[r->status],
         r->token, r->count, r->ttl_ms, r->moved ? " moved" : "", freed ? " freed" : "",
         r->attached ? " attached" : "", shared ? " shared" : "", r->fair ? " fair" : "",
         f->op.kind == OP_RENEW && r->status == OP_OK ? RENEW_WORDS[r->renew.items[0]]
