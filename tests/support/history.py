@@ -106,6 +106,9 @@ class Hold:
     limit: int = 0
     since: int | None = None  # believed in since; None: in doubt, or over
     doubted: int | None = None
+    # [start, end]: a RENEW through another daemon had no answer, so that nobody knows which
+    # daemon renews the lease
+    moves: list = dataclasses.field(default_factory=list)
     spans: list = dataclasses.field(default_factory=list)
 
     def doubt(self, at, why):
@@ -113,7 +116,15 @@ class Hold:
             self.spans.append(Span(self.since, at, why))
             self.since, self.doubted = None, at
 
+    def is_moving(self):
+        return bool(self.moves) and self.moves[-1][1] is None
+
+    def moved(self, at):
+        if self.is_moving():
+            self.moves[-1][1] = at
+
     def renewed(self, ask):
+        self.moved(ask.answered)
         self.confirmed = ask.answered
         self.daemon = ask.daemon
         self.lease_end = lease_end(ask)
@@ -122,6 +133,7 @@ class Hold:
             self.since, self.doubted = ask.answered, None
 
     def over(self, at, why):
+        self.moved(at)
         self.doubt(at, why)
         self.doubted = None
         if self.lease_end is not None:
@@ -240,6 +252,8 @@ def follow(ask, phase, live, done):
         elif str(ask.value).startswith("NOTHELD"):
             hold.over(ask.answered, "told")
             done.append(live.pop(key))
+        elif ask.daemon != hold.daemon and not hold.is_moving():
+            hold.moves.append([ask.sent, None])
 
 
 # --- two holders ---------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from stand import tap  # noqa: E402
 END = 100_000
 LEASE, TIMEOUT = 3000, 1000
 GONE = Error("NOTHELD it is not held")
+BACKEND = Error("BACKEND Redis cannot be reached")
 
 
 class Story(Record):
@@ -449,6 +450,19 @@ def what_is_left_behind_is_found():
 def what_is_lost_is_found():
     same(found(Story().lock("c", 0, 5, 1).renew("c", 100, GONE)), ["lost"])
     same(found(Story().lock("c", 0, 5, 1).unlock("c", 100, GONE)), ["lost"])
+
+
+def a_move_to_a_daemon_that_is_cut_off_may_end_with_the_lease():
+    def moves(at, renewed=BACKEND, to="b", cut=(100, 3400)):
+        story = Story().lock("c", 0, 5, 1).renew("c", 110, renewed, daemon=to)
+        return story.lock("d", at - 10, at, 2, daemon="c").fault("half a frame", *cut)
+
+    why = "two holders: moved to a daemon that was cut off"
+    same((found(moves(3100)), allowed(moves(3100))), ([], [why]))
+    same(found(moves(1500)), ["two holders"])  # the lease is not over
+    same(found(moves(3100, renewed=2900)), ["two holders"])
+    same(found(moves(3100, to="a")), ["two holders"])  # which knows that it keeps it
+    same(found(moves(9000, cut=(100, 300))), ["two holders"])
 
 
 def a_lease_may_run_out_in_an_outage_that_is_long_enough():

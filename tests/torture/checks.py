@@ -156,6 +156,15 @@ class Checker:
                 found.append([start, end])
         return found
 
+    def moved_away(self, holds, at):
+        """A hold of which nobody knows whether the daemon that its client went to keeps it, and
+        that daemon was cut off until the lease was over: RENEW in latchd-protocol(7)."""
+        enough = int(self.settings.watchdog_ms * LEFT_PART - LATE_RENEWAL_MS) * MS
+        if self.ran_out(at) and any(start + enough <= at <= end
+                                    for hold in holds for start, end in hold.moves):
+            return "moved to a daemon that was cut off"
+        return None
+
     def excuse(self, daemons, at):
         return next((a.why for a in self.allowed if a.explains(daemons, at)), None)
 
@@ -182,14 +191,16 @@ class Checker:
 
     def overlaps(self):
         for overlap in overlaps(self.holds, self.allowed):
-            self.judge("two holders", str(overlap), overlap.excuse,
+            moved = self.moved_away((overlap.old, overlap.new), overlap.start)
+            self.judge("two holders", str(overlap), overlap.excuse or moved,
                        (overlap.name, overlap.start))
 
     def crushes(self):
         for crush in crushes(self.holds):
             daemons = [h.daemon for h in crush.holds]
-            self.judge("too many permits", str(crush), self.excuse(daemons, crush.start),
-                       (crush.name, crush.start))
+            excuse = (self.excuse(daemons, crush.start)
+                      or self.moved_away(crush.holds, crush.start))
+            self.judge("too many permits", str(crush), excuse, (crush.name, crush.start))
 
     def rests(self):
         for rest, hold in too_early(self.record, self.holds):
