@@ -92,7 +92,7 @@ MUTATIONS = [
             ("backend/script/lua/plain/attach.lua",
              "call('PEXPIRE', lock, math.max(lease, rest_ms))",
              "call('PEXPIRE', lock, lease)"),
-        ]),
+        ], simulated=True),
     Mutation(
         "lost_undo", "a grant that nobody can be told of is not taken back", [
             ("engine/pending_release.c",
