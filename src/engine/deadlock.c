@@ -20,7 +20,7 @@
 enum {
     CYCLE_STEPS_MAX = 1000, /* holds looked at; beyond it no claim is made */
     CYCLE_LENGTH_MAX = 32,  /* owners in one cycle */
-    TEXT_MAX = 400,         /* what is told of it, in bytes */
+    TEXT_MAX = 400,         /* bytes of the description of a cycle */
     WORD_MAX = 64,          /* a name or an owner in that text */
 };
 

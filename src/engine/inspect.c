@@ -224,7 +224,7 @@ uint64_t hold_client(const struct hold *h)
 struct search {
     const struct list *queue;
     const struct list *at;
-    size_t left; /* steps; a waiter not found by then is told of as a member */
+    size_t left; /* steps; a waiter not found by then is shown as a member */
 };
 
 static const struct waiter *waiter_with(struct search *search, struct span member)

@@ -479,8 +479,8 @@ static void answer_latch(struct engine *eng, const struct pending_request *c,
     }
 }
 
-/* The outcome of the op is known before its client is told, so that waiters here hear
- * of it at once. */
+/* The outcome of an op goes to the watch before its client is answered: so the waiters
+ * of this daemon hear of it at once. */
 static void learn_outcome(struct engine *eng, struct lock *lock, uint64_t op_id,
                           const struct pending_request *c, const struct op_result *r)
 {

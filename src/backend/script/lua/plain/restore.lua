@@ -40,7 +40,7 @@ call('HLEN', entries_key)
 call('GET', keeper_key)
 local found = call('HMGET', lock, 'mode', field)
 local count, number = tonumber(found[2]), tonumber(token)
--- It may stand in the field of the loan. Tokens up to the loan's were this daemon's to give.
+-- The hold may stand in the field of its loan. Tokens up to the loan's were this daemon's to give.
 local loan = owner_kind == 'a' and ARGV[13] or ''
 local block_end = tonumber(loan) or number
 if found[1] then
@@ -59,7 +59,7 @@ if count and owner_kind ~= 'a' and fits and last ~= number then
 end
 if not count then
     if is_over() then
-        -- It may stand in the field of the loan, from which its daemon gives no token any more.
+        -- The field of its loan may be left: the loan has ended, and nobody else would remove it.
         local loan_field = 'latchd:' .. loan
         if loan ~= '' and not rest_end and call('HLEN', lock) == 1
             and call('HEXISTS', lock, loan_field) == 1 then
