@@ -266,7 +266,7 @@ MUTATIONS = [
             ("backend/script/lua/include/part_give.lua",
              "(lent and ' l' or ' a') .. claim",
              "(lent and ' a' or ' a') .. claim"),
-        ]),
+        ], simulated=True),
     Mutation(
         "lost_data", "a hand-over forgets the data of the next holder", [
             ("backend/script/lua/include/part_give.lua",
