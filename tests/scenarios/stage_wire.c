@@ -299,7 +299,7 @@ static void do_close(const struct scn_words *words, struct value *ret)
 static void do_reset(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
-    each_client(words, client_reset, true);
+    each_client(words, client_abort, true);
 }
 
 static void do_half_close(const struct scn_words *words, struct value *ret)

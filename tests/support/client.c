@@ -79,7 +79,7 @@ void client_close(struct client *c)
     free(c);
 }
 
-void client_reset(struct client *c)
+void client_abort(struct client *c)
 {
     struct linger now = { .l_onoff = 1, .l_linger = 0 };
 

@@ -24,7 +24,7 @@ int client_fd(const struct client *c);
 
 /* FIN. All of these free the client. NULL is fine. */
 void client_close(struct client *c);
-void client_reset(struct client *c); /* RST (TCP), or a close with data unread */
+void client_abort(struct client *c); /* RST (TCP), or a close with data unread */
 /* End of our side only; the client stays. */
 void client_half_close(struct client *c);
 

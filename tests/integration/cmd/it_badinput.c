@@ -209,7 +209,7 @@ START_TEST(half_a_command_and_a_close_leaves_nothing)
         if (len % 2 == 0) {
             client_close(c);
         } else {
-            client_reset(c);
+            client_abort(c);
         }
     }
     AWAIT(daemon_open_fds(stand.daemon) <= fds);

@@ -80,7 +80,7 @@ START_TEST(nothing_is_left_of_those_who_leave_in_the_middle, 3)
         ask_for_three(c);
         (void)nanosleep(&ts, NULL);
         if (_i == 2) {
-            client_reset(c);
+            client_abort(c);
         } else {
             client_close(c);
         }

@@ -212,7 +212,7 @@ START_TEST(nothing_is_left_of_those_who_leave_in_the_middle, 3)
               "LOCK f GRACE 0");
         (void)nanosleep(&ts, NULL);
         if (_i == 2) {
-            client_reset(c);
+            client_abort(c);
         } else {
             client_close(c);
         }

@@ -281,7 +281,7 @@ START_TEST(nothing_is_left_of_a_connection_that_ends_in_the_middle, 3)
             client_half_close(c);
         }
         if (_i == 2) {
-            client_reset(c);
+            client_abort(c);
         } else {
             client_close(c);
         }

@@ -26,7 +26,7 @@ static void leave(struct client *c, enum way way)
 {
     switch (way) {
     case RESET_TCP:
-        client_reset(c);
+        client_abort(c);
         break;
     case HALF_CLOSE:
         client_half_close(c);
@@ -138,7 +138,7 @@ START_TEST(a_grant_to_a_closed_connection_goes_to_the_next_waiter)
         send_lock(gone, "job", "", 1);
         send_lock(next, "job", "", 2);
         client_send(holder, "UNLOCK job");
-        client_reset(gone);
+        client_abort(gone);
         expect_int(holder, 0);
         (void)client_read_int(next);
         ck_assert_int_eq(ask_int(next, "UNLOCK job"), 0);

@@ -121,7 +121,7 @@ START_TEST(a_closed_connection_leaves_the_queue_at_once)
         fair_join(c[i], "", i + 1);
     }
     client_close(c[0]);
-    client_reset(c[2]);
+    client_abort(c[2]);
     client_half_close(c[FEW - 1]);
     await_queue("job", FEW - 3);
     ck_assert_int_eq(peek_int("ZCARD " DUE), FEW - 3);

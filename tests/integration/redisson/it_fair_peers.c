@@ -143,7 +143,7 @@ START_TEST(a_head_that_leaves_as_it_is_woken_passes_it_on_H21)
         fair_join(c, "", 1);
         peer_joins(&q, WAIT);
         ck_assert_int_eq(redisson_fair_unlock(&r, "job", NULL), 1);
-        client_reset(c); /* as it gets it, or before */
+        client_abort(c); /* as it gets it, or before */
         peer_gets(&q);
         ck_assert_int_eq(redisson_fair_unlock(&q, "job", NULL), 1);
         await_no_locks(0);
