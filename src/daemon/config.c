@@ -7,10 +7,12 @@
 #include "util/alloc.h"
 #include "util/text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool wants_replicas_of_embedded(const struct config *c)
 {
@@ -101,6 +103,7 @@ const struct config_key CONFIG_KEYS[] = {
 #undef CHOICE
 
 const size_t CONFIG_KEY_COUNT = sizeof(CONFIG_KEYS) / sizeof(CONFIG_KEYS[0]);
+const char CONFIG_VARIABLES[] = "LATCHD_";
 _Static_assert(sizeof(CONFIG_KEYS) / sizeof(CONFIG_KEYS[0]) <= CONFIG_KEYS_MAX,
                "CONFIG_KEYS_MAX is too small");
 
@@ -990,6 +993,8 @@ static const struct {
     { "--check-config", OPTIONS_CHECK_CONFIG, "Only say whether it is right." },
 };
 
+enum { VARIABLE_NAME_MAX = 64 };
+
 static bool is_option(const char *word)
 {
     return strncmp(word, "--", 2) == 0;
@@ -1120,6 +1125,74 @@ bool options_parse(int argc, const char *const *argv, struct options *ret, char 
     return true;
 }
 
+/* Writes the name of a key's variable: LATCHD_REDIS_TIMEOUT. */
+static void variable_name(const struct config_key *key, char *ret, size_t room)
+{
+    (void)snprintf(ret, room, "%s%s", CONFIG_VARIABLES, key->name);
+    for (char *ch = ret; *ch != '\0'; ch++) {
+        *ch = *ch == '-' ? '_' : (char)toupper((unsigned char)*ch);
+    }
+}
+
+/* Variables of no key belong to other programs, such as LATCHD_URL to latchctl, unless
+ * one is a misspelt key. */
+static bool is_misspelt(const char *variable, size_t len, char *reterr, size_t room)
+{
+    size_t prefix = strlen(CONFIG_VARIABLES);
+    const struct config_key *guess =
+        config_key_guess(span_of(variable + prefix, len - prefix));
+    char name[VARIABLE_NAME_MAX];
+
+    if (guess == NULL) {
+        return false;
+    }
+    variable_name(guess, name, sizeof(name));
+    (void)snprintf(reterr, room, "%.*s: there is no such key, did you mean %s?",
+                   (int)len, variable, name);
+    return true;
+}
+
+/* Applies one variable of the environment: NAME=VALUE. An empty value counts as none,
+ * as container tools pass on variables that are not set. */
+static bool read_variable(struct config *c, const char *variable, char *reterr,
+                          size_t room)
+{
+    const char *value = strchr(variable, '=');
+    size_t len = value == NULL ? 0 : (size_t)(value - variable);
+    char name[VARIABLE_NAME_MAX], why[CONFIG_ERROR_MAX / 2];
+
+    if (strncmp(variable, CONFIG_VARIABLES, strlen(CONFIG_VARIABLES)) != 0 ||
+        value == NULL || value[1] == '\0') {
+        return true;
+    }
+    for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+        variable_name(&CONFIG_KEYS[i], name, sizeof(name));
+        if (strlen(name) != len || memcmp(name, variable, len) != 0) {
+            continue;
+        }
+        if (!config_set(c, &CONFIG_KEYS[i], span_str(value + 1), why, sizeof(why))) {
+            (void)snprintf(reterr, room, "%s: %s", name, why);
+            return false;
+        }
+        return true;
+    }
+    return !is_misspelt(variable, len, reterr, room);
+}
+
+static bool read_environment(struct config *c, struct buf *mistakes)
+{
+    char err[CONFIG_ERROR_MAX];
+    bool ok = true;
+
+    for (char **variable = environ; *variable != NULL; variable++) {
+        if (!read_variable(c, *variable, err, sizeof(err))) {
+            buf_printf(mistakes, "%s\n", err);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
 bool options_config(const struct options *o, struct config *ret, struct buf *mistakes)
 {
     char err[CONFIG_ERROR_MAX];
@@ -1131,6 +1204,7 @@ bool options_config(const struct options *o, struct config *ret, struct buf *mis
 
     config_init(ret);
     ok = o->config_path == NULL || config_load(ret, o->config_path, mistakes);
+    ok = read_environment(ret, mistakes) && ok;
     if (!read_words(&r)) {
         buf_printf(mistakes, "%s\n", err);
         ok = false;
@@ -1156,6 +1230,9 @@ void options_help(struct buf *out)
         buf_printf(out, "  --%-20s %s\n", key->name,
                    key->def[0] == '\0' ? "(none)" : key->def);
     }
-    buf_add_str(out,
-                "\nThe keys are explained in latchd.conf(5) and by --print-config.\n");
+    buf_add_str(
+        out,
+        "\nA key can be set in the environment, too: LATCHD_REDIS_TIMEOUT=5s. The\n"
+        "environment overrides the file, and the command line overrides both.\n"
+        "The keys are explained in latchd.conf(5) and by --print-config.\n");
 }

@@ -1,6 +1,6 @@
 /* config: the settings of the operator. config.def has every key; it drives the file,
- * the command line, CONFIG GET/SET/REWRITE, --print-config, latchd.conf, and the keys
- * of latchd.conf(5).
+ * the environment, the command line, CONFIG GET/SET/REWRITE, --print-config,
+ * latchd.conf, and the keys of latchd.conf(5).
  *
  * A struct config owns its texts: config_init(), config_fini(). Times are milliseconds,
  * sizes bytes. Functions that can fail put one line for people into reterr; those that
@@ -102,6 +102,8 @@ struct config_key {
 
 extern const struct config_key CONFIG_KEYS[];
 extern const size_t CONFIG_KEY_COUNT;
+/* How the variables of the environment begin that set keys. */
+extern const char CONFIG_VARIABLES[];
 
 /* Finds a key by name, or NULL. */
 const struct config_key *config_key_find(struct span name);
@@ -169,7 +171,8 @@ extern const size_t CONFIG_CONFLICT_COUNT;
 /* The first one; NULL: the values fit. */
 const struct config_conflict *config_find_conflict(const struct config *c);
 
-/* command_line: the command line. Its values override the file, also after a reload. */
+/* The command line. Its values override the environment, whose override the file, also
+ * after a reload. */
 
 enum options_action {
     OPTIONS_RUN,
@@ -190,7 +193,8 @@ struct options {
 /* Parses the words; does not read the file. */
 bool options_parse(int argc, const char *const *argv, struct options *ret, char *reterr,
                    size_t room) __attribute__((warn_unused_result));
-/* Makes the configuration of defaults, the file and the command line, in this order.
+/* Makes the configuration of defaults, the file, the environment (LATCHD_REDIS=...) and
+ * the command line, in this order.
  * False: `mistakes` has a line for each mistake. *ret must be freed by config_fini()
  * in any case. */
 bool options_config(const struct options *o, struct config *ret, struct buf *mistakes)

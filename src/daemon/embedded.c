@@ -1,5 +1,6 @@
 #include "daemon/embedded.h"
 
+#include "daemon/config.h"
 #include "daemon/files.h"
 #include "util/alloc.h"
 #include "util/buf.h"
@@ -295,7 +296,8 @@ static void on_closed(uv_handle_t *handle)
 }
 
 /* Between fork and exec: only functions that are safe in a signal handler. */
-static void child_exec(const char *const *argv, pid_t parent, int out, int lock_fd)
+static void child_exec(const char *const *argv, char *const *env, pid_t parent, int out,
+                       int lock_fd)
 {
     static const char NO_EXEC[] = "the program cannot be run\n";
     struct sigaction normal = { .sa_handler = SIG_DFL };
@@ -315,16 +317,37 @@ static void child_exec(const char *const *argv, pid_t parent, int out, int lock_
     (void)umask(077);
     if (dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
         dup2(out, STDERR_FILENO) >= 0 && fcntl(lock_fd, F_SETFD, 0) == 0) {
-        (void)execv(argv[0], (char *const *)(uintptr_t)argv);
+        (void)execve(argv[0], (char *const *)(uintptr_t)argv, env);
     }
     (void)!write(STDERR_FILENO, NO_EXEC, sizeof(NO_EXEC) - 1);
     _exit(EXIT_NO_EXEC);
+}
+
+/* The environment of the child, to be freed: without latchd's own variables, as others
+ * can read the child's, and a password may be among them. */
+static char **child_environment(void)
+{
+    char **env;
+    size_t count = 0;
+
+    while (environ[count] != NULL) {
+        count++;
+    }
+    env = xcalloc(count + 1, sizeof(*env));
+    count = 0;
+    for (char **variable = environ; *variable != NULL; variable++) {
+        if (strncmp(*variable, CONFIG_VARIABLES, strlen(CONFIG_VARIABLES)) != 0) {
+            env[count++] = *variable;
+        }
+    }
+    return env;
 }
 
 /* All signals are blocked around the fork: libuv's handlers must not run in the child,
  * where they would write into our loop. */
 static pid_t fork_and_exec(const char *const *argv, int out, int lock_fd)
 {
+    char **env = child_environment();
     pid_t parent = getpid();
     sigset_t all;
     sigset_t before;
@@ -336,9 +359,10 @@ static pid_t fork_and_exec(const char *const *argv, int out, int lock_fd)
     pid = fork();
     err = errno;
     if (pid == 0) {
-        child_exec(argv, parent, out, lock_fd);
+        child_exec(argv, env, parent, out, lock_fd);
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(env);
     errno = err;
     return pid;
 }

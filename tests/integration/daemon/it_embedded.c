@@ -140,3 +140,21 @@ START_TEST(stopping_ends_redis_too)
     daemon_stop(d);
     ck_assert_int_eq(kill(redis, 0), -1);
 }
+
+/* A password may be among them. */
+START_TEST(redis_does_not_get_the_variables_of_latchd)
+{
+    struct test_daemon *d = start_daemon();
+    char path[64], env[8192];
+    size_t len;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)redis_pid());
+    file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    len = fread(env, 1, sizeof(env), file);
+    (void)fclose(file);
+    ck_assert_uint_gt(len, 0);
+    ck_assert_ptr_null(memmem(env, len, "LATCHD_", 7));
+    daemon_stop(d);
+}

@@ -3,6 +3,7 @@
 #include "support/runner.h"
 #include "support/scratch.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -19,8 +20,25 @@ static void setup(void)
     err[0] = mistakes[0] = '\0';
 }
 
+static const char *const VARIABLES[] = {
+    "LATCHD_PORT",
+    "LATCHD_GRACE",
+    "LATCHD_BIND",
+    "LATCHD_REQUIREPASS",
+    "LATCHD_TLS_AUTH_CLIENTS",
+    "LATCHD_MAX_NAME_LENGTH",
+    "LATCHD_REDSI",
+    "LATCHD_redis",
+    "LATCHD_MIN_REPLICA",
+    "LATCHD_TOKEN",
+    "LATCHD_MAXCLIENTS",
+};
+
 static void teardown(void)
 {
+    for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(VARIABLES[0]); i++) {
+        unsetenv(VARIABLES[i]);
+    }
     config_fini(&config);
 }
 
@@ -279,6 +297,87 @@ START_TEST(the_command_line_wins_over_the_file)
     ck_assert_uint_eq(c.net.idle_ms, 5000);
     config_fini(&c);
     (void)unlink(path);
+}
+
+START_TEST(the_environment_wins_over_the_file_and_the_command_line_over_both)
+{
+    struct config c;
+    char path[128];
+    const char *argv[] = { "latchd", "--config", path, "--port", "9", NULL };
+
+    scratch_path("conf", ".conf", path, sizeof(path));
+    write_file(path, "port 7\ngrace 1s\ntimeout 5s\nmaxclients 3\n");
+    setenv("LATCHD_PORT", "8", 1);
+    setenv("LATCHD_GRACE", "-1", 1);
+    setenv("LATCHD_BIND", ":: 0.0.0.0", 1);
+    setenv("LATCHD_REQUIREPASS", "a \"b\" # c", 1);
+    setenv("LATCHD_TLS_AUTH_CLIENTS", "optional", 1);
+    setenv("LATCHD_MAXCLIENTS", "", 1);
+    setenv("LATCHD_TOKEN", "17", 1); /* of latchctl run */
+    ck_assert_msg(read_words(argv, &c), "%s", mistakes);
+    ck_assert_uint_eq(c.port, 9);
+    ck_assert_int_eq(c.engine.grace_ms, -1);
+    ck_assert_uint_eq(c.net.idle_ms, 5000);
+    ck_assert_uint_eq(c.net.max_clients, 3);
+    ck_assert_str_eq(c.bind, ":: 0.0.0.0");
+    ck_assert_str_eq(c.requirepass, "a \"b\" # c");
+    ck_assert_int_eq(c.tls_auth_clients, TLS_AUTH_OPTIONAL);
+    config_fini(&c);
+    (void)unlink(path);
+}
+
+START_TEST(every_key_has_a_variable)
+{
+    for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+        const char *argv[] = { "latchd", NULL };
+        char name[64] = "LATCHD_";
+        size_t len = strlen(name);
+        struct config c;
+
+        for (const char *at = CONFIG_KEYS[i].name; *at != '\0'; at++) {
+            name[len++] = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+        }
+        setenv(name, CONFIG_KEYS[i].type == KEY_CHOICE ? "?" : "?\"", 1);
+        if (!read_words(argv, &c)) {
+            ck_assert_int_eq(strncmp(mistakes, name, len), 0);
+            ck_assert_int_eq(strncmp(mistakes + len, ": must be ", 10), 0);
+        } else {
+            struct buf value = { 0 };
+
+            config_format(&c, &CONFIG_KEYS[i], &value);
+            ck_assert(span_eq(buf_span(&value), SPAN("?\"")));
+            buf_reset(&value);
+        }
+        config_fini(&c);
+        unsetenv(name);
+    }
+}
+
+static const struct {
+    const char *name, *value, *why;
+} BAD_VARIABLES[] = {
+    { "LATCHD_PORT", "tcp://10.0.0.1:5625", "LATCHD_PORT: must be a number" },
+    { "LATCHD_GRACE", "-2",
+      "LATCHD_GRACE: must be milliseconds, or a number with ms, s, m, h or d, or -1" },
+    { "LATCHD_MAX_NAME_LENGTH", "0",
+      "LATCHD_MAX_NAME_LENGTH: must be between 1 and 512" },
+    { "LATCHD_REDSI", "embedded",
+      "LATCHD_REDSI: there is no such key, did you mean LATCHD_REDIS?" },
+    { "LATCHD_redis", "embedded",
+      "LATCHD_redis: there is no such key, did you mean LATCHD_REDIS?" },
+    { "LATCHD_MIN_REPLICA", "1",
+      "LATCHD_MIN_REPLICA: there is no such key, did you mean LATCHD_MIN_REPLICAS?" },
+};
+
+START_TEST(mistakes_in_variables_are_named, TEST_ROWS(BAD_VARIABLES))
+{
+    const char *argv[] = { "latchd", "--port=0", NULL };
+    struct config c;
+
+    setenv(BAD_VARIABLES[_i].name, BAD_VARIABLES[_i].value, 1);
+    ck_assert(!read_words(argv, &c));
+    ck_assert_str_eq(mistakes, BAD_VARIABLES[_i].why);
+    config_fini(&c);
 }
 
 static const struct {
