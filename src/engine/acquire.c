@@ -1,34 +1,10 @@
 /* Asks Redis for the head of a queue, and for other waiters that must ask for
  * themselves. */
 #include "engine/acquire.h"
-#include "engine/grace.h"
+#include "engine/engine_priv.h"
 
-#include "engine/acquire_spec.h"
 #include "engine/deadlock.h"
-#include "engine/effect.h"
-#include "engine/emit.h"
-#include "engine/engine.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/fair.h"
-#include "engine/followed_names.h"
-#include "engine/hold.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
 #include "engine/loss_check.h"
-#include "engine/mlock.h"
-#include "engine/op.h"
-#include "engine/peers.h"
-#include "engine/pending_release.h"
-#include "engine/pending_request.h"
-#include "engine/quarantine.h"
-#include "engine/request.h"
-#include "engine/session.h"
-#include "engine/user_check.h"
-#include "engine/yield.h"
-#include "util/alloc.h"
-#include "util/list.h"
 
 /* The op ran: a waiter may be served now. */
 static void take_limit(struct engine *eng, struct lock *lock, uint32_t limit)

@@ -1,9 +1,6 @@
 /* The terms of a LOCK as Redis has them: hash field, entry ID, lease. */
 #include "engine/acquire_spec.h"
-#include "engine/engine.h"
-#include "engine/engine_state.h"
-#include "engine/value_hold.h"
-#include "util/alloc.h"
+#include "engine/engine_priv.h"
 #include "util/buf.h"
 
 enum owner_kind field_kind(struct span field)

@@ -4,18 +4,9 @@
  * Looked for when somebody begins to wait, and only by what is sure: holds that this
  * daemon is certain of, and waits that no lease in the cycle can end. */
 #include "engine/deadlock.h"
-#include "engine/acquire_spec.h"
-#include "engine/effect.h"
-#include "engine/emit.h"
-#include "engine/engine_state.h"
-#include "engine/hold.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/wait_graph.h"
-#include "engine/waiter.h"
+#include "engine/engine_priv.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 enum {
     CYCLE_STEPS_MAX = 1000, /* holds looked at; beyond it no claim is made */

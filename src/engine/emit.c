@@ -1,13 +1,6 @@
 /* Effects for clients: replies and notices. */
 #include "engine/emit.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/session.h"
-#include "engine/waiter.h"
+#include "engine/engine_priv.h"
 
 static struct effect_reply *add_reply(struct engine *eng, struct call_ref to,
                                       enum reply_kind kind)

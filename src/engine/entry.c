@@ -1,16 +1,7 @@
 /* Entries: one LOCK's share of a hold, and the connections that keep it alive. */
 #include "engine/entry.h"
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine_state.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
+#include "engine/engine_priv.h"
 #include "engine/mlock_member.h"
-#include "engine/pending_release.h"
-#include "engine/request.h"
-#include "engine/session.h"
-#include "util/alloc.h"
 
 static const char *const ENTRY_NAMES[] = {
     [ENTRY_HELD] = "HELD",

@@ -1,22 +1,9 @@
 /* Fair queues: which of our waiters have a place there. */
 #include "engine/fair.h"
-
-#include "engine/acquire_spec.h"
-#include "engine/effect.h"
-#include "engine/engine_state.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/timer.h"
-#include "engine/waiter.h"
-#include "util/alloc.h"
-#include "util/list.h"
-#include "util/recent.h"
-#include "util/span.h"
+#include "engine/engine_priv.h"
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 /* The places of this instance in the fair queue of a name.
  *

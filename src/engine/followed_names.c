@@ -1,15 +1,7 @@
 #include "engine/followed_names.h"
-#include "engine/effect.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/hold.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "latchd/protocol.h"
-#include "util/recent.h"
+#include "engine/engine_priv.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define CHANGED_WORD "leader"
 enum { HEAD_MAX = 64 }; /* of an announcement, before the name */

@@ -1,10 +1,5 @@
 #include "engine/grace.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/pending_release.h"
+#include "engine/engine_priv.h"
 
 static void set_timer(struct engine *eng, struct entry *e, uint64_t at)
 {

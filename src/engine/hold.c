@@ -1,27 +1,10 @@
 /* Holds: an owner's grant of a name each, from the grant to the end: when it counts as
  * certain, uncertain or over, when it is renewed, and what it leaves. */
 #include "engine/hold.h"
+#include "engine/engine_priv.h"
 
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/inflight_op.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "engine/pending_release.h"
-#include "engine/pending_request.h"
-#include "engine/renew_queue.h"
-#include "engine/session.h"
-#include "latchd/protocol.h"
-#include "util/alloc.h"
 #include "util/buf.h"
 #include "util/histogram.h"
-#include "util/list.h"
-#include "util/text.h"
-
-#include <stdlib.h>
 
 /* --- states ----------------------------------------------------------------------- */
 

@@ -1,20 +1,7 @@
 /* Ops in flight: what was asked of Redis, for which object, and where the answer goes.
  */
 #include "engine/inflight_op.h"
-#include "engine/acquire_spec.h"
-#include "engine/effect.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/hold.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "engine/name_watch.h"
-#include "engine/pending_request.h"
-#include "engine/waiter.h"
-#include "latchd/protocol.h"
-#include "util/alloc.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 /* A token that is further ahead of the clock than a year follows a counter. */
 static const uint64_t CLOCK_AHEAD_US = UINT64_C(365) * 24 * 3600 * 1000000;

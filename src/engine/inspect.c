@@ -1,31 +1,8 @@
 /* Answers LOCKINFO. Nothing changes here. */
 #include "engine/inspect.h"
-
-#include "engine/acquire_spec.h"
-#include "engine/effect.h"
-#include "engine/emit.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/latch.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/pending_release.h"
-#include "engine/pending_request.h"
-#include "engine/quarantine.h"
-#include "engine/session.h"
-#include "engine/value_hold.h"
-#include "engine/waiter.h"
-#include "latchd/protocol.h"
-#include "util/list.h"
-#include "util/span.h"
-#include "util/table.h"
-#include "util/text.h"
+#include "engine/engine_priv.h"
 
 #include <malloc.h>
-#include <stdio.h>
 
 /* The memory that a name takes: walks over everything that belongs to it. */
 

@@ -1,15 +1,5 @@
 #include "engine/latch.h"
-
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/pending_request.h"
-#include "latchd/protocol.h"
-#include "util/alloc.h"
+#include "engine/engine_priv.h"
 
 struct logged_count {
     struct recent_item item;

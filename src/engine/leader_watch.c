@@ -1,16 +1,5 @@
 #include "engine/leader_watch.h"
-#include "engine/emit.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/followed_names.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/inspect.h"
-#include "engine/lock.h"
-#include "engine/pending_request.h"
-#include "util/alloc.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 /* --- what is known ---------------------------------------------------------------- */
 

@@ -1,13 +1,5 @@
 #include "engine/loan.h"
-
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "util/alloc.h"
-#include "util/hash.h"
-#include "util/table.h"
+#include "engine/engine_priv.h"
 
 static const char *const STATE_NAMES[] = {
     [LOAN_HELD] = "HELD",

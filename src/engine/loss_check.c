@@ -5,22 +5,7 @@
  * Asked is by a renewal that raises nothing: it reads the marks that a release leaves.
  */
 #include "engine/loss_check.h"
-#include "engine/acquire_spec.h"
-#include "engine/effect.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/pending_release.h"
-#include "engine/pending_request.h"
-#include "util/alloc.h"
-#include "util/list.h"
-#include "util/span.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 struct suspect {
     enum lock_kind lock_kind;

@@ -5,33 +5,7 @@
  * client's session. The answers to a client come here instead, and are looked
  * at before the engine returns, so that nothing changes under their sender. */
 #include "engine/mlock.h"
-
-#include "engine/acquire.h"
-#include "engine/acquire_spec.h"
-#include "engine/effect.h"
-#include "engine/emit.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/grace.h"
-#include "engine/hold.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/pending_release.h"
-#include "engine/pending_request.h"
-#include "engine/request.h"
-#include "engine/session.h"
-#include "engine/timer.h"
-#include "engine/trouble.h"
-#include "engine/user_check.h"
-#include "engine/wait_graph.h"
-#include "engine/waiter.h"
-#include "latchd/protocol.h"
-#include "util/alloc.h"
-#include "util/list.h"
-#include "util/table.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 /* --- terms ------------------------------------------------------------------------ */
 

@@ -1,15 +1,5 @@
 #include "engine/mlock_member.h"
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/request.h"
-#include "engine/waiter.h"
-#include "latchd/protocol.h"
-#include "util/list.h"
-#include "util/table.h"
+#include "engine/engine_priv.h"
 
 /* Calls of members have numbers that no client's call has. */
 enum { MEMBER_BITS = 10 };

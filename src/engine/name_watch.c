@@ -1,12 +1,5 @@
 #include "engine/name_watch.h"
-#include "engine/emit.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/pending_request.h"
-#include "engine/session.h"
-#include "engine/trouble.h"
+#include "engine/engine_priv.h"
 
 void watch_set_init(struct watch_set *set)
 {

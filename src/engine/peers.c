@@ -1,17 +1,7 @@
 #include "engine/peers.h"
-#include "engine/effect.h"
-#include "engine/engine.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/quarantine.h"
-#include "engine/timer.h"
-#include "latchd/protocol.h"
-#include "util/text.h"
+#include "engine/engine_priv.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 enum { ANNOUNCEMENT_MAX = 128 };
 

@@ -1,15 +1,6 @@
 /* Pending releases: releases and undos that Redis must still confirm. */
 #include "engine/pending_release.h"
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "engine/pending_request.h"
-#include "engine/request.h"
-#include "util/alloc.h"
+#include "engine/engine_priv.h"
 
 static const char *const STATE_NAMES[] = {
     [RELEASE_QUEUED] = "QUEUED",       [RELEASE_SENT] = "SENT",

@@ -2,22 +2,7 @@
  * after its grant. UNLOCK and FORCEUNLOCK wait here for their pending release;
  * watchdog.c has what the others are answered. */
 #include "engine/pending_request.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/grace.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/name_watch.h"
-#include "engine/op.h"
-#include "engine/pending_release.h"
-#include "engine/session.h"
-#include "engine/value_hold.h"
-#include "util/alloc.h"
-#include "util/span.h"
+#include "engine/engine_priv.h"
 
 struct pending_request *pending_request_new(struct engine *eng,
                                             enum pending_request_kind kind,

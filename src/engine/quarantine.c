@@ -1,12 +1,5 @@
 #include "engine/quarantine.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/lock.h"
-#include "engine/peers.h"
-#include "engine/pending_release.h"
-#include "util/list.h"
-#include "util/table.h"
+#include "engine/engine_priv.h"
 
 uint64_t quarantine_of_name(const struct engine *eng, struct span name)
 {

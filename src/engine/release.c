@@ -1,30 +1,6 @@
 /* Sends a pending release, with the hand-over to a waiter of this daemon. */
 #include "engine/release.h"
-
-#include "engine/acquire.h"
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/fair.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/mlock.h"
-#include "engine/op.h"
-#include "engine/peers.h"
-#include "engine/pending_release.h"
-#include "engine/pending_request.h"
-#include "engine/quarantine.h"
-#include "engine/release_log.h"
-#include "engine/request.h"
-#include "engine/trouble.h"
-#include "engine/value_hold.h"
-#include "engine/waiter.h"
-#include "engine/yield.h"
-#include "util/list.h"
-#include "util/span.h"
+#include "engine/engine_priv.h"
 
 static bool is_exclusive(enum lock_kind lock_kind)
 {

@@ -1,13 +1,5 @@
 #include "engine/release_log.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/lock.h"
-#include "engine/pending_release.h"
-#include "engine/waiter.h"
-#include "util/list.h"
-#include "util/recent.h"
+#include "engine/engine_priv.h"
 
 struct logged_release {
     struct recent_item item;

@@ -1,14 +1,5 @@
 #include "engine/renew_queue.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "util/alloc.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 void renew_queues_init(struct engine *eng)
 {

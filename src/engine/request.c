@@ -1,15 +1,7 @@
 /* The outcome of each request with an ID, so that sending it again cannot do it again.
  */
 #include "engine/request.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/timer.h"
-#include "latchd/protocol.h"
-#include "util/alloc.h"
-#include "util/hash.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 enum { KEY_MAX = LATCHD_ID_MAX + 1 + 4096 };
 

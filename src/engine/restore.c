@@ -1,18 +1,5 @@
 #include "engine/restore.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/fair.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/peers.h"
-#include "engine/pending_release.h"
-#include "util/list.h"
-#include "util/span.h"
+#include "engine/engine_priv.h"
 
 /* --- what is to be put back ------------------------------------------------------- */
 

@@ -1,13 +1,6 @@
 /* Sessions: a connection's waits, holds and losses. */
 #include "engine/session.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/lock.h"
-#include "util/alloc.h"
-#include "util/span.h"
-#include "util/table.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 struct session *session_find(const struct engine *eng, uint64_t conn)
 {

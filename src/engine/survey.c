@@ -1,15 +1,5 @@
 #include "engine/survey.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine_state.h"
-#include "engine/hold.h"
-#include "engine/inspect.h"
-#include "engine/latch.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "engine/pending_request.h"
-#include "engine/session.h"
-#include "engine/waiter.h"
-#include "util/list.h"
+#include "engine/engine_priv.h"
 
 void survey_holds(const struct engine *eng, size_t count, hold_view_fn *fn, void *ctx)
 {

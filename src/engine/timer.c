@@ -1,6 +1,5 @@
 #include "engine/timer.h"
-#include "engine/engine_state.h"
-#include "util/heap.h"
+#include "engine/engine_priv.h"
 
 void timer_set(struct engine *eng, struct timer *t, enum timer_kind kind, uint64_t at)
 {

@@ -1,7 +1,5 @@
 #include "engine/trouble.h"
-
-#include "engine/emit.h"
-#include "engine/engine_state.h"
+#include "engine/engine_priv.h"
 
 void trouble_set(struct engine *eng, struct span why)
 {

@@ -1,13 +1,6 @@
 /* The waits of each named owner, on all names. */
 #include "engine/wait_graph.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine_state.h"
-#include "engine/op.h"
-#include "engine/waiter.h"
-#include "util/alloc.h"
-#include "util/hash.h"
-
-#include <stdlib.h>
+#include "engine/engine_priv.h"
 
 struct owner_waits *wait_graph_find(const struct engine *eng, struct span owner)
 {

@@ -1,13 +1,5 @@
 #include "engine/wait_queue.h"
-#include "engine/acquire_spec.h"
-#include "engine/engine.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/lock.h"
-#include "engine/pending_release.h"
-#include "engine/waiter.h"
-#include "util/alloc.h"
-#include "util/list.h"
+#include "engine/engine_priv.h"
 
 static struct waiter *waiter_at(struct list *node)
 {

@@ -1,22 +1,7 @@
 /* Waiters: a waiting LOCK's place, its time, and what happens when either ends. */
 #include "engine/waiter.h"
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/fair.h"
-#include "engine/inflight_op.h"
-#include "engine/lock.h"
-#include "engine/mlock.h"
-#include "engine/pending_release.h"
-#include "engine/request.h"
-#include "engine/session.h"
-#include "engine/trouble.h"
-#include "engine/wait_graph.h"
+#include "engine/engine_priv.h"
 #include "engine/wait_queue.h"
-#include "util/alloc.h"
-#include "util/span.h"
 
 static const char *const STATE_NAMES[] = {
     [WAITER_QUEUED] = "QUEUED",

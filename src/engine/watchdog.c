@@ -2,28 +2,9 @@
  * group and lock class, which cost at most OP_COST_MAX, or of one hold that costs more.
  */
 #include "engine/watchdog.h"
+#include "engine/engine_priv.h"
 
-#include "engine/acquire_spec.h"
-#include "engine/emit.h"
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/entry.h"
-#include "engine/hold.h"
-#include "engine/inflight_op.h"
-#include "engine/loan.h"
-#include "engine/lock.h"
-#include "engine/mlock.h"
-#include "engine/op.h"
-#include "engine/peers.h"
-#include "engine/pending_release.h"
-#include "engine/pending_request.h"
-#include "engine/renew_queue.h"
-#include "engine/request.h"
-#include "engine/user_check.h"
-#include "util/alloc.h"
 #include "util/histogram.h"
-#include "util/list.h"
-#include "util/span.h"
 
 #include <assert.h>
 

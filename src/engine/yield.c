@@ -4,14 +4,7 @@
  * so does the time between two yields, so that the pauses stay such a part of the time
  * as YIELD_PART says. */
 #include "engine/yield.h"
-
-#include "engine/engine_limits.h"
-#include "engine/engine_state.h"
-#include "engine/lock.h"
-#include "engine/op.h"
-#include "engine/peers.h"
-#include "engine/timer.h"
-#include "engine/waiter.h"
+#include "engine/engine_priv.h"
 
 enum yield yield_choose(struct engine *eng, struct lock *lock)
 {
