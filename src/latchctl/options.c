@@ -102,41 +102,9 @@ static bool print_help(void)
     return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
 
-/* Long options without a short form. */
-enum {
-    LONG_USER = 256,
-    LONG_TLS,
-    LONG_SNI,
-    LONG_CACERT,
-    LONG_CACERTDIR,
-    LONG_CERT,
-    LONG_KEY,
-    LONG_INSECURE,
-    LONG_HELP,
-    LONG_VERSION,
-    LONG_NO_WAIT,
-    LONG_LEASE,
-    LONG_KILL_AFTER,
-    LONG_LOST_CODE,
-    LONG_VERBOSE,
-    LONG_INTERVAL,
-    LONG_ONCE,
-    LONG_SORT,
-    LONG_TOKEN,
-    LONG_ANY,
-    LONG_MATCH,
-    LONG_COUNT,
-    LONG_FOLLOW,
-    LONG_ID,
-    LONG_ALL,
-    LONG_YES,
-    LONG_AND,
-    LONG_TERM, /* and from there on the options of terms.def */
-};
-
 enum {
     LONG_NAME_MAX = 32,
-    LONG_MAX_COUNT = 64, /* a bit of words.seen for each */
+    LONG_FIRST = 256, /* above the letters of short options */
 };
 
 /* Times and numbers of the command line. */
@@ -208,62 +176,6 @@ static bool read_url(struct options *o, const char *option, const char *url)
 
     return target_set_url(&o->target, url, err, sizeof(err)) ||
            options_wrong(option, err);
-}
-
-static void read_tls(struct target_tls *tls, int option)
-{
-    switch (option) {
-    case LONG_TLS:
-        tls->by_option = true;
-        break;
-    case LONG_INSECURE:
-        tls->insecure = true;
-        break;
-    case LONG_SNI:
-        target_set(&tls->sni, optarg);
-        break;
-    case LONG_CACERT:
-        target_set(&tls->ca_cert_file, optarg);
-        break;
-    case LONG_CACERTDIR:
-        target_set(&tls->ca_cert_dir, optarg);
-        break;
-    case LONG_CERT:
-        target_set(&tls->cert_file, optarg);
-        break;
-    default:
-        target_set(&tls->key_file, optarg);
-        break;
-    }
-}
-
-/* Reads an option that selects the latchd to talk to; its value is in `optarg`. */
-static bool options_read_target(struct options *o, int option)
-{
-    switch (option) {
-    case 'h':
-        target_set(&o->target.host, optarg);
-        target_set(&o->target.path, NULL);
-        target_set_one(&o->target);
-        return true;
-    case 'p':
-        return read_port(o, optarg);
-    case 's':
-        target_set(&o->target.path, optarg);
-        o->target.tls.by_url = false;
-        return true;
-    case 'u':
-        return read_url(o, "--uri", optarg);
-    case 'a':
-        target_set(&o->target.password, optarg);
-        return true;
-    case LONG_USER:
-        target_set(&o->target.user, optarg);
-        return true;
-    default:
-        read_tls(&o->target.tls, option);
-        return true;
-    }
 }
 
 static bool options_read_environment(struct options *o)
@@ -416,74 +328,82 @@ const struct term TERMS[] = {
 #include "latchd/terms.def"
 };
 
-/* The options of terms.def follow: see add_terms(). */
-static struct option LONG[LONG_MAX_COUNT] = {
-    { "host", required_argument, NULL, 'h' },
-    { "port", required_argument, NULL, 'p' },
-    { "socket", required_argument, NULL, 's' },
-    { "uri", required_argument, NULL, 'u' },
-    { "url", required_argument, NULL, 'u' },
-    { "user", required_argument, NULL, LONG_USER },
-    { "pass", required_argument, NULL, 'a' },
-    { "tls", no_argument, NULL, LONG_TLS },
-    { "sni", required_argument, NULL, LONG_SNI },
-    { "cacert", required_argument, NULL, LONG_CACERT },
-    { "cacertdir", required_argument, NULL, LONG_CACERTDIR },
-    { "cert", required_argument, NULL, LONG_CERT },
-    { "key", required_argument, NULL, LONG_KEY },
-    { "insecure", no_argument, NULL, LONG_INSECURE },
-    { "help", no_argument, NULL, LONG_HELP },
-    { "version", no_argument, NULL, LONG_VERSION },
-    { "wait", required_argument, NULL, 'w' },
-    { "timeout", required_argument, NULL, 'w' },
-    { "no-wait", no_argument, NULL, LONG_NO_WAIT },
-    { "nonblock", no_argument, NULL, LONG_NO_WAIT },
-    { "lease", required_argument, NULL, LONG_LEASE },
-    { "follow", no_argument, NULL, LONG_FOLLOW },
-    { "id", required_argument, NULL, LONG_ID },
-    { "command", required_argument, NULL, 'c' },
-    { "and", required_argument, NULL, LONG_AND },
-    { "kill-after", required_argument, NULL, 'k' },
-    { "conflict-exit-code", required_argument, NULL, 'E' },
-    { "lost-exit-code", required_argument, NULL, LONG_LOST_CODE },
-    { "verbose", no_argument, NULL, LONG_VERBOSE },
-    { "interval", required_argument, NULL, LONG_INTERVAL },
-    { "once", no_argument, NULL, LONG_ONCE },
-    { "sort", required_argument, NULL, LONG_SORT },
-    { "token", required_argument, NULL, LONG_TOKEN },
-    { "any", no_argument, NULL, LONG_ANY },
-    { "match", required_argument, NULL, LONG_MATCH },
-    { "count", required_argument, NULL, LONG_COUNT },
-    { "all", no_argument, NULL, LONG_ALL },
-    { "yes", no_argument, NULL, LONG_YES },
+/* How an option is read, most of them into a field. */
+enum option_kind {
+    READ_FLAG, /* bool */
+    READ_NO_WAIT,
+    READ_VERBOSE,
+    READ_HELP,
+    READ_VERSION,
+    READ_TEXT,   /* const char *, in argv; from here on options have a value */
+    READ_TARGET, /* char *, of the target */
+    READ_TIME,   /* uint64_t, ms */
+    READ_CODE,   /* int */
+    READ_COUNT,
+    READ_SORT,
+    READ_HOST,
+    READ_PORT,
+    READ_SOCKET,
+    READ_URL,
+    READ_SHELL,
+    READ_AND,
 };
 
-/* The subcommands that an option is for; other options are for all. */
-static const struct {
-    int option;
-    int commands;
-} FOR[] = {
-    { 'w', TAKES | LATCH },
-    { LONG_NO_WAIT, TAKES | LATCH },
-    { LONG_LEASE, TAKES },
-    { 'k', RUN },
-    { 'E', TAKES | LATCH },
-    { LONG_LOST_CODE, RUN },
-    { LONG_INTERVAL, TOP },
-    { LONG_ONCE, TOP },
-    { LONG_SORT, TOP },
-    { LONG_TOKEN, FORCE | UNLOCK },
-    { LONG_ANY, FORCE },
-    { LONG_MATCH, LS | FORCE },
-    { LONG_COUNT, LS | TOP },
-    { LONG_ALL, LS },
-    { LONG_YES, FORCE },
-    { LONG_VERBOSE, TAKES },
-    { LONG_FOLLOW, LEADER },
-    { LONG_ID, LATCH },
-    { 'c', RUN },
-    { LONG_AND, RUN },
+#define AT(field) offsetof(struct options, field)
+
+static const struct ctl_option {
+    const char *name;
+    char letter; /* 0: none; options with the same one are the same */
+    enum option_kind kind;
+    int commands; /* the subcommands that it is for */
+    size_t at;
+    uint64_t min; /* TIME */
+} OPTIONS[] = {
+    { "host", 'h', READ_HOST, ALL, 0, 0 },
+    { "port", 'p', READ_PORT, ALL, 0, 0 },
+    { "socket", 's', READ_SOCKET, ALL, 0, 0 },
+    { "uri", 'u', READ_URL, ALL, 0, 0 },
+    { "url", 'u', READ_URL, ALL, 0, 0 },
+    { "user", 0, READ_TARGET, ALL, AT(target.user), 0 },
+    { "pass", 'a', READ_TARGET, ALL, AT(target.password), 0 },
+    { "tls", 0, READ_FLAG, ALL, AT(target.tls.by_option), 0 },
+    { "sni", 0, READ_TARGET, ALL, AT(target.tls.sni), 0 },
+    { "cacert", 0, READ_TARGET, ALL, AT(target.tls.ca_cert_file), 0 },
+    { "cacertdir", 0, READ_TARGET, ALL, AT(target.tls.ca_cert_dir), 0 },
+    { "cert", 0, READ_TARGET, ALL, AT(target.tls.cert_file), 0 },
+    { "key", 0, READ_TARGET, ALL, AT(target.tls.key_file), 0 },
+    { "insecure", 0, READ_FLAG, ALL, AT(target.tls.insecure), 0 },
+    { "help", 0, READ_HELP, ALL, 0, 0 },
+    { "version", 0, READ_VERSION, ALL, 0, 0 },
+    { "wait", 'w', READ_TIME, TAKES | LATCH, AT(wait_ms), 0 },
+    { "timeout", 'w', READ_TIME, TAKES | LATCH, AT(wait_ms), 0 },
+    { "no-wait", 'n', READ_NO_WAIT, TAKES | LATCH, 0, 0 },
+    { "nonblock", 'n', READ_NO_WAIT, TAKES | LATCH, 0, 0 },
+    { "lease", 0, READ_TIME, TAKES, AT(lease_ms), LEASE_MIN_MS },
+    { "follow", 0, READ_FLAG, LEADER, AT(follow), 0 },
+    { "id", 0, READ_TEXT, LATCH, AT(id), 0 },
+    { "command", 'c', READ_SHELL, RUN, 0, 0 },
+    { "and", 0, READ_AND, RUN, 0, 0 },
+    { "kill-after", 'k', READ_TIME, RUN, AT(kill_after_ms), 0 },
+    { "conflict-exit-code", 'E', READ_CODE, TAKES | LATCH, AT(conflict_code), 0 },
+    { "lost-exit-code", 0, READ_CODE, RUN, AT(lost_code), 0 },
+    { "verbose", 0, READ_VERBOSE, TAKES, 0, 0 },
+    { "interval", 0, READ_TIME, TOP, AT(interval_ms), INTERVAL_MIN_MS },
+    { "once", 0, READ_FLAG, TOP, AT(once), 0 },
+    { "sort", 0, READ_SORT, TOP, 0, 0 },
+    { "token", 0, READ_TEXT, FORCE | UNLOCK, AT(token), 0 },
+    { "any", 0, READ_FLAG, FORCE, AT(any), 0 },
+    { "match", 0, READ_TEXT, LS | FORCE, AT(match), 0 },
+    { "count", 0, READ_COUNT, LS | TOP, 0, 0 },
+    { "all", 0, READ_FLAG, LS, AT(all), 0 },
+    { "yes", 0, READ_FLAG, FORCE, AT(yes), 0 },
 };
+
+enum { OPTIONS_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
+
+/* What getopt_long() gets: OPTIONS, then the options of terms.def, where `val` is a
+ * letter, or LONG_FIRST and the place here. */
+static struct option LONG[OPTIONS_COUNT + OPTION_COUNT + 1];
 
 static const char *const NAMES[] = {
     [CTL_RUN] = "run",     [CTL_TOP] = "top",     [CTL_WHY] = "why",
@@ -517,121 +437,125 @@ static bool read_sort(struct options *o, const char *text)
     return options_wrong("--sort", "it is one of waiters, wait, held and name");
 }
 
-static bool keep_text(const char **to, const char *text)
-{
-    *to = text;
-    return true;
-}
-
 static bool check_name(const char *option, const char *name)
 {
     return (*name != '\0' && strlen(name) <= LATCHD_NAME_MAX) ||
            options_wrong(option, "a name has 1 to 512 bytes");
 }
 
-static bool read_one(struct options *o, int option)
+/* Reads an option; its value is in `optarg`. */
+static bool read_option(struct options *o, const struct ctl_option *row)
 {
-    switch (option) {
-    case 'w':
-        return options_read_time("--wait", optarg, 0, &o->wait_ms);
-    case LONG_NO_WAIT:
+    void *field = (char *)o + row->at;
+    char option[LONG_NAME_MAX];
+
+    (void)snprintf(option, sizeof(option), "--%s", row->name);
+    switch (row->kind) {
+    case READ_FLAG:
+        *(bool *)field = true;
+        return true;
+    case READ_TEXT:
+        *(const char **)field = optarg;
+        return true;
+    case READ_TARGET:
+        target_set(field, optarg);
+        return true;
+    case READ_TIME:
+        return options_read_time(option, optarg, row->min, field);
+    case READ_CODE:
+        return options_read_code(option, optarg, field);
+    case READ_COUNT:
+        return read_count(o, optarg);
+    case READ_SORT:
+        return read_sort(o, optarg);
+    case READ_HOST:
+        target_set(&o->target.host, optarg);
+        target_set(&o->target.path, NULL);
+        target_set_one(&o->target);
+        return true;
+    case READ_PORT:
+        return read_port(o, optarg);
+    case READ_SOCKET:
+        target_set(&o->target.path, optarg);
+        o->target.tls.by_url = false;
+        return true;
+    case READ_URL:
+        return read_url(o, option, optarg);
+    case READ_NO_WAIT:
         o->wait_ms = 0;
         return true;
-    case LONG_LEASE:
-        return options_read_time("--lease", optarg, LEASE_MIN_MS, &o->lease_ms);
-    case LONG_ID:
-        return keep_text(&o->id, optarg);
-    case LONG_FOLLOW:
-        o->follow = true;
+    case READ_VERBOSE:
+        say_set_verbose();
         return true;
-    case 'c':
+    case READ_SHELL:
         o->shell[0] = (char *)"sh";
         o->shell[1] = (char *)"-c";
         o->shell[2] = optarg;
         return true;
-    case LONG_AND:
+    case READ_AND:
         if (o->more_count == OPTIONS_MORE_MAX) {
-            return options_wrong("--and", "more than 15 further names");
+            return options_wrong(option, "more than 15 further names");
         }
         o->more[o->more_count++] = optarg;
-        return check_name("--and", optarg);
-    case 'k':
-        return options_read_time("--kill-after", optarg, 0, &o->kill_after_ms);
-    case 'E':
-        return options_read_code("--conflict-exit-code", optarg, &o->conflict_code);
-    case LONG_LOST_CODE:
-        return options_read_code("--lost-exit-code", optarg, &o->lost_code);
-    case LONG_VERBOSE:
-        say_set_verbose();
-        return true;
-    case LONG_INTERVAL:
-        return options_read_time("--interval", optarg, INTERVAL_MIN_MS,
-                                 &o->interval_ms);
-    case LONG_ONCE:
-        o->once = true;
-        return true;
-    case LONG_SORT:
-        return read_sort(o, optarg);
-    case LONG_TOKEN:
-        return keep_text(&o->token, optarg);
-    case LONG_ANY:
-        o->any = true;
-        return true;
-    case LONG_MATCH:
-        return keep_text(&o->match, optarg);
-    case LONG_COUNT:
-        return read_count(o, optarg);
-    case LONG_ALL:
-        o->all = true;
-        return true;
-    case LONG_YES:
-        o->yes = true;
-        return true;
-    default:
-        return option >= LONG_TERM ? read_term(o, (size_t)(option - LONG_TERM))
-                                   : options_read_target(o, option);
+        return check_name(option, optarg);
+    case READ_HELP:
+    case READ_VERSION:
+        break;
     }
+    return true;
 }
 
-static void add_terms(void)
+static void fill_long(void)
 {
-    struct option *l = LONG;
+    int count = 0;
 
-    while (l->name != NULL) {
-        l++;
+    for (; count < OPTIONS_COUNT; count++) {
+        const struct ctl_option *row = &OPTIONS[count];
+
+        LONG[count] = (struct option){
+            .name = row->name,
+            .has_arg = row->kind < READ_TEXT ? no_argument : required_argument,
+            .val = row->letter != 0 ? row->letter : LONG_FIRST + count,
+        };
     }
     for (int i = 0; i < OPTION_COUNT; i++) {
-        if (*TERMS[i].name != '\0') {
-            *l++ = (struct option){
-                .name = TERMS[i].name,
-                .has_arg = TERMS[i].type == TERM_FLAG ? no_argument : required_argument,
-                .val = LONG_TERM + i,
+        const struct term *t = &TERMS[i];
+
+        if (*t->name != '\0') {
+            LONG[count] = (struct option){
+                .name = t->name,
+                .has_arg = t->type == TERM_FLAG ? no_argument : required_argument,
+                .val = LONG_FIRST + OPTIONS_COUNT + i,
             };
+            count++;
         }
     }
 }
 
-static const char *name_of(int option)
+/* The place in OPTIONS, or behind them in terms.def, of what getopt_long() found. */
+static size_t place_of(int option)
 {
-    for (const struct option *l = LONG; l->name != NULL; l++) {
-        if (l->val == option) {
-            return l->name;
-        }
+    size_t i = 0;
+
+    if (option >= LONG_FIRST) {
+        return (size_t)(option - LONG_FIRST);
     }
-    return "";
+    while (OPTIONS[i].letter != option) {
+        i++;
+    }
+    return i;
 }
 
 /* Whether an option fits the subcommand, which may come after it. */
-static bool option_fits(const struct options *o, int option)
+static bool option_fits(const struct options *o, size_t place)
 {
-    int commands = option >= LONG_TERM ? (int)TERMS[option - LONG_TERM].commands : ALL;
+    const struct term *t = &TERMS[place < OPTIONS_COUNT ? 0 : place - OPTIONS_COUNT];
+    bool is_term = place >= OPTIONS_COUNT;
+    unsigned commands = is_term ? t->commands : (unsigned)OPTIONS[place].commands;
 
-    for (size_t i = 0; i < sizeof(FOR) / sizeof(FOR[0]); i++) {
-        commands = FOR[i].option == option ? FOR[i].commands : commands;
-    }
-    if ((commands & (1 << o->command)) == 0) {
-        print_message("--%s is not an option of `latchctl %s`", name_of(option),
-                      NAMES[o->command]);
+    if ((commands & (1U << o->command)) == 0) {
+        print_message("--%s is not an option of `latchctl %s`",
+                      is_term ? t->name : OPTIONS[place].name, NAMES[o->command]);
         return false;
     }
     return true;
@@ -651,7 +575,7 @@ static bool read_command(struct options *o, const char *word)
 struct words {
     const char *list[WORDS_MAX]; /* the subcommand, the name; latch: what to do */
     int count;
-    uint64_t seen; /* a bit for each option given, by its index in LONG */
+    uint64_t seen; /* a bit for each of OPTIONS that is given */
 };
 
 /* Reads options up to the next word that is none. */
@@ -659,25 +583,24 @@ static enum options_outcome read_options(struct options *o, struct words *w, int
                                          char **argv)
 {
     int option;
-    int place = -1;
 
     while (optind < argc && strcmp(argv[optind], "--") != 0 &&
-           (option = getopt_long(argc, argv, "+h:p:s:u:a:w:nc:k:E:", LONG, &place)) !=
+           (option = getopt_long(argc, argv, "+h:p:s:u:a:w:nc:k:E:", LONG, NULL)) !=
                -1) {
+        size_t place = option == '?' ? 0 : place_of(option);
+
         if (option == '?') {
             return OPTIONS_WRONG;
         }
-        if (option == LONG_HELP) {
+        if (place < OPTIONS_COUNT && OPTIONS[place].kind == READ_HELP) {
             return print_help() ? OPTIONS_SAID : OPTIONS_WRONG;
         }
-        if (option == LONG_VERSION) {
+        if (place < OPTIONS_COUNT && OPTIONS[place].kind == READ_VERSION) {
             return puts("latchctl " LATCHD_VERSION) < 0 ? OPTIONS_WRONG : OPTIONS_SAID;
         }
-        option = option == 'n' ? LONG_NO_WAIT : option;
-        for (int i = 0; LONG[i].name != NULL; i++) {
-            w->seen |= LONG[i].val == option ? UINT64_C(1) << i : 0;
-        }
-        if (!read_one(o, option)) {
+        w->seen |= place < OPTIONS_COUNT ? UINT64_C(1) << place : 0;
+        if (place < OPTIONS_COUNT ? !read_option(o, &OPTIONS[place])
+                                  : !read_term(o, place - OPTIONS_COUNT)) {
             return OPTIONS_WRONG;
         }
     }
@@ -709,8 +632,11 @@ static bool check_options(struct options *o, const struct words *w)
     bool named = o->command != CTL_TOP && o->command != CTL_LS &&
                  (o->command != CTL_FORCE || o->match == NULL);
 
-    for (int i = 0; LONG[i].name != NULL; i++) {
-        if ((w->seen & UINT64_C(1) << i) != 0 && !option_fits(o, LONG[i].val)) {
+    for (size_t i = 0; i < OPTIONS_COUNT + OPTION_COUNT; i++) {
+        bool given = i < OPTIONS_COUNT ? (w->seen >> i & 1) != 0
+                                       : (o->has >> (i - OPTIONS_COUNT) & 1) != 0;
+
+        if (given && !option_fits(o, i)) {
             return false;
         }
     }
@@ -766,7 +692,7 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         .interval_ms = INTERVAL_DEFAULT_MS,
         .sort = "waiters",
     };
-    add_terms();
+    fill_long();
     target_init(&ret->target);
     if (!options_read_environment(ret)) {
         return OPTIONS_WRONG;
