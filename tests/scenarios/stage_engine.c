@@ -39,6 +39,17 @@ static const char *const TARGETS[] = {
     [TARGET_VALUE] = "value", [TARGET_ANY] = "any",
 };
 
+static const char *const LATCH_VERBS[] = {
+    [LATCH_TO_SET] = "set",
+    [LATCH_TO_COUNT] = "count",
+    [LATCH_TO_DELETE] = "delete",
+    [LATCH_TO_LOOK] = "look",
+};
+static const char *const LATCH_STATES[] = {
+    [LATCH_NONE] = "none", [LATCH_SET] = "set",   [LATCH_OPEN] = "open",
+    [LATCH_GONE] = "gone", [LATCH_LOST] = "lost",
+};
+
 /* The place of a word in a list of words; -1: it is not there. */
 static int find_word(const char *const *words, size_t count, const char *word)
 {
@@ -101,7 +112,6 @@ static const struct scn_field RENEW_FIELDS[] = {
     SCN_MEMBER(struct seen_op, "loans", op.renew.loans),
 };
 static const struct scn_field LATCH_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "verb", op.latch.verb),
     SCN_MEMBER(struct seen_op, "count", op.latch.count),
     SCN_MEMBER(struct seen_op, "generation", op.latch.generation),
     SCN_MEMBER(struct seen_op, "only_tells", op.latch.only_tells),
@@ -184,6 +194,9 @@ static void show_op(const struct seen_op *op, struct value *ret)
     if (op->op.kind == OP_RELEASE) {
         scn_put_text(ret, "yield", "%s", YIELDS[op->op.release.yield]);
     }
+    if (op->op.kind == OP_LATCH) {
+        scn_put_text(ret, "verb", "%s", LATCH_VERBS[op->op.latch.verb]);
+    }
     scn_put_fields(ret, op, SEEN[op->op.kind].fields, SEEN[op->op.kind].count);
     show_list(op, ret);
 }
@@ -212,7 +225,6 @@ static const struct scn_field RESULT[] = {
     SCN_MEMBER(struct op_result, "permits", attach.permits),
     SCN_MEMBER(struct op_result, "atleast_ms", attach.atleast_ms),
     SCN_MEMBER(struct op_result, "value", latch.value),
-    SCN_MEMBER(struct op_result, "state", latch.state),
     SCN_MEMBER(struct op_result, "generation", latch.generation),
     SCN_MEMBER(struct op_result, "last_gone", latch.last_gone),
     SCN_MEMBER(struct op_result, "last_lost", latch.last_lost),
@@ -230,16 +242,39 @@ static const struct {
     { "data", offsetof(struct op_result, inspect.data) },
 };
 
-/* `kind=read`, a text, or a number. */
+/* A word of a list, as in `kind=read`; -1: it is not about that. */
+static int read_choice(const char *word, const char *key, const char *const *words,
+                       size_t count)
+{
+    const char *choice = scn_option(word, key);
+    int i = choice == NULL ? -1 : find_word(words, count, choice);
+
+    if (choice != NULL && i < 0) {
+        scn_fail("there is no %s '%s'", key, choice);
+    }
+    return i;
+}
+
+/* `kind=read`, a text, or a number; `holder=ann`: INSPECT finds that field alone. */
 static void read_result_word(const char *word, struct op_result *ret)
 {
-    const char *kind = scn_option(word, "kind");
+    static struct op_field holder;
+    int kind = read_choice(word, "kind", LOCK_KINDS, COUNT(LOCK_KINDS));
+    int state = read_choice(word, "state", LATCH_STATES, COUNT(LATCH_STATES));
+    const char *owner = scn_option(word, "holder");
 
-    if (kind != NULL) {
-        int i = find_word(LOCK_KINDS, COUNT(LOCK_KINDS), kind);
-
-        ck_assert_int_ge(i, 0);
-        ret->lock_kind = (enum lock_kind)i;
+    if (kind >= 0) {
+        ret->lock_kind = (enum lock_kind)kind;
+        return;
+    }
+    if (state >= 0) {
+        ret->latch.state = (enum latch_state)state;
+        return;
+    }
+    if (owner != NULL) {
+        holder = (struct op_field){ .owner = span_str(owner), .count = 1 };
+        ret->inspect.fields = &holder;
+        ret->inspect.field_count = 1;
         return;
     }
     for (size_t i = 0; i < COUNT(RESULT_TEXTS); i++) {
@@ -271,19 +306,27 @@ static void read_result(const struct scn_words *words, size_t from,
     }
 }
 
-/* `renew: ok`: each item is that; `renew: gone ok`: one after the other. */
+/* `renew: ok`: each item is that; `renew: gone ok`: one after the other. Of the op as a
+ * whole: `renew: late`, `renew: status=noreplicas gone`. */
 static void answer_renew(const struct seen_op *op, const struct scn_words *words,
                          size_t from)
 {
     enum renew_result items[OP_RENEW_MAX];
     struct op_result r = { .status = OP_OK, .renew.items = items };
 
-    r.renew.count = op->op.renew.count;
+    int status =
+        read_choice(words->at[from], "status", OP_STATUS_WORDS, OP_STATUS_WORD_COUNT);
+
+    if (status >= 0) {
+        r.status = (enum op_status)status;
+        from++;
+    }
+    r.renew.count = from < words->count ? op->op.renew.count : 0;
     for (size_t i = 0; i < r.renew.count; i++) {
         size_t at = from + i < words->count ? from + i : words->count - 1;
         int item = find_word(RENEW_WORDS, RENEW_WORD_COUNT, words->at[at]);
 
-        if (item < 0) { /* of the op as a whole */
+        if (item < 0) {
             read_result(words, from, &r);
             break;
         }
@@ -460,9 +503,74 @@ static void ask_mlock(uint64_t conn, const struct lock_args *args)
     fixture_mlock(&e, conn, names, args->terms);
 }
 
-static struct hold_req hold_req_of(const struct lock_args *args)
+/* What no option says, but a script of a lock library does, or its connection. */
+struct beside {
+    struct span value;
+    uint64_t polled_ms; /* 1 more than for how long it has polled; 0: it does not */
+    uint32_t user;
+    bool endless, overrides, tells_token;
+};
+
+static bool read_beside(const char *word, struct beside *ret)
+{
+    static const struct scn_field FIELDS[] = {
+        SCN_FIELD(struct beside, user),      SCN_FIELD(struct beside, endless),
+        SCN_FIELD(struct beside, overrides), SCN_FIELD(struct beside, tells_token),
+        SCN_FIELD(struct beside, polled_ms),
+    };
+    const char *value = scn_option(word, "value");
+
+    if (value != NULL) {
+        ret->value = span_str(value);
+        return true;
+    }
+    for (size_t i = 0; i < COUNT(FIELDS); i++) {
+        if (scn_option(word, FIELDS[i].name) != NULL) {
+            scn_set_field(ret, &FIELDS[i], 1, word);
+            ret->polled_ms += FIELDS[i].offset == offsetof(struct beside, polled_ms);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes such words off the end of the line. */
+static struct beside take_beside(struct scn_words *words)
+{
+    struct beside ret = { 0 };
+
+    while (words->count > 1 && read_beside(words->at[words->count - 1], &ret)) {
+        words->count--;
+    }
+    return ret;
+}
+
+/* The calls of LOCKs; the last one is what `end-wait` ends. */
+static uint64_t last_lock;
+
+static void ask_lock(uint64_t conn, const struct lock_args *args,
+                     const struct beside *beside)
+{
+    struct lock_req req = { .from = { conn, ++last_lock },
+                            .name = args->name,
+                            .terms = args->terms };
+
+    if (beside->polled_ms > 0) {
+        req.polls_since = e.now - (beside->polled_ms - 1);
+    }
+    engine_lock(e.engine, &req);
+    fixture_collect(&e);
+}
+
+static struct hold_req hold_req_of(const struct lock_args *args,
+                                   const struct beside *beside)
 {
     return (struct hold_req){
+        .value = beside->value,
+        .user = beside->user,
+        .endless = beside->endless,
+        .overrides = beside->overrides,
+        .tells_token = beside->tells_token,
         .lock_kind = args->terms.lock_kind,
         .owner = args->terms.owner,
         .id = args->terms.id,
@@ -488,6 +596,32 @@ static void ask_leader(uint64_t conn, const struct lock_args *args)
     fixture_collect(&e);
 }
 
+/* `LATCH AWAIT job WAIT 100`, `LATCH SET job 7`, `LATCH COUNT job ID r` */
+static void ask_latch(uint64_t conn, const struct scn_words *words)
+{
+    static const char *const WORDS[] = { "SET", "COUNT", "AWAIT", "DELETE", "INFO" };
+    int word = find_word(WORDS, COUNT(WORDS), scn_word(words, 1));
+    struct latch_req req = { .from = { conn, ++last_lock } };
+
+    if (word < 0) {
+        scn_fail("'LATCH %s' is no command here", words->at[1]);
+    }
+    req.word = (enum latch_word)word;
+    req.name = span_str(scn_word(words, 2));
+    if (req.word == LATCH_SETS) {
+        req.count = scn_number(words, 3);
+    } else if (words->count > 3 && strcmp(words->at[3], "ID") == 0) {
+        req.id = span_str(scn_word(words, 4));
+    } else if (words->count > 3 && strcmp(words->at[3], "WAIT") == 0) {
+        req.has_wait = true;
+        req.wait_ms = (uint64_t)scn_number(words, 4);
+    } else if (words->count > 3) {
+        scn_fail("'%s' is no option here", words->at[3]);
+    }
+    engine_latch(e.engine, &req);
+    fixture_collect(&e);
+}
+
 static const struct {
     const char *word;
     const struct lock_syntax *syntax;
@@ -504,11 +638,18 @@ static const struct {
     { "LOCKINFO", &SYNTAX_LOCKINFO, NULL },
 };
 
-static void ask(uint64_t conn, const struct scn_words *words, struct value *ret)
+static void ask(uint64_t conn, const struct scn_words *said, struct value *ret)
 {
+    struct scn_words without = *said;
+    const struct scn_words *words = &without;
+    const struct beside beside = take_beside(&without);
     struct lock_args args;
     size_t i = 0;
 
+    if (strcmp(words->at[0], "LATCH") == 0) {
+        ask_latch(conn, words);
+        return;
+    }
     while (i < COUNT(COMMANDS) && strcmp(COMMANDS[i].word, words->at[0]) != 0) {
         i++;
     }
@@ -516,10 +657,13 @@ static void ask(uint64_t conn, const struct scn_words *words, struct value *ret)
         scn_fail("'%s' is no command here", words->at[0]);
     }
     parse(COMMANDS[i].syntax, words, &args);
+    args.terms.value = beside.value;
+    args.terms.user = beside.user;
+    args.terms.has |= beside.endless ? OPT_ENDLESS : 0;
     if (COMMANDS[i].of_hold != NULL) {
-        COMMANDS[i].of_hold(&e, conn, words->at[1], hold_req_of(&args));
+        COMMANDS[i].of_hold(&e, conn, words->at[1], hold_req_of(&args, &beside));
     } else if (COMMANDS[i].syntax == &SYNTAX_LOCK) {
-        fixture_lock(&e, conn, words->at[1], args.terms);
+        ask_lock(conn, &args, &beside);
     } else if (COMMANDS[i].syntax == &SYNTAX_MLOCK) {
         ask_mlock(conn, &args);
     } else if (COMMANDS[i].syntax == &SYNTAX_LEADER) {
@@ -556,12 +700,14 @@ static void show_error(const struct said *said, struct value *ret)
 
 static void show_info(const struct said *said, struct value *ret)
 {
-    static const char *const STATES[] = { "free", "held", "resting" };
+    static const char *const STATES[] = { "free",     "held", "uncertain",
+                                          "withheld", "lent", "lent-elsewhere",
+                                          "resting" };
 
     scn_put_text(ret, "", "info");
     scn_put_text(ret, "kind", "%s", LOCK_KINDS[said->info.lock_kind]);
-    scn_put_text(ret, "state", "%s",
-                 said->info.state < COUNT(STATES) ? STATES[said->info.state] : "other");
+    scn_put_text(ret, "state", "%s", STATES[said->info.state]);
+    scn_put_text(ret, "lease", "%s", lease_kind_name(said->hold.lease));
     scn_put_int(ret, "ttl", said->info.ttl_ms);
     scn_put_int(ret, "free", said->info.free);
     scn_put_int(ret, "limit", said->info.limit);
@@ -613,7 +759,7 @@ static void show_reply(const struct said *said, struct value *ret)
         break;
     case REPLY_LATCH:
         scn_put_int(ret, "", said->value);
-        scn_put_int(ret, "state", said->latch_state);
+        scn_put_text(ret, "state", "%s", LATCH_STATES[said->latch_state]);
         scn_put_int(ret, "waiting", (int64_t)said->waiting);
         break;
     case REPLY_NULL:
@@ -704,11 +850,88 @@ static void do_busy(const struct scn_words *words, struct value *ret)
     scn_int(ret, engine_conn_busy(e.engine, (uint64_t)scn_number(words, 0)));
 }
 
+/* `run 1 3 a b c LOCAL -> 2`: LOCKs that came together on a connection; so many began.
+ */
+static void do_run(const struct scn_words *words, struct value *ret)
+{
+    uint64_t conn = (uint64_t)scn_number(words, 0);
+    size_t count = (size_t)scn_number(words, 1);
+    struct lock_req reqs[ENGINE_MANY_MAX] = { 0 };
+    struct scn_words lock = { .count = words->count - count, .at = { "LOCK" } };
+    struct lock_args args;
+
+    ck_assert_uint_lt(count, ENGINE_MANY_MAX);
+    ck_assert_uint_ge(words->count, count + 2);
+    memcpy(lock.at + 2, words->at + 2 + count, (lock.count - 2) * sizeof lock.at[0]);
+    for (size_t i = 0; i < count; i++) {
+        lock.at[1] = words->at[2 + i];
+        parse(&SYNTAX_LOCK, &lock, &args);
+        reqs[i] = (struct lock_req){ .from = { conn, i + 1 },
+                                     .name = args.name,
+                                     .terms = args.terms };
+    }
+    scn_int(ret, (int64_t)engine_lock_batch(e.engine, reqs, count));
+    fixture_collect(&e);
+}
+
+/* `end-wait 2`: of its last LOCK; `end-wait 2 1`: of a call that it did not make. */
+static void do_end_wait(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_end_wait(e.engine, (struct call_ref){
+                                  (uint64_t)scn_number(words, 0),
+                                  last_lock + (uint64_t)scn_number_or(words, 1, 0) });
+    fixture_collect(&e);
+}
+
+/* `grant-state 1 $grant -> fresh` */
+static void do_grant_state(const struct scn_words *words, struct value *ret)
+{
+    static const char *const STATES[] = {
+        [GRANT_FRESH] = "fresh", [GRANT_STALE] = "stale", [GRANT_OVER] = "over"
+    };
+
+    scn_text(ret, "%s",
+             STATES[engine_grant_state(e.engine, (uint64_t)scn_number(words, 0),
+                                       (uint64_t)scn_number(words, 1))]);
+}
+
+/* `heard 0`: nobody hears of grants and releases. */
+static void do_heard(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_set_heard(e.engine, scn_number(words, 0) != 0);
+}
+
+/* `follow job 1`: this daemon's clients hear of its leaders; 0: no more. */
+static void do_follow(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_follow(e.engine, span_str(scn_word(words, 0)), scn_number(words, 1) != 0);
+    fixture_collect(&e);
+}
+
 /* --- the engine and its Redis --------------------------------------------------- */
+
+static uint64_t ahead_ms; /* so far the clock is ahead of the engine's time */
+
+static uint64_t read_clock(void)
+{
+    return e.now + ahead_ms;
+}
+
+/* `clock 20`: so much later it is in the middle of a turn. */
+static void do_clock(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    ahead_ms = (uint64_t)scn_number(words, 0);
+}
 
 static void begin(void)
 {
     taken_count = 0;
+    ahead_ms = 0;
+    last_lock = 1000000;
     fixture_init(&e);
     config = e.config;
 }
@@ -756,14 +979,26 @@ static void do_configure(const struct scn_words *words, struct value *ret)
     fixture_collect(&e);
 }
 
-/* Another engine takes the place of the first one, which Redis is a quorum for; the
- * store is not up yet. */
+/* The names of a group begin with one letter of four. */
+static uint32_t group_of(struct span name)
+{
+    return (uint32_t)(name.ptr[0] - 'a') % 4;
+}
+
+/* Another engine takes the place of the first one; the store is not up yet. `replace
+ * quorum`: Redis is one; `replace groups`: names are in groups. */
 static void do_replace(const struct scn_words *words, struct value *ret)
 {
+    const char *what = words->count > 0 ? words->at[0] : "";
+    struct engine_setup setup = { .read_clock = read_clock,
+                                  .quorum = strcmp(what, "quorum") == 0 };
+
     (void)ret;
-    fixture_replace(
-        &e, (struct engine_setup){ .quorum = words->count > 0 &&
-                                             strcmp(words->at[0], "quorum") == 0 });
+    if (strcmp(what, "groups") == 0) {
+        setup.group_of = group_of;
+        setup.group_count = 4;
+    }
+    fixture_replace(&e, setup);
 }
 
 /* `store down`, `store up`, `store up other`: another server. */
@@ -778,11 +1013,56 @@ static void do_store(const struct scn_words *words, struct value *ret)
     fixture_collect(&e);
 }
 
+static bool is_that_group(void *ctx, unsigned group)
+{
+    return *(const unsigned *)ctx == group;
+}
+
+/* Of all groups, or of the one that is named. */
+static void fail_over(const struct scn_words *words,
+                      void (*event)(struct engine *, engine_concerns_fn *, void *))
+{
+    unsigned group = (unsigned)scn_number_or(words, 0, 0);
+
+    event(e.engine, words->count > 0 ? is_that_group : NULL, &group);
+    fixture_collect(&e);
+}
+
 static void do_failover(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    fail_over(words, engine_on_failover);
+}
+
+/* The last failover lost nothing. */
+static void do_lossless(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    fail_over(words, engine_on_lossless_failover);
+}
+
+/* `clock-behind 7000`: the clock of Redis, which was there. */
+static void do_clock_behind(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_on_clock_behind(e.engine, (uint64_t)scn_number(words, 0));
+    fixture_collect(&e);
+}
+
+/* This Redis has just started. */
+static void do_young(const struct scn_words *words, struct value *ret)
 {
     (void)words;
     (void)ret;
-    engine_on_failover(e.engine, NULL, NULL);
+    engine_store_is_young(e.engine);
+}
+
+/* Announcements are received from now on. */
+static void do_listening(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    engine_listening(e.engine);
     fixture_collect(&e);
 }
 
@@ -885,6 +1165,40 @@ static void do_forget(const struct scn_words *words, struct value *ret)
     told(scn_word(words, 0))[0] = '\0';
 }
 
+static void put_times(struct value *map, const char *name, const struct histogram *h)
+{
+    const struct {
+        const char *what;
+        uint64_t value;
+    } numbers[] = { { "count", h->count },
+                    { "sum_us", h->sum_us },
+                    { "max_us", h->max_us } };
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        char key[SCN_NAME_MAX];
+
+        (void)snprintf(key, sizeof key, "%s_%s", name, numbers[i].what);
+        scn_put_int(map, key, (int64_t)numbers[i].value);
+    }
+}
+
+static void do_timings(const struct scn_words *words, struct value *ret)
+{
+    const struct engine_timings *t = engine_timings(e.engine);
+
+    (void)words;
+    put_times(ret, "wait", &t->wait);
+    put_times(ret, "hold", &t->hold);
+    put_times(ret, "renewal_lag", &t->renewal_lag);
+}
+
+/* `memory job`: its bytes; `memory job 2`: as two of each tell. */
+static void do_memory(const struct scn_words *words, struct value *ret)
+{
+    scn_int(ret, (int64_t)engine_memory(e.engine, span_str(scn_word(words, 0)),
+                                        (size_t)scn_number_or(words, 1, INT64_MAX)));
+}
+
 static const struct scn_verb VERBS[] = {
     { "acquire", SCN_WORDS_MAX, do_acquire },
     { "batch", SCN_WORDS_MAX, do_batch },
@@ -903,8 +1217,13 @@ static const struct scn_verb VERBS[] = {
     { "grant", SCN_WORDS_MAX, do_grant },
     { "next", 0, do_next },
     { "ops", 0, do_ops },
+    { "run", SCN_WORDS_MAX, do_run },
+    { "end-wait", 2, do_end_wait },
     { "close", SCN_WORDS_MAX, do_close },
     { "undelivered", 2, do_undelivered },
+    { "grant-state", 2, do_grant_state },
+    { "heard", 1, do_heard },
+    { "follow", 2, do_follow },
     { "heartbeat", 1, do_heartbeat },
     { "busy", 1, do_busy },
     { "unblock", 2, do_unblock },
@@ -913,7 +1232,12 @@ static const struct scn_verb VERBS[] = {
     { "configure", SCN_WORDS_MAX, do_configure },
     { "replace", 1, do_replace },
     { "store", 2, do_store },
-    { "failover", 0, do_failover },
+    { "failover", 1, do_failover },
+    { "lossless", 1, do_lossless },
+    { "young", 0, do_young },
+    { "listening", 0, do_listening },
+    { "clock", 1, do_clock },
+    { "clock-behind", 1, do_clock_behind },
     { "clock-jump", 0, do_clock_jump },
     { "subscribed", 2, do_subscribed },
     { "message", 3, do_message },
@@ -921,6 +1245,8 @@ static const struct scn_verb VERBS[] = {
     { "stop", 0, do_stop },
     { "stopped", 0, do_stopped },
     { "stats", 0, do_stats },
+    { "timings", 0, do_timings },
+    { "memory", 2, do_memory },
     { "empty", 0, do_empty },
     { "told", 1, do_told },
     { "forget", 1, do_forget },
