@@ -1,5 +1,13 @@
 #include "scenarios/engine_fields.h"
 
+#include "engine/survey.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 void set_engine_config(struct engine_config *config, const char *word)
@@ -77,4 +85,162 @@ void put_engine_stats(struct value *map, const struct engine *eng)
 
     engine_stats(eng, &stats);
     scn_put_fields(map, &stats, FIELDS, COUNT(FIELDS));
+}
+
+static void put_times(struct value *map, const char *name, const struct histogram *h)
+{
+    const struct {
+        const char *what;
+        uint64_t value;
+    } numbers[] = { { "count", h->count },
+                    { "sum_us", h->sum_us },
+                    { "max_us", h->max_us } };
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        char key[SCN_NAME_MAX];
+
+        (void)snprintf(key, sizeof key, "%s_%s", name, numbers[i].what);
+        scn_put_int(map, key, (int64_t)numbers[i].value);
+    }
+}
+
+void put_engine_timings(struct value *map, const struct engine *eng)
+{
+    const struct engine_timings *t = engine_timings(eng);
+
+    put_times(map, "wait", &t->wait);
+    put_times(map, "hold", &t->hold);
+    put_times(map, "renewal_lag", &t->renewal_lag);
+}
+
+/* --- surveys -------------------------------------------------------------------- */
+
+/* The rows of a survey, one after the other. */
+static char rows[4096];
+static size_t row_count;
+
+__attribute__((format(printf, 2, 3))) static void add_row(struct span name,
+                                                          const char *fmt, ...)
+{
+    size_t len = strlen(rows);
+    va_list ap;
+
+    len += (size_t)snprintf(rows + len, sizeof rows - len, "%s%.*s",
+                            row_count++ == 0 ? "" : "; ", (int)name.len, name.ptr);
+    va_start(ap, fmt);
+    len += (size_t)vsnprintf(rows + len, sizeof rows - len, fmt, ap);
+    va_end(ap);
+    ck_assert_uint_lt(len, sizeof rows);
+}
+
+static void add_hold(void *ctx, const struct hold_view *v)
+{
+    add_row(v->name,
+            " token %" PRIu64 " by %" PRIu64 " for %" PRIu64 " left %" PRIu64
+            " %s%s%s%.*s",
+            v->token, v->conn, v->held_ms, v->left_ms, lease_kind_name(v->lease),
+            v->uncertain ? " uncertain" : "", v->terms.data.len > 0 ? " data " : "",
+            (int)v->terms.data.len, v->terms.data.ptr);
+}
+
+static const char *of_latch(const struct waiter_info *w)
+{
+    return w->terms.lock_kind == KIND_LATCH ? " latch" : "";
+}
+
+static void add_wait(void *ctx, const struct wait_view *v)
+{
+    add_row(v->name, "%s of '%.*s' by %" PRIu64 " for %" PRIu64 " behind %zu%s",
+            of_latch(&v->waiter), (int)v->held_by.len, v->held_by.ptr, v->waiter.conn,
+            v->waiter.waited_ms, v->ahead, v->lent && v->waiter.local ? " local" : "");
+}
+
+static void add_waiter(void *ctx, const struct waiter_info *w)
+{
+    add_row(w->owner, "%s by %" PRIu64 " for %" PRIu64 " left %" PRId64 "%s",
+            of_latch(w), w->conn, w->waited_ms, (int64_t)w->left_ms,
+            w->local ? " local" : "");
+}
+
+void put_survey(struct value *ret, struct engine *eng, const char *what, size_t most,
+                struct span name)
+{
+    rows[0] = '\0';
+    row_count = 0;
+    if (strcmp(what, "holds") == 0) {
+        survey_holds(eng, most, add_hold, NULL);
+    } else if (strcmp(what, "waits") == 0) {
+        survey_waits(eng, most, add_wait, NULL);
+    } else if (strcmp(what, "holds-of") == 0) {
+        survey_holds_of(eng, name, most, add_hold, NULL);
+    } else if (strcmp(what, "waits-of") == 0) {
+        survey_waits_of(eng, name, most, add_wait, NULL);
+    } else if (strcmp(what, "waiters") == 0) {
+        engine_waiters(eng, name, most, add_waiter, NULL);
+    } else {
+        scn_fail("there is no survey of %s", what);
+    }
+    scn_text(ret, "%s", rows);
+}
+
+void put_name(struct value *map, const struct engine *eng, struct span name)
+{
+    struct name_view v;
+
+    if (!survey_name(eng, name, &v)) {
+        return;
+    }
+    scn_put_int(map, "", 1);
+    scn_put_int(map, "holds", (int64_t)v.holds);
+    scn_put_int(map, "waiting", (int64_t)v.waiting);
+    scn_put_int(map, "longest_wait_ms", (int64_t)v.longest_wait_ms);
+    scn_put_int(map, "is_latch", v.is_latch);
+    scn_put_int(map, "lent", v.lent);
+    if (v.holds > 0) {
+        scn_put_text(map, "owner", "%.*s", (int)v.newest.owner.len, v.newest.owner.ptr);
+        scn_put_int(map, "token", (int64_t)v.newest.token);
+        scn_put_int(map, "local", v.newest.local);
+    }
+}
+
+struct counted {
+    size_t names, holds, waiting;
+};
+
+static void count_name(void *ctx, const struct name_view *v)
+{
+    struct counted *c = ctx;
+
+    c->names++;
+    c->holds += v->holds;
+    c->waiting += v->waiting;
+}
+
+static void count_listed(void *ctx, struct span name)
+{
+    ++*(size_t *)ctx;
+}
+
+void put_names(struct value *map, struct engine *eng)
+{
+    struct counted c = { 0 };
+    size_t steps = 0, most = 0, listed = 0;
+    uint64_t cursor = 0;
+
+    do {
+        size_t before = c.names;
+
+        cursor = survey_names(eng, cursor, 10, count_name, &c);
+        most = c.names - before > most ? c.names - before : most;
+        steps++;
+    } while (cursor != 0);
+    do {
+        cursor = engine_scan(eng, cursor, 10, count_listed, &listed);
+    } while (cursor != 0);
+    scn_put_int(map, "", (int64_t)c.names);
+    scn_put_int(map, "holds", (int64_t)c.holds);
+    scn_put_int(map, "waiting", (int64_t)c.waiting);
+    scn_put_int(map, "steps", (int64_t)steps);
+    scn_put_int(map, "most", (int64_t)most);
+    scn_put_int(map, "listed", (int64_t)listed);
 }

@@ -1118,9 +1118,12 @@ static void do_stopped(const struct scn_words *words, struct value *ret)
 
 static void do_stats(const struct scn_words *words, struct value *ret)
 {
+    uint64_t next = engine_next_deadline(e.engine);
+
     (void)words;
     put_engine_stats(ret, e.engine);
-    scn_put_int(ret, "next_deadline", (int64_t)engine_next_deadline(e.engine));
+    scn_put_int(ret, "next_deadline", (int64_t)next);
+    scn_put_int(ret, "next_in_ms", (int64_t)(next == UINT64_MAX ? next : next - e.now));
 }
 
 static void do_empty(const struct scn_words *words, struct value *ret)
@@ -1165,31 +1168,10 @@ static void do_forget(const struct scn_words *words, struct value *ret)
     told(scn_word(words, 0))[0] = '\0';
 }
 
-static void put_times(struct value *map, const char *name, const struct histogram *h)
-{
-    const struct {
-        const char *what;
-        uint64_t value;
-    } numbers[] = { { "count", h->count },
-                    { "sum_us", h->sum_us },
-                    { "max_us", h->max_us } };
-
-    for (size_t i = 0; i < COUNT(numbers); i++) {
-        char key[SCN_NAME_MAX];
-
-        (void)snprintf(key, sizeof key, "%s_%s", name, numbers[i].what);
-        scn_put_int(map, key, (int64_t)numbers[i].value);
-    }
-}
-
 static void do_timings(const struct scn_words *words, struct value *ret)
 {
-    const struct engine_timings *t = engine_timings(e.engine);
-
     (void)words;
-    put_times(ret, "wait", &t->wait);
-    put_times(ret, "hold", &t->hold);
-    put_times(ret, "renewal_lag", &t->renewal_lag);
+    put_engine_timings(ret, e.engine);
 }
 
 /* `memory job`: its bytes; `memory job 2`: as two of each tell. */
@@ -1197,6 +1179,23 @@ static void do_memory(const struct scn_words *words, struct value *ret)
 {
     scn_int(ret, (int64_t)engine_memory(e.engine, span_str(scn_word(words, 0)),
                                         (size_t)scn_number_or(words, 1, INT64_MAX)));
+}
+
+static void do_survey(const struct scn_words *words, struct value *ret)
+{
+    put_survey(ret, e.engine, scn_word(words, 0), (size_t)scn_number(words, 1),
+               span_str(words->count > 2 ? words->at[2] : ""));
+}
+
+static void do_name(const struct scn_words *words, struct value *ret)
+{
+    put_name(ret, e.engine, span_str(scn_word(words, 0)));
+}
+
+static void do_names(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    put_names(ret, e.engine);
 }
 
 static const struct scn_verb VERBS[] = {
@@ -1245,6 +1244,9 @@ static const struct scn_verb VERBS[] = {
     { "stop", 0, do_stop },
     { "stopped", 0, do_stopped },
     { "stats", 0, do_stats },
+    { "survey", 3, do_survey },
+    { "name", 1, do_name },
+    { "names", 0, do_names },
     { "timings", 0, do_timings },
     { "memory", 2, do_memory },
     { "empty", 0, do_empty },
