@@ -1,14 +1,8 @@
 #include "cmd/client.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/library_args.h"
-#include "cmd/lock_args.h"
 #include "cmd/pipeline.h"
-#include "util/alloc.h"
 #include "util/hash.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 static uint32_t number_of(struct span word)
 {

@@ -1,22 +1,11 @@
 
-#include "cmd/client.h"
 #include "cmd/cmd_lock.h"
 #include "cmd/cmd_lockinfo.h"
 #include "cmd/cmd_priv.h"
 #include "cmd/cmd_server.h"
-#include "cmd/command_table.h"
-#include "cmd/events.h"
-#include "cmd/library_call.h"
-#include "cmd/lock_args.h"
-#include "cmd/log_identity.h"
 #include "cmd/pipeline.h"
-#include "cmd/slowlog.h"
 #include "lockscript/lock_script.h"
-#include "util/alloc.h"
-#include "util/clock.h"
 #include "util/log.h"
-
-#include <stdlib.h>
 
 /* LATCH INFO */
 static void latch_write(struct buf *out, int proto, const struct effect_reply *reply)

@@ -1,7 +1,5 @@
 /* The ACL commands. */
 #include "cmd/cmd_priv.h"
-#include "cmd/log_identity.h"
-#include "cmd/users.h"
 
 void cmd_acl_whoami(struct command_ctx *ctx)
 {

@@ -1,9 +1,6 @@
 /* COMMAND: the command table in Redis's format, so that redis-cli and libraries know
  * latchd's commands. */
 #include "cmd/cmd_priv.h"
-#include "cmd/lock_args.h"
-
-#include "util/glob.h"
 
 /* --- INFO ------------------------------------------------------------- */
 

@@ -1,17 +1,7 @@
 /* Commands about the connection itself: AUTH, HELLO, PING, SELECT, QUIT, RESET, ... */
 #include "cmd/cmd_connection.h"
 
-#include "cmd/client.h"
 #include "cmd/cmd_priv.h"
-#include "cmd/log_identity.h"
-#include "cmd/users.h"
-#include "util/alloc.h"
-#include "util/clock.h"
-#include "util/text.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* Commands of operators and health checks work during a pause. */
 static bool is_never_put_off(const struct command *command)

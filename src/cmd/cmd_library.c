@@ -1,12 +1,7 @@
 /* SET, SETNX, GET, EXISTS, TTL, PTTL, DEL, UNLINK, EXPIRE and the like: what lock
  * libraries send to a Redis. */
 
-#include "cmd/cmd_connection.h"
 #include "cmd/cmd_priv.h"
-#include "cmd/command_table.h"
-#include "cmd/library_args.h"
-#include "cmd/library_call.h"
-#include "cmd/log_identity.h"
 #include "lockscript/lock_script.h"
 
 /* Whether lock libraries are served. False: an error reply was written. */

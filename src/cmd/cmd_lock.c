@@ -3,13 +3,6 @@
 #include "cmd/cmd_lock.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/library_args.h"
-#include "cmd/log_identity.h"
-#include "latchd/protocol.h"
-#include "util/glob.h"
-#include "util/text.h"
-
-#include <inttypes.h>
 
 bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
                    struct lock_args *ret)

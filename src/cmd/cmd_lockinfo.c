@@ -3,15 +3,7 @@
 
 #include "cmd/cmd_lock.h"
 #include "cmd/cmd_priv.h"
-#include "cmd/lock_args.h"
-#include "cmd/users.h"
 #include "engine/survey.h"
-#include "util/alloc.h"
-#include "util/glob.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ANSWER_MAX_MS = 5000 };
 

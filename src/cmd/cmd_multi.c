@@ -7,11 +7,7 @@
  *
  * EXEC is not atomic otherwise, so this is all that a transaction may be that watches.
  */
-#include "cmd/client.h"
 #include "cmd/cmd_priv.h"
-#include "cmd/library_args.h"
-#include "cmd/library_call.h"
-#include "cmd/log_identity.h"
 
 void cmd_multi(struct command_ctx *ctx)
 {

@@ -1,5 +1,5 @@
-/* cmd_priv: struct cmd, for the files of cmd/. The state of a connection is in
- * client.h, that of a running command in command_ctx.h. */
+/* cmd_priv: struct cmd, and what most files of cmd/ include. The state of a connection
+ * is in client.h, that of a running command in command_ctx.h. */
 #ifndef LATCHD_CMD_CMD_PRIV_H
 #define LATCHD_CMD_CMD_PRIV_H
 
@@ -9,13 +9,25 @@
 #include "cmd/command_ctx.h"
 #include "cmd/command_table.h"
 #include "cmd/events.h"
+#include "cmd/library_args.h"
 #include "cmd/library_call.h"
+#include "cmd/lock_args.h"
+#include "cmd/log_identity.h"
 #include "cmd/pubsub.h"
 #include "cmd/slowlog.h"
 #include "cmd/users.h"
 #include "latchd/protocol.h"
 #include "resp/writer.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/glob.h"
 #include "util/recent.h"
+#include "util/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The Redis version that HELLO and INFO report; clients derive features from it. */
 #define REDIS_COMPAT_VERSION "7.2.0"

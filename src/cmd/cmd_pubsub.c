@@ -1,11 +1,5 @@
 /* SUBSCRIBE and its relatives: events of locks. protocol.h has the channels. */
 #include "cmd/cmd_priv.h"
-#include "cmd/events.h"
-#include "cmd/log_identity.h"
-#include "util/alloc.h"
-#include "util/glob.h"
-
-#include <stdlib.h>
 
 enum {
     LISTING_WORK_MAX = 32768, /* of PUBSUB CHANNELS: channels times glob_work() */

@@ -3,14 +3,6 @@
 #include "cmd/cmd_server.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/command_table.h"
-#include "cmd/lock_args.h"
-#include "cmd/log_identity.h"
-#include "util/clock.h"
-#include "util/glob.h"
-#include "util/text.h"
-
-#include <inttypes.h>
 
 /* As in Redis, commands of operators are hidden; commands on locks never are. */
 static bool is_hidden(const struct command *command)

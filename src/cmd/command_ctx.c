@@ -1,7 +1,6 @@
 #include "cmd/command_ctx.h"
 
 #include "cmd/cmd_priv.h"
-#include "util/text.h"
 
 void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
 {

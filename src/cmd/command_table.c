@@ -2,12 +2,8 @@
 
 #include "cmd/cmd_priv.h"
 #include "terms-usage.h"
-#include "util/clock.h"
-#include "util/text.h"
 
 #include <endian.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const ACL_CATEGORY_NAMES[ACL_CATEGORY_COUNT] = {
     "@lock", "@keyspace", "@read",     "@write",     "@pubsub",     "@admin",

@@ -1,14 +1,7 @@
 #include "cmd/events.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/users.h"
-#include "resp/writer.h"
-#include "util/alloc.h"
 #include "util/log.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static uint16_t copy_cut(char *to, size_t room, struct span from)
 {

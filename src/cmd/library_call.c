@@ -1,14 +1,8 @@
 #include "cmd/library_call.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/events.h"
-#include "cmd/lock_args.h"
 #include "engine/value_hold.h"
-#include "util/alloc.h"
-#include "util/clock.h"
 #include "util/hash.h"
-
-#include <stdlib.h>
 
 /* Noted when it was answered last; its key is its hash. */
 struct poller {

@@ -3,9 +3,6 @@
 #include "cmd/cmd_priv.h"
 #include "util/buf.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 /* Every key that may hold a password has `pass` in its name, except the URL. */
 static bool is_secret_key(struct span key)
 {

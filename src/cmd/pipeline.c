@@ -1,14 +1,8 @@
 #include "cmd/pipeline.h"
 
-#include "cmd/client.h"
 #include "cmd/cmd_lock.h"
 #include "cmd/cmd_priv.h"
-#include "cmd/lock_args.h"
-#include "util/alloc.h"
 #include "util/hash.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* A request as it arrived, or as it was deferred. */
 struct candidate {

@@ -1,14 +1,6 @@
 #include "cmd/slowlog.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/log_identity.h"
-#include "util/alloc.h"
-#include "util/clock.h"
-#include "util/text.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static const char *const EVENTS[LATENCY_EVENT_COUNT] = {
     [LATENCY_COMMAND] = "command",

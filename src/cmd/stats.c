@@ -1,15 +1,9 @@
 #include "cmd/stats.h"
 
 #include "cmd/cmd_priv.h"
-#include "cmd/command_table.h"
-#include "cmd/library_call.h"
 #include "latchd-config.h"
-#include "util/clock.h"
 
-#include <inttypes.h>
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -2,11 +2,7 @@
 
 #include "acl/permissions.h"
 #include "cmd/cmd_priv.h"
-#include "cmd/events.h"
 #include "engine/value_hold.h"
-#include "util/alloc.h"
-
-#include <stdlib.h>
 
 /* --- the catalog of commands ------------------------------------------ */
 

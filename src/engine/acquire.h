@@ -4,20 +4,13 @@
 #define LATCHD_ENGINE_ACQUIRE_H
 
 #include "engine/inflight_op.h"
+#include "engine/objects.h"
 #include "engine/waiter.h"
 #include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct acquire_spec;
-struct engine;
-struct inflight_op;
-struct lock;
-struct lock_req;
-struct op_result;
-struct waiter;
 
 /* Limit: the limit of a semaphore, set by a client. */
 

@@ -3,10 +3,9 @@
 #ifndef LATCHD_ENGINE_DEADLOCK_H
 #define LATCHD_ENGINE_DEADLOCK_H
 
-#include <stdbool.h>
+#include "engine/objects.h"
 
-struct engine;
-struct waiter;
+#include <stdbool.h>
 
 /* Whether that wait would complete a deadlock. If so, the waiter has been answered and
  * freed. */

@@ -7,16 +7,11 @@
 #define LATCHD_ENGINE_EMIT_H
 
 #include "engine/effect.h"
+#include "engine/objects.h"
 #include "util/span.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-struct attach;
-struct engine;
-struct hold;
-struct op_result;
-struct waiter;
 
 #define TEXT_OVER SPAN("request is over")
 #define TEXT_NOT_THERE SPAN("that hold is not there")

@@ -5,19 +5,13 @@
 
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
+#include "engine/objects.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/transition.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct engine;
-struct hold;
-struct mlock_member;
-struct pending_release;
-struct request;
-struct session;
 
 struct attach {
     struct list in_session;

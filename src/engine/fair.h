@@ -4,17 +4,12 @@
 #define LATCHD_ENGINE_FAIR_H
 
 #include "engine/engine.h"
+#include "engine/objects.h"
 
 #include <stdbool.h>
 
-struct acquire_spec;
-struct engine;
-struct inflight_op;
-struct lock;
 struct op;
-struct op_result;
 struct timer;
-struct waiter;
 
 /* Fair left: names in whose fair queue this instance had places not long ago.
  *

@@ -12,12 +12,10 @@
 #ifndef LATCHD_ENGINE_FOLLOWED_NAMES_H
 #define LATCHD_ENGINE_FOLLOWED_NAMES_H
 
+#include "engine/objects.h"
 #include "util/span.h"
 
 #include <stdbool.h>
-
-struct engine;
-struct lock;
 
 enum {
     FOLLOWED_AGAIN_MS = 10000,

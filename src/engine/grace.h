@@ -3,11 +3,9 @@
 #ifndef LATCHD_ENGINE_GRACE_H
 #define LATCHD_ENGINE_GRACE_H
 
-#include <stdbool.h>
+#include "engine/objects.h"
 
-struct attach;
-struct engine;
-struct entry;
+#include <stdbool.h>
 
 /* Removes an attachment whose connection is gone; grace or KEEP may begin. */
 void entry_detach(struct engine *eng, struct attach *a);

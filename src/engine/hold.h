@@ -6,6 +6,7 @@
 #include "engine/effect.h"
 #include "engine/engine_state.h"
 #include "engine/inflight_op.h"
+#include "engine/objects.h"
 #include "engine/op.h"
 #include "engine/timer.h"
 #include "util/list.h"
@@ -14,12 +15,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct acquire_spec;
-struct engine;
-struct entry;
-struct lock;
-struct pending_request;
 
 /* How sure it is that Redis has the hold:
  *

@@ -3,6 +3,7 @@
 #ifndef LATCHD_ENGINE_INFLIGHT_OP_H
 #define LATCHD_ENGINE_INFLIGHT_OP_H
 
+#include "engine/objects.h"
 #include "engine/op.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -12,19 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct acquire_spec;
-struct engine;
-struct entry;
-struct hold;
-struct loan;
-struct lock;
 struct logged_count;
 struct loss_check;
-struct name_watch;
-struct pending_release;
-struct pending_request;
 struct renew_queue;
-struct waiter;
 
 enum inflight_kind {
     INFLIGHT_ASK,

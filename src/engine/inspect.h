@@ -4,18 +4,11 @@
 #define LATCHD_ENGINE_INSPECT_H
 
 #include "engine/engine.h"
+#include "engine/objects.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct engine;
-struct hold;
-struct inflight_op;
-struct lock;
-struct op_result;
-struct pending_request;
-struct waiter;
 
 /* Answers a LOCKINFO from what is known here, as Redis does not answer. */
 void inspect_answer_uncertain(struct engine *eng, const struct pending_request *c);

@@ -2,6 +2,7 @@
 #define LATCHD_ENGINE_LATCH_H
 
 #include "engine/name_watch.h"
+#include "engine/objects.h"
 #include "engine/op.h"
 #include "engine/timer.h"
 #include "util/list.h"
@@ -12,11 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct engine;
-struct inflight_op;
 struct latch_req;
-struct lock;
-struct op_result;
 
 /* Count log: what was counted here within the last lease.
  *

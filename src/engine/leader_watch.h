@@ -10,13 +10,11 @@
 
 #include "engine/effect.h"
 #include "engine/name_watch.h"
+#include "engine/objects.h"
 #include "util/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct engine;
-struct lock;
 
 enum {
     LEADER_LOOK_MS = 1000, /* a watch looks at least this often */

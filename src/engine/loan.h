@@ -25,6 +25,7 @@
 #include "engine/hold.h"
 #include "engine/inflight_op.h"
 #include "engine/lock.h"
+#include "engine/objects.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -32,12 +33,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct engine;
-struct hold;
-struct lock;
-struct op_result;
-struct recent_ask;
 
 enum loan_state {
     LOAN_HELD,      /* `holder` was granted from the loan, and stands in its field */

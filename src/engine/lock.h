@@ -5,6 +5,7 @@
 #define LATCHD_ENGINE_LOCK_H
 
 #include "engine/engine_state.h"
+#include "engine/objects.h"
 #include "engine/op.h"
 #include "engine/timer.h"
 #include "engine/waiter.h"
@@ -20,18 +21,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-struct acquire_spec;
-struct engine;
 struct fair;
-struct hold;
 struct hold_index;
-struct inflight_op;
 struct latch_watch;
 struct leader_watch;
-struct loan;
-struct lock;
-struct op_result;
-struct waiter;
 
 /* Last answer: why the waiters of a name do not have it, as far as is known: Redis's
  * last answer to the head of the queue, or that one of the waiters was granted the

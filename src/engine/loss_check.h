@@ -3,11 +3,9 @@
 #ifndef LATCHD_ENGINE_LOSS_CHECK_H
 #define LATCHD_ENGINE_LOSS_CHECK_H
 
-#include <stdbool.h>
+#include "engine/objects.h"
 
-struct engine;
-struct inflight_op;
-struct op_result;
+#include <stdbool.h>
 
 /* If the result says that a hold believed in here is missing, asks for the reason
  * first, by an op that the scheduler sends; the result is taken again when the answer

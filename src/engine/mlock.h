@@ -4,13 +4,11 @@
 
 #include "engine/engine.h"
 #include "engine/mlock_member.h"
+#include "engine/objects.h"
 #include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-struct engine;
-struct session;
 
 /* Does what the MLOCK needs next; may free the MLOCK. */
 void mlock_step(struct engine *eng, struct mlock *ml);

@@ -7,6 +7,7 @@
 
 #include "engine/effect.h"
 #include "engine/engine.h"
+#include "engine/objects.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -16,13 +17,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct attach;
-struct engine;
-struct entry;
-struct request;
-struct session;
-struct waiter;
 
 /* One name of an MLOCK: first an ordinary waiter waits for it, then an ordinary entry
  * holds it. */

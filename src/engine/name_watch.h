@@ -11,6 +11,7 @@
 
 #include "engine/effect.h"
 #include "engine/engine.h"
+#include "engine/objects.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -18,14 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct engine;
-struct inflight_op;
-struct lock;
-struct name_watch;
-struct op_result;
-struct pending_request;
-struct session;
 
 enum {
     /* all watches of a kind together look no more often than this in a second */

@@ -17,6 +17,7 @@
 #ifndef LATCHD_ENGINE_PEERS_H
 #define LATCHD_ENGINE_PEERS_H
 
+#include "engine/objects.h"
 #include "engine/op.h"
 
 #include <stdbool.h>
@@ -60,9 +61,6 @@ struct peers {
     bool young;                /* Redis had just started then */
     bool asking;               /* others are being asked for first */
 };
-
-struct engine;
-struct lock;
 
 /* Whether other daemons are known of. */
 static inline bool peers_known(const struct peers *peers)

@@ -3,6 +3,7 @@
 #ifndef LATCHD_ENGINE_PENDING_RELEASE_H
 #define LATCHD_ENGINE_PENDING_RELEASE_H
 
+#include "engine/objects.h"
 #include "engine/op.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -10,14 +11,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct acquire_spec;
-struct engine;
-struct entry;
-struct hold;
-struct hold_req;
-struct lock;
-struct pending_request;
 
 /* Why a release is made; decided when it is made, and never changed. */
 enum release_cause {

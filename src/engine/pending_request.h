@@ -4,23 +4,13 @@
 #define LATCHD_ENGINE_PENDING_REQUEST_H
 
 #include "engine/effect.h"
+#include "engine/objects.h"
 #include "engine/op.h"
 #include "engine/timer.h"
 #include "util/list.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct acquire_spec;
-struct engine;
-struct entry;
-struct hold_req;
-struct inflight_op;
-struct lock;
-struct lock_req;
-struct name_watch;
-struct pending_release;
-struct session;
 
 enum pending_request_kind {
     PENDING_UNLOCK,

@@ -3,17 +3,9 @@
 #ifndef LATCHD_ENGINE_RELEASE_H
 #define LATCHD_ENGINE_RELEASE_H
 
-#include <stdbool.h>
+#include "engine/objects.h"
 
-struct engine;
-struct entry;
-struct hold;
-struct hold_req;
-struct inflight_op;
-struct lock;
-struct op_result;
-struct pending_release;
-struct waiter;
+#include <stdbool.h>
 
 /* Successor: the waiter that a release hands the lock. */
 

@@ -11,12 +11,9 @@
 #define LATCHD_ENGINE_RELEASE_LOG_H
 
 #include "engine/engine.h"
+#include "engine/objects.h"
 
 #include <stdbool.h>
-
-struct engine;
-struct lock;
-struct pending_release;
 
 enum {
     /* then the oldest release is dropped: the lease ends its hold */

@@ -9,6 +9,7 @@
 #define LATCHD_ENGINE_RENEW_QUEUE_H
 
 #include "engine/lock_terms.h"
+#include "engine/objects.h"
 #include "util/list.h"
 
 #include <stdbool.h>
@@ -27,11 +28,6 @@ enum {
     /* moments in a third of a lease at which holds of a group are due */
     RENEW_GROUP_PARTS = 4,
 };
-
-struct engine;
-struct entry;
-struct hold;
-struct inflight_op;
 
 struct renew_queue {
     struct list holds;

@@ -3,6 +3,7 @@
 #ifndef LATCHD_ENGINE_REQUEST_H
 #define LATCHD_ENGINE_REQUEST_H
 
+#include "engine/objects.h"
 #include "engine/op.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -12,11 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct acquire_spec;
-struct engine;
-struct entry;
 struct mlock;
-struct waiter;
 
 /* The state of a request with an ID. Key: id, NUL, name. */
 struct request {

@@ -6,14 +6,10 @@
 #ifndef LATCHD_ENGINE_RESTORE_H
 #define LATCHD_ENGINE_RESTORE_H
 
+#include "engine/objects.h"
 #include "engine/op.h"
 
 #include <stdbool.h>
-
-struct engine;
-struct hold;
-struct inflight_op;
-struct lock;
 
 /* Marks the holds of a lock to be put back, as Redis may have lost them. */
 void restore_lock(struct engine *eng, struct lock *lock);

@@ -3,10 +3,7 @@
 #ifndef LATCHD_ENGINE_SCHEDULE_H
 #define LATCHD_ENGINE_SCHEDULE_H
 
-struct engine;
-struct lock;
-struct op_result;
-struct pending_request;
+#include "engine/objects.h"
 
 /* Pending send: sends the pending requests that are queued. */
 

@@ -3,15 +3,13 @@
 #ifndef LATCHD_ENGINE_SESSION_H
 #define LATCHD_ENGINE_SESSION_H
 
+#include "engine/objects.h"
 #include "util/list.h"
 #include "util/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct engine;
-struct lock;
 
 struct lost_name {
     struct lost_name *next;

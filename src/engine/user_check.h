@@ -3,15 +3,11 @@
 #ifndef LATCHD_ENGINE_USER_CHECK_H
 #define LATCHD_ENGINE_USER_CHECK_H
 
+#include "engine/objects.h"
 #include "util/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct engine;
-struct hold_req;
-struct lock;
-struct pending_release;
 
 bool user_differs(uint32_t a, uint32_t b);
 /* Whether that owner holds the lock here for another user. */

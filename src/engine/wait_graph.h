@@ -3,15 +3,13 @@
 #ifndef LATCHD_ENGINE_WAIT_GRAPH_H
 #define LATCHD_ENGINE_WAIT_GRAPH_H
 
+#include "engine/objects.h"
 #include "util/list.h"
 #include "util/span.h"
 #include "util/table.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-struct engine;
-struct waiter;
 
 struct owner_waits {
     struct table_node in_owners;

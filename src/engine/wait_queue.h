@@ -12,12 +12,10 @@
 #ifndef LATCHD_ENGINE_WAIT_QUEUE_H
 #define LATCHD_ENGINE_WAIT_QUEUE_H
 
+#include "engine/objects.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-struct engine;
-struct lock;
-struct waiter;
 
 /* Whether `max` waiters have places. The first waiter of a name that may be free is
  * not counted, as it may not have to wait. */

@@ -4,6 +4,7 @@
 #define LATCHD_ENGINE_WAITER_H
 
 #include "engine/effect.h"
+#include "engine/objects.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -11,15 +12,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct acquire_spec;
-struct engine;
-struct inflight_op;
-struct lock;
-struct lock_req;
-struct mlock_member;
-struct request;
-struct session;
 
 /* Whether a waiter has a place in Redis's fair queue. ASKED: perhaps. */
 enum fair_place { PLACE_NONE, PLACE_ASKED, PLACE_TOLD };

@@ -2,11 +2,7 @@
 #ifndef LATCHD_ENGINE_WATCHDOG_H
 #define LATCHD_ENGINE_WATCHDOG_H
 
-struct engine;
-struct entry;
-struct hold;
-struct inflight_op;
-struct op_result;
+#include "engine/objects.h"
 
 /* Sends the renewals that are due, as many as may be in flight. */
 void renew_flush(struct engine *eng);

@@ -5,15 +5,11 @@
 #ifndef LATCHD_ENGINE_YIELD_H
 #define LATCHD_ENGINE_YIELD_H
 
+#include "engine/objects.h"
 #include "engine/op.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct engine;
-struct lock;
-struct op_result;
-struct waiter;
 
 /* Yields: what decides when a name yields, and for how long. */
 struct yields {
