@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The page of promises: promises.py ROOT.
+"""The tests of the promises: promises.py ROOT.
 
-Each promise of latchd-promises(7) names a test, and each test that is named exists.
+tests/promises.txt names tests for each promise of latchd-promises(7), by its title, and each test that is named exists.
 """
 import pathlib
 import re
@@ -10,7 +10,8 @@ import sys
 import test_names
 
 PAGE = "src/daemon/man/latchd-promises.7"
-TEST = re.compile(r"^\.Pa (\S+) : Cm (\S+)$", re.M)
+LIST = "tests/promises.txt"
+TITLE = re.compile(r"^\.(?:It Em|Ss|Sh) (.+)$", re.M)
 PROMISE = re.compile(r"^\.It Em (.+)$", re.M)
 
 
@@ -22,17 +23,28 @@ def is_there(root, path, name):
         re.search(rf"'{name}'|^int {name}\(", file.read_text(), re.M) is not None)
 
 
+def shown(text):
+    """Title -> [(file, test)]."""
+    tests = {}
+    for line in text.splitlines():
+        if line.startswith("  "):
+            tests[title].append(tuple(line.split()))
+        elif line and not line.startswith("#"):
+            title = line
+            tests[title] = []
+    return tests
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
-    text = (root / PAGE).read_text()
-    bad = [f"{path}: no test {name}" for path, name in TEST.findall(text)
+    text = (root / PAGE).read_text().replace(r"\&", "")
+    tests = shown((root / LIST).read_text())
+    bad = [f"{LIST}: {path} has no test {name}" for named in tests.values() for path, name in named
            if not is_there(root, path, name)]
-    promises = text.split(".Sh PROMISES")[1].split(".Sh ")[0]
-    titles = PROMISE.findall(promises)
-    for title, part in zip(titles, PROMISE.split(promises)[2::2]):
-        if not TEST.search(part):
-            bad.append(f"{PAGE}: nothing shows {title!r}")
-    if len(titles) < 10:
+    promises = PROMISE.findall(text.split(".Sh PROMISES")[1].split(".Sh ")[0])
+    bad += [f"{LIST}: nothing shows {title!r}" for title in promises if not tests.get(title)]
+    bad += [f"{LIST}: {PAGE} has no {title!r}" for title in tests if title not in TITLE.findall(text)]
+    if len(promises) < 10:
         bad.append(f"{PAGE}: the promises are not found any more")
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
