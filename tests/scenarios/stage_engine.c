@@ -29,7 +29,8 @@ static size_t taken_count;
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-static const char *const LOCK_KINDS[] = { "plain", "fair", "read", "write", "permits" };
+static const char *const LOCK_KINDS[] = { "plain", "fair",    "read",
+                                          "write", "permits", "latch" };
 
 /* --- ops ------------------------------------------------------------------------ */
 
@@ -70,6 +71,9 @@ static const struct scn_field ACQUIRE_FIELDS[] = {
     SCN_MEMBER(struct seen_op, "fair", op.acquire.fair),
     SCN_MEMBER(struct seen_op, "enqueue", op.acquire.enqueue),
     SCN_MEMBER(struct seen_op, "was_queued", op.acquire.was_queued),
+};
+static const struct scn_field BATCH_FIELDS[] = {
+    SCN_MEMBER(struct seen_op, "all_or_none", op.batch.all_or_none),
 };
 static const struct scn_field RELEASE_FIELDS[] = {
     SCN_MEMBER(struct seen_op, "token", op.release.target.token),
@@ -128,6 +132,7 @@ static const struct {
     size_t count;
 } SEEN[] = {
     [OP_ACQUIRE] = { ACQUIRE_FIELDS, COUNT(ACQUIRE_FIELDS) },
+    [OP_ACQUIRE_BATCH] = { BATCH_FIELDS, COUNT(BATCH_FIELDS) },
     [OP_RELEASE] = { RELEASE_FIELDS, COUNT(RELEASE_FIELDS) },
     [OP_RENEW] = { RENEW_FIELDS, COUNT(RENEW_FIELDS) },
     [OP_ATTACH] = { ATTACH_FIELDS, COUNT(ATTACH_FIELDS) },
@@ -150,6 +155,21 @@ static void show_claim(const struct claim *c, struct value *ret)
     scn_put_int(ret, "atleast_ms", (int64_t)c->atleast_ms);
     scn_put_int(ret, "asked_ago_ms", (int64_t)c->asked_ago_ms);
     scn_put_text(ret, "data", "%.*s", (int)c->data.len, c->data.ptr);
+}
+
+/* Since when the members wait, if the op tells it. */
+static void show_waited(const struct seen_op *op, struct value *ret)
+{
+    char text[256] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; op->op.queue.waited_ms != NULL && i < op->op.queue.count &&
+                       i < ENGINE_WAITED_MAX;
+         i++) {
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%" PRIu64,
+                                i == 0 ? "" : " ", op->waited_ms[i]);
+    }
+    scn_put_text(ret, "waited_ms", "%s", text);
 }
 
 /* Several names, or several members. */
@@ -197,6 +217,12 @@ static void show_op(const struct seen_op *op, struct value *ret)
     if (op->op.kind == OP_LATCH) {
         scn_put_text(ret, "verb", "%s", LATCH_VERBS[op->op.latch.verb]);
     }
+    if (op->op.kind == OP_RENEW) {
+        scn_put_text(ret, "kind", "%s", LOCK_KINDS[op->items[0].lock_kind]);
+    }
+    if (op->op.kind == OP_QUEUE) {
+        show_waited(op, ret);
+    }
     scn_put_fields(ret, op, SEEN[op->op.kind].fields, SEEN[op->op.kind].count);
     show_list(op, ret);
 }
@@ -218,6 +244,7 @@ static const struct scn_field RESULT[] = {
     SCN_MEMBER(struct op_result, "is_lock", is_lock),
     SCN_MEMBER(struct op_result, "class", lock_class),
     SCN_MEMBER(struct op_result, "freed", release.freed),
+    SCN_MEMBER(struct op_result, "own_head", release.own_head),
     SCN_MEMBER(struct op_result, "shared", release.shared),
     SCN_MEMBER(struct op_result, "listeners", release.listeners),
     SCN_MEMBER(struct op_result, "rest_ms", release.rest_ms),
@@ -255,14 +282,36 @@ static int read_choice(const char *word, const char *key, const char *const *wor
     return i;
 }
 
-/* `kind=read`, a text, or a number; `holder=ann`: INSPECT finds that field alone. */
+/* The fair queue that INSPECT finds, between blanks; the text lives as long as its
+ * step.
+ */
+static void read_queue(const char *text, struct op_result *ret)
+{
+    static struct span members[ENGINE_WAITED_MAX];
+    size_t count = 0;
+
+    for (; *text != '\0' && count < ENGINE_WAITED_MAX; text += *text == ' ') {
+        members[count] = span_of(text, strcspn(text, " "));
+        text += members[count++].len;
+    }
+    ret->inspect.queue = members;
+    ret->inspect.queue_count = count;
+}
+
+/* `kind=read`, a text, or a number; `holder=ann`: INSPECT finds that field alone;
+ * `queue=redisson:1`: that is its fair queue. */
 static void read_result_word(const char *word, struct op_result *ret)
 {
     static struct op_field holder;
     int kind = read_choice(word, "kind", LOCK_KINDS, COUNT(LOCK_KINDS));
     int state = read_choice(word, "state", LATCH_STATES, COUNT(LATCH_STATES));
     const char *owner = scn_option(word, "holder");
+    const char *queue = scn_option(word, "queue");
 
+    if (queue != NULL) {
+        read_queue(queue, ret);
+        return;
+    }
     if (kind >= 0) {
         ret->lock_kind = (enum lock_kind)kind;
         return;
@@ -336,7 +385,7 @@ static void answer_renew(const struct seen_op *op, const struct scn_words *words
 }
 
 /* `batch: 10 11 attached=1 busy ttl=5`: tokens of those that are granted and what else
- * their results have, then what the next one got. */
+ * their results have, then what the next one got; `skipped` before it are others. */
 static void answer_batch(const struct seen_op *op, const struct scn_words *words,
                          size_t from)
 {
@@ -352,6 +401,9 @@ static void answer_batch(const struct seen_op *op, const struct scn_words *words
         for (size_t k = 0; k < r.batch.count; k++) {
             read_result_word(words->at[i], &results[k]);
         }
+    }
+    for (; i < words->count && strcmp(words->at[i], "skipped") == 0; i++) {
+        results[r.batch.count++].status = OP_SKIPPED;
     }
     if (i < words->count) {
         read_result(words, i, &results[r.batch.count]);
@@ -638,6 +690,20 @@ static const struct {
     { "LOCKINFO", &SYNTAX_LOCKINFO, NULL },
 };
 
+/* How many it ended, and whether others' are left. */
+static void cancel(const struct lock_args *args, const struct beside *beside,
+                   struct value *ret)
+{
+    struct hold_req req = hold_req_of(args, beside);
+    bool others;
+
+    req.name = args->name;
+    scn_put_int(ret, "", (int64_t)engine_cancel(e.engine, &req, &others));
+    scn_put_int(ret, "others", others);
+    ck_assert(!others || beside->user != 0);
+    fixture_collect(&e);
+}
+
 static void ask(uint64_t conn, const struct scn_words *said, struct value *ret)
 {
     struct scn_words without = *said;
@@ -672,8 +738,7 @@ static void ask(uint64_t conn, const struct scn_words *said, struct value *ret)
         engine_lock_info(e.engine, (struct call_ref){ conn, 0 }, args.name);
         fixture_collect(&e);
     } else {
-        scn_int(ret, (int64_t)fixture_cancel(&e, args.name, args.terms.owner,
-                                             args.terms.id));
+        cancel(&args, &beside, ret);
     }
 }
 
@@ -764,11 +829,17 @@ static void show_reply(const struct said *said, struct value *ret)
         break;
     case REPLY_NULL:
         break;
+    case REPLY_UNREACHED:
+        scn_text(ret, "unreached");
+        break;
     default:
         scn_text(ret, "%s", said->text);
         break;
     }
 }
+
+/* Of the reply that was heard last. */
+static uint64_t heard_call;
 
 static void say(const struct scn_saying *saying, struct value *ret)
 {
@@ -793,6 +864,7 @@ static void say(const struct scn_saying *saying, struct value *ret)
         return;
     }
     said = e.said[0];
+    heard_call = said.to.call;
     memmove(e.said, e.said + 1, --e.said_count * sizeof e.said[0]);
     show_reply(&said, ret);
 }
@@ -845,6 +917,30 @@ static void do_unblock(const struct scn_words *words, struct value *ret)
     fixture_collect(&e);
 }
 
+struct refused {
+    struct span name;
+    int64_t asked;
+};
+
+static bool is_refused(void *ctx, uint64_t call, struct span name)
+{
+    struct refused *r = ctx;
+
+    r->asked++;
+    return call != 0 && span_eq(name, r->name);
+}
+
+/* `refuse-waits 1 job -> 2`: its user may not wait for that any more; so many of its
+ * waits were asked about. */
+static void do_refuse_waits(const struct scn_words *words, struct value *ret)
+{
+    struct refused r = { .name = span_str(scn_word(words, 1)) };
+
+    engine_refuse_waits(e.engine, (uint64_t)scn_number(words, 0), is_refused, &r);
+    fixture_collect(&e);
+    scn_int(ret, r.asked);
+}
+
 static void do_busy(const struct scn_words *words, struct value *ret)
 {
     scn_int(ret, engine_conn_busy(e.engine, (uint64_t)scn_number(words, 0)));
@@ -872,6 +968,19 @@ static void do_run(const struct scn_words *words, struct value *ret)
     }
     scn_int(ret, (int64_t)engine_lock_batch(e.engine, reqs, count));
     fixture_collect(&e);
+}
+
+/* `1 -> nil`, `call -> 2`: that answered its second LOCK of a run. */
+static void do_call(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    scn_int(ret, (int64_t)heard_call);
+}
+
+static void do_has_room(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    scn_int(ret, engine_has_room(e.engine));
 }
 
 /* `end-wait 2`: of its last LOCK; `end-wait 2 1`: of a call that it did not make. */
@@ -986,7 +1095,8 @@ static uint32_t group_of(struct span name)
 }
 
 /* Another engine takes the place of the first one; the store is not up yet. `replace
- * quorum`: Redis is one; `replace groups`: names are in groups. */
+ * quorum`: Redis is one; `replace groups`: names are in groups; `replace waiting 5000`:
+ * it grants nothing for so long. */
 static void do_replace(const struct scn_words *words, struct value *ret)
 {
     const char *what = words->count > 0 ? words->at[0] : "";
@@ -997,6 +1107,9 @@ static void do_replace(const struct scn_words *words, struct value *ret)
     if (strcmp(what, "groups") == 0) {
         setup.group_of = group_of;
         setup.group_count = 4;
+    }
+    if (strcmp(what, "waiting") == 0) { /* each engine begins at the same time */
+        setup.no_grants_until_ms = FIXTURE_BEGINS_MS + (uint64_t)scn_number(words, 1);
     }
     fixture_replace(&e, setup);
 }
@@ -1187,6 +1300,32 @@ static void do_survey(const struct scn_words *words, struct value *ret)
                span_str(words->count > 2 ? words->at[2] : ""));
 }
 
+struct waiting {
+    char conns[1024], kinds[1024];
+};
+
+static void add_waiter(void *ctx, const struct waiter_info *info)
+{
+    struct waiting *w = ctx;
+    size_t at = strlen(w->conns), kinds_at = strlen(w->kinds);
+    const char *blank = at == 0 ? "" : " ";
+
+    (void)snprintf(w->conns + at, sizeof w->conns - at, "%s%" PRIu64, blank,
+                   info->conn);
+    (void)snprintf(w->kinds + kinds_at, sizeof w->kinds - kinds_at, "%s%s", blank,
+                   LOCK_KINDS[info->terms.lock_kind]);
+}
+
+/* `waiters job -> "2 3"`: the connections of its queue; their `kinds`. */
+static void do_waiters(const struct scn_words *words, struct value *ret)
+{
+    struct waiting w = { "", "" };
+
+    engine_waiters(e.engine, span_str(scn_word(words, 0)), SIZE_MAX, add_waiter, &w);
+    scn_put_text(ret, "", "%s", w.conns);
+    scn_put_text(ret, "kinds", "%s", w.kinds);
+}
+
 static void do_name(const struct scn_words *words, struct value *ret)
 {
     put_name(ret, e.engine, span_str(scn_word(words, 0)));
@@ -1217,6 +1356,8 @@ static const struct scn_verb VERBS[] = {
     { "next", 0, do_next },
     { "ops", 0, do_ops },
     { "run", SCN_WORDS_MAX, do_run },
+    { "call", 0, do_call },
+    { "has-room", 0, do_has_room },
     { "end-wait", 2, do_end_wait },
     { "close", SCN_WORDS_MAX, do_close },
     { "undelivered", 2, do_undelivered },
@@ -1225,11 +1366,12 @@ static const struct scn_verb VERBS[] = {
     { "follow", 2, do_follow },
     { "heartbeat", 1, do_heartbeat },
     { "busy", 1, do_busy },
+    { "refuse-waits", 2, do_refuse_waits },
     { "unblock", 2, do_unblock },
     { "after", 1, do_after },
     { "stall", 1, do_stall },
     { "configure", SCN_WORDS_MAX, do_configure },
-    { "replace", 1, do_replace },
+    { "replace", 2, do_replace },
     { "store", 2, do_store },
     { "failover", 1, do_failover },
     { "lossless", 1, do_lossless },
@@ -1245,6 +1387,7 @@ static const struct scn_verb VERBS[] = {
     { "stopped", 0, do_stopped },
     { "stats", 0, do_stats },
     { "survey", 3, do_survey },
+    { "waiters", 1, do_waiters },
     { "name", 1, do_name },
     { "names", 0, do_names },
     { "timings", 0, do_timings },

@@ -19,7 +19,7 @@ static void start(struct engine_fixture *e, struct engine_setup setup)
                                            .max_holds = 1000,
                                            .local_window_ms = ENGINE_WINDOW_MS,
                                            .priority_aging_ms = ENGINE_AGING_MS };
-    setup.now_ms = 1000000;
+    setup.now_ms = FIXTURE_BEGINS_MS;
     memcpy(setup.instance, "00000000000000aa", sizeof(setup.instance));
     memset(e, 0, sizeof(*e));
     e->now = setup.now_ms;

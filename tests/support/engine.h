@@ -9,6 +9,7 @@
 #include <check.h>
 
 enum { ENGINE_OPS_MAX = 32, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_BATCH_MAX };
+enum { FIXTURE_BEGINS_MS = 1000000 };
 enum { ENGINE_LONG_WAIT_MS = 300, ENGINE_WINDOW_MS = 20, ENGINE_AGING_MS = 10000 };
 
 /* One op as it was emitted; texts are copies. */
