@@ -987,10 +987,11 @@ static const struct {
     enum options_action action;
     const char *help;
 } ACTIONS[] = {
-    { "--help", OPTIONS_HELP, "Say this." },
-    { "--version", OPTIONS_VERSION, "Say which version this is." },
+    { "--help", OPTIONS_HELP, "Print this help." },
+    { "--version", OPTIONS_VERSION, "Print the version." },
     { "--print-config", OPTIONS_PRINT_CONFIG, "Print the configuration, commented." },
-    { "--check-config", OPTIONS_CHECK_CONFIG, "Only say whether it is right." },
+    { "--check-config", OPTIONS_CHECK_CONFIG,
+      "Check the configuration, and print each mistake." },
 };
 
 enum { VARIABLE_NAME_MAX = 64 };
@@ -1219,20 +1220,23 @@ void options_help(struct buf *out)
                 "A lock service for clients that speak the Redis protocol: plain,\n"
                 "fair, read and write locks, and semaphores, kept in Redis as\n"
                 "Redisson keeps them.\n\n"
-                "  --config FILE          Read the keys from this file first.\n");
+                "  --config FILE          Read the keys from this file first; default: "
+                "no file.\n");
     for (size_t i = 0; i < sizeof(ACTIONS) / sizeof(ACTIONS[0]); i++) {
         buf_printf(out, "  %-22s %s\n", ACTIONS[i].word, ACTIONS[i].help);
     }
-    buf_add_str(out, "\nKeys, here or in the file, and their defaults:\n");
+    buf_add_str(
+        out,
+        "\nKeys and their defaults; --print-config and latchd.conf(5) explain them:\n");
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         const struct config_key *key = &CONFIG_KEYS[i];
 
         buf_printf(out, "  --%-20s %s\n", key->name,
                    key->def[0] == '\0' ? "(none)" : key->def);
     }
-    buf_add_str(
-        out,
-        "\nA key can be set in the environment, too: LATCHD_REDIS_TIMEOUT=5s. The\n"
-        "environment overrides the file, and the command line overrides both.\n"
-        "The keys are explained in latchd.conf(5) and by --print-config.\n");
+    buf_add_str(out,
+                "\nA key can stand in the file (redis-timeout 5s), in the environment\n"
+                "(LATCHD_REDIS_TIMEOUT=5s), or here. The environment overrides the "
+                "file, and the\n"
+                "command line overrides both.\n");
 }

@@ -82,7 +82,7 @@ enum {
 static void tell_trouble(struct patient *p, const char *what)
 {
     if (!p->is_told) {
-        print_message("%s; trying on", what);
+        print_message("%s; trying again", what);
     }
     p->is_told = true;
     (void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_MS * 1000000L }, NULL);
@@ -152,8 +152,9 @@ int ctl_unlock(struct options *o)
         print_message("%s was not held any more: others may have had it", o->name);
         code = o->lost_code;
     } else if (reply != NULL) {
-        print_message("%s", reply->type == REDIS_REPLY_ERROR ? reply->str
-                                                             : "that is no latchd");
+        print_message("%s", reply->type == REDIS_REPLY_ERROR
+                                ? reply->str
+                                : "the server is no latchd");
     }
     freeReplyObject(reply);
     link_close(&p.link);
@@ -352,8 +353,9 @@ static bool read_verb(const struct options *o, enum verb *ret)
             return true;
         }
     }
-    print_message("latch: say `set N`, `count`, `await`, `delete` or `info` behind the "
-                  "NAME");
+    print_message(
+        "latch: behind the NAME stands `set N`, `count`, `await`, `delete` or "
+        "`info`");
     return false;
 }
 
@@ -476,7 +478,7 @@ static int force_one(struct link *l, const struct options *o)
     if (reply != NULL && reply_number(reply) == 1) {
         code = 0;
     } else if (reply != NULL) {
-        print_message("it was not so held");
+        print_message("nothing to free: no such holder has %s", o->name);
         code = CTL_EXIT_CONFLICT;
     }
     freeReplyObject(reply);
@@ -588,7 +590,7 @@ static bool is_confirmed(const struct options *o, size_t count)
         return true;
     }
     if (isatty(STDIN_FILENO) == 0) {
-        print_message("nothing is freed: say --yes, as there is no terminal to ask at");
+        print_message("nothing is freed: there is no terminal to ask at; add --yes");
         return false;
     }
     (void)fprintf(stderr, "Free %zu name%s? Their holders may still work. [yes/no] ",
@@ -596,8 +598,8 @@ static bool is_confirmed(const struct options *o, size_t count)
     return fgets(answer, sizeof(answer), stdin) != NULL && strcmp(answer, "yes\n") == 0;
 }
 
-/* Frees one hold, or whatever holds if `token` is 0. Returns 1, 0: it was not so held,
- * -1: an error was printed. */
+/* Frees one hold, or whatever holds if `token` is 0. Returns 1, 0: there was no such
+ * hold, -1: an error was printed. */
 static int free_hold(struct link *l, const char *name, uint64_t token)
 {
     char number[24];
@@ -648,8 +650,9 @@ static int free_all(struct link *l, const struct shown_list *s)
         }
         freed += (size_t)one;
     }
-    print_message("%zu of %zu freed%s", freed, s->count,
-                  freed < s->count ? "; the others were not so held any more" : "");
+    print_message(
+        "%zu of %zu freed%s", freed, s->count,
+        freed < s->count ? "; the others have ended, or other clients hold them" : "");
     return freed == s->count ? 0 : CTL_EXIT_CONFLICT;
 }
 

@@ -12,96 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text of `latchctl --help`. */
-
-static const char BEFORE[] =
-    "usage: latchctl [options] run NAME [--] COMMAND [ARGUMENT ...]\n"
-    "       latchctl [options] run NAME -c TEXT\n"
-    "       latchctl [options] lock NAME --lease TIME | unlock NAME --token TOKEN\n"
-    "       latchctl [options] top | why NAME | ls [GLOB] | leader NAME | force NAME\n"
-    "       latchctl [options] latch NAME set N | count | await | delete | info\n"
-    "\n"
-    "  run    take the lock NAME, run COMMAND, release the lock\n"
-    "  lock   take it and print its token, for a part of a script that ends with\n"
-    "  unlock release it\n"
-    "  top    the hottest names, live\n"
-    "  why    who holds NAME, who waits for it, and what to do about it\n"
-    "  ls     the names that are held or waited for\n"
-    "  leader who holds NAME alone: token, owner and data\n"
-    "  latch  set NAME, count it down, wait until it is open\n"
-    "  force  free NAME, whatever its holder thinks\n"
-    "\n"
-    "Which latchd:\n"
-    "  -h, --host HOST     127.0.0.1\n"
-    "  -p, --port PORT     5625\n"
-    "  -s, --socket PATH   a unix socket\n"
-    "  -u, --uri URL       redis://[user:password@]host[:port][,host[:port] ...],\n"
-    "                      rediss:// for TLS, or unix:///path; LATCHD_URL in the\n"
-    "                      environment does the same\n"
-    "      --user USER     the password is in LATCHCTL_AUTH or REDISCLI_AUTH\n"
-    "  -a, --pass PASSWORD others can see this one\n"
-    "      --tls           with TLS; its certificate must be of the system's "
-    "authorities\n"
-    "      --cacert FILE | --cacertdir DIR    or of these\n"
-    "      --sni NAME      and for this name, instead of HOST\n"
-    "      --insecure      or whatever it is\n"
-    "      --cert FILE, --key FILE            the one to show to latchd\n"
-    "\n"
-    "run, and lock:\n"
-    "  -w, --wait TIME     give up after so long; without it, never\n"
-    "  -n, --no-wait       give up at once\n";
-
-static const char AFTER[] =
-    "      --and NAME      take this lock, too: all or none\n"
-    "  -c, --command TEXT  run by the shell, in place of COMMAND\n"
-    "      --lease TIME    how long the lock outlives a machine that died (30s);\n"
-    "                      renewed every third of it while COMMAND runs; `lock`: "
-    "never\n"
-    "  -k, --kill-after TIME\n"
-    "                      from TERM to KILL when the lock is lost (10s, and never\n"
-    "                      beyond the lease)\n"
-    "  -E, --conflict-exit-code N   not taken within --wait, --queue (1)\n"
-    "      --lost-exit-code N       lost while COMMAND ran (124)\n"
-    "      --verbose       say what happens\n"
-    "\n"
-    "top: --interval TIME, --once, --sort waiters|wait|held|name, --count N\n"
-    "ls: [--match] GLOB, --count N, --all: also what others have left in Redis\n"
-    "force: --any | --token T | --owner O; or --match GLOB instead of NAME, which "
-    "shows\n"
-    "       what is held and asks first (--yes: does not ask)\n"
-    "latch: --id ID counts once, --wait TIME, --no-wait\n"
-    "leader: --follow, each change on a line of its own\n"
-    "\n"
-    "TIME is in seconds, or with a unit: 500ms, 30s, 5m, 1h, 1d. latchctl(1) tells "
-    "more.\n";
-
-/* A line for an option of terms.def. */
-static void print_term(const struct term *t)
-{
-    char words[64];
-    size_t len = (size_t)snprintf(words, sizeof(words), "--%s ", t->name);
-
-    for (const char *at = t->type == TERM_MS ? "time" : t->argument; *at != '\0';
-         at++) {
-        words[len++] = (char)toupper((unsigned char)*at);
-    }
-    words[len] = '\0';
-    printf("      %-15s %s\n", words, t->help);
-}
-
-/* latchctl --help. False: stdout cannot be written. */
-static bool print_help(void)
-{
-    (void)fputs(BEFORE, stdout);
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (*TERMS[i].name != '\0') {
-            print_term(&TERMS[i]);
-        }
-    }
-    (void)fputs(AFTER, stdout);
-    return fflush(stdout) == 0 && ferror(stdout) == 0;
-}
-
 enum {
     LONG_NAME_MAX = 32,
     LONG_FIRST = 256, /* above the letters of short options */
@@ -115,6 +25,7 @@ static bool options_wrong(const char *option, const char *why);
 static bool options_read_time(const char *option, const char *text, uint64_t min,
                               uint64_t *ret)
 {
+    char why[64];
     char *end;
     double seconds;
 
@@ -128,7 +39,9 @@ static bool options_read_time(const char *option, const char *text, uint64_t min
         *ret = (uint64_t)(seconds * 1000 + 0.5);
     }
     if (*ret < min) {
-        return options_wrong(option, "that is too short");
+        (void)snprintf(why, sizeof(why), "that is too short: at least %" PRIu64 "ms",
+                       min);
+        return options_wrong(option, why);
     }
     return true;
 }
@@ -327,6 +240,131 @@ const struct term TERMS[] = {
 #define OPTION(text, ...) { .word = #text, .name = "" },
 #include "latchd/terms.def"
 };
+
+/* The text of --help: the lines of one subcommand, or all. */
+
+static const struct help_line {
+    unsigned commands; /* 0: only without a subcommand */
+    const char *text;
+} USAGE[] = {
+    { RUN, "  run NAME [--] COMMAND [ARGUMENT ...] | run NAME -c TEXT\n"
+           "      take the lock NAME, run COMMAND, release the lock\n" },
+    { LOCK, "  lock NAME --lease TIME\n"
+            "      take the lock NAME, and print its token\n" },
+    { UNLOCK, "  unlock NAME --token TOKEN\n"
+              "      release that lock\n" },
+    { TOP, "  top\n"
+           "      show the busiest names, live\n" },
+    { WHY, "  why NAME\n"
+           "      tell who holds NAME, who waits for it, and what to do about it\n" },
+    { LS, "  ls [GLOB]\n"
+          "      list the names that clients of this latchd hold or wait for\n" },
+    { LEADER, "  leader NAME\n"
+              "      print the only holder of NAME: token, owner and data\n" },
+    { LATCH, "  latch NAME set N | count | await | delete | info\n"
+             "      set a latch, count it down, wait until it is open\n" },
+    { FORCE, "  force NAME --any | --token TOKEN | --owner OWNER\n"
+             "      free NAME; its holder hears that the lock is lost\n" },
+}, BEFORE_TERMS[] = {
+    { 0, "Which latchd:\n"
+         "  -h, --host HOST     default: 127.0.0.1\n"
+         "  -p, --port PORT     default: 5625\n"
+         "  -s, --socket PATH   a unix socket\n"
+         "  -u, --uri URL       redis://[user:password@]host[:port][,host[:port] ...],\n"
+         "                      rediss:// for TLS, or unix:///path; default: LATCHD_URL\n"
+         "      --user USER     the password is in LATCHCTL_AUTH or REDISCLI_AUTH\n"
+         "  -a, --pass PASSWORD visible to all who can list processes\n"
+         "      --tls           speak TLS; the system's authorities sign the certificate\n"
+         "      --cacert FILE, --cacertdir DIR\n"
+         "                      trust these authorities instead\n"
+         "      --sni NAME      the certificate is for NAME instead of HOST\n"
+         "      --insecure      accept any certificate\n"
+         "      --cert FILE, --key FILE\n"
+         "                      the certificate to show to latchd, and its key\n" },
+    { 0, "\nrun and lock:\n" },
+    { RUN | LOCK | LATCH, "  -w, --wait TIME     give up after that time; default: never\n"
+                          "  -n, --no-wait       try once\n" },
+}, AFTER_TERMS[] = {
+    { RUN, "      --and NAME      take this lock, too: all or none\n"
+           "  -c, --command TEXT  have sh run TEXT, in place of COMMAND\n"
+           "      --lease TIME    how long the lock outlives a machine that died;\n"
+           "                      default: 30s; renewed every third of it\n"
+           "  -k, --kill-after TIME\n"
+           "                      between SIGTERM and SIGKILL when the lock is lost;\n"
+           "                      default: 10s, at most the rest of the lease\n" },
+    { LOCK, "      --lease TIME    lock: how long the lock is held; not renewed\n" },
+    { RUN | LOCK | LATCH,
+      "  -E, --conflict-exit-code N\n"
+      "                      exit status if --wait or --queue gave up; default: 1\n" },
+    { RUN, "      --lost-exit-code N\n"
+           "                      exit status if the lock was lost; default: 124\n" },
+    { RUN | LOCK, "      --verbose       report each step on standard error\n" },
+    { 0, "\ntop:\n" },
+    { TOP, "      --interval TIME time between two looks; default: 1s\n"
+           "      --once          print one table, and exit\n"
+           "      --sort ORDER    waiters, wait, held or name\n"
+           "      --count N       at most N names\n" },
+    { 0, "\nls:\n" },
+    { LS, "      --match GLOB    as GLOB\n"
+          "      --count N       at most N names\n"
+          "      --all           all names that are held in Redis\n" },
+    { 0, "\nleader:\n" },
+    { LEADER, "      --follow        print each change as a line, until killed\n" },
+    { 0, "\nlatch (also -w, -n, -E):\n" },
+    { LATCH, "      --id ID         set and count: takes effect once, however often sent\n" },
+    { 0, "\nforce:\n" },
+    { FORCE, "      --any, --token TOKEN, --owner OWNER\n"
+             "                      which holder loses the lock\n"
+             "      --match GLOB    instead of NAME: show the holders, ask, free them\n"
+             "      --yes           do not ask\n" },
+    { 0, "\n`latchctl SUBCOMMAND --help` has the options of one. See latchctl(1)." },
+    { ALL, "\nTIME is in seconds, or has a unit: 500ms, 30s, 5m, 1h, 1d.\n" },
+};
+
+/* Of a subcommand, or of all if it is NULL. */
+static void print_lines(const struct help_line *lines, size_t count,
+                        const struct options *o)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (o == NULL || (lines[i].commands & (1U << o->command)) != 0) {
+            (void)fputs(lines[i].text, stdout);
+        }
+    }
+}
+
+/* A line for an option of terms.def. */
+static void print_term(const struct term *t)
+{
+    char words[64];
+    size_t len = (size_t)snprintf(words, sizeof(words), "--%s ", t->name);
+
+    for (const char *at = t->type == TERM_MS ? "time" : t->argument; *at != '\0';
+         at++) {
+        words[len++] = (char)toupper((unsigned char)*at);
+    }
+    words[len] = '\0';
+    printf("      %-15s %s\n", words, t->help);
+}
+
+/* The help of a subcommand, or of all if it is NULL. False: stdout cannot be written.
+ */
+static bool print_help(const struct options *o)
+{
+#define LINES(of) of, sizeof(of) / sizeof((of)[0])
+    (void)puts("Usage: latchctl [options] SUBCOMMAND ...\n");
+    print_lines(LINES(USAGE), o);
+    (void)puts("");
+    print_lines(LINES(BEFORE_TERMS), o);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (*TERMS[i].name != '\0' &&
+            (o == NULL || (TERMS[i].commands & TAKES & (1U << o->command)) != 0)) {
+            print_term(&TERMS[i]);
+        }
+    }
+    print_lines(LINES(AFTER_TERMS), o);
+#undef LINES
+    return fflush(stdout) == 0 && ferror(stdout) == 0;
+}
 
 /* How an option is read, most of them into a field. */
 enum option_kind {
@@ -593,7 +631,7 @@ static enum options_outcome read_options(struct options *o, struct words *w, int
             return OPTIONS_WRONG;
         }
         if (place < OPTIONS_COUNT && OPTIONS[place].kind == READ_HELP) {
-            return print_help() ? OPTIONS_SAID : OPTIONS_WRONG;
+            return print_help(w->count == 0 ? NULL : o) ? OPTIONS_SAID : OPTIONS_WRONG;
         }
         if (place < OPTIONS_COUNT && OPTIONS[place].kind == READ_VERSION) {
             return puts("latchctl " LATCHD_VERSION) < 0 ? OPTIONS_WRONG : OPTIONS_SAID;
@@ -618,11 +656,10 @@ static bool check_force(const struct options *o)
                              "--owner");
     }
     if (o->yes && o->match == NULL) {
-        return options_wrong("--yes", "it goes with --match");
+        return options_wrong("--yes", "it needs --match");
     }
     if (o->match == NULL && whose != 1) {
-        return options_wrong("force",
-                             "one of --any, --token and --owner says whose hold it is");
+        return options_wrong("force", "give exactly one of --any, --token and --owner");
     }
     return true;
 }
@@ -641,7 +678,7 @@ static bool check_options(struct options *o, const struct words *w)
         }
     }
     if (named && o->name == NULL) {
-        return options_wrong(NAMES[o->command], "which lock? The NAME is missing");
+        return options_wrong(NAMES[o->command], "the NAME is missing");
     }
     if (named && !check_name(NAMES[o->command], o->name)) {
         return false;
@@ -668,7 +705,7 @@ static bool check_options(struct options *o, const struct words *w)
     }
     o->lease_ms = o->lease_ms == 0 ? LEASE_DEFAULT_MS : o->lease_ms;
     if (o->command != CTL_RUN && *o->words != NULL) {
-        return options_wrong(*o->words, "one word too many");
+        return options_wrong(*o->words, "this word is too many");
     }
     return o->command != CTL_FORCE || check_force(o);
 }
@@ -727,8 +764,8 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         ret->name = NULL;
     }
     if ((ret->command == CTL_TOP || ret->command == CTL_LS) && ret->name != NULL) {
-        return options_wrong(ret->name, "one word too many") ? OPTIONS_GO
-                                                             : OPTIONS_WRONG;
+        return options_wrong(ret->name, "this word is too many") ? OPTIONS_GO
+                                                                 : OPTIONS_WRONG;
     }
     return check_options(ret, &w) && options_check_target(ret) ? OPTIONS_GO
                                                                : OPTIONS_WRONG;

@@ -306,7 +306,7 @@ static void kill_all(struct keeper *k, uint64_t now)
         (void)tree_signal(0, SIGKILL, &denied);
         if (denied != 0 && !k->complained) {
             print_message(
-                "process %d may not be killed by us and RUNS ON WITHOUT THE LOCK",
+                "process %d RUNS ON WITHOUT THE LOCK: latchctl may not kill it",
                 (int)denied);
             k->complained = true;
         }

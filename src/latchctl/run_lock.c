@@ -165,9 +165,9 @@ static void on_answer(struct hold *h, const redisReply *reply, uint64_t now)
         h->lost = true;
     } else {
         if (!h->complained) {
-            print_message("cannot renew the lock: %s; trying on",
+            print_message("cannot renew the lock: %s; trying again",
                           reply->type == REDIS_REPLY_ERROR ? reply->str
-                                                           : "a strange answer");
+                                                           : "an unexpected answer");
             h->complained = true;
         }
         h->renewed_ms = 0;
@@ -444,7 +444,8 @@ static void report_trouble(struct take *t, uint64_t now, const char *what)
                                               : t->pause;
     t->open_at = now + t->pause;
     if (!t->told && t->deadline > now) {
-        print_message("latchd at %s: %s; trying on", about == NULL ? "?" : about, what);
+        print_message("latchd at %s: %s; trying again", about == NULL ? "?" : about,
+                      what);
         t->told = true;
     }
 }
@@ -569,8 +570,9 @@ static bool on_take_answer(struct take *t, const redisReply *reply, uint64_t now
         t->tried = true;
         report_trouble(t, now, reply->str);
     } else {
-        print_message("%s", reply->type == REDIS_REPLY_ERROR ? reply->str
-                                                             : "that is no latchd");
+        print_message("%s", reply->type == REDIS_REPLY_ERROR
+                                ? reply->str
+                                : "the server is no latchd");
         *ret = !renewed && is_conflict(r, reply) ? TAKE_CONFLICT : TAKE_FAILED;
         return true;
     }

@@ -516,7 +516,7 @@ static void draw_screen(struct top *t)
 
     screen_size(&columns, &rows);
     if (t->trouble[0] != '\0') {
-        buf_printf(&out, "\alatchd at %s: %s; trying on\n",
+        buf_printf(&out, "\alatchd at %s: %s; trying again\n",
                    t->options->target.about == NULL ? "?" : t->options->target.about,
                    t->trouble);
         rows -= rows > 1;

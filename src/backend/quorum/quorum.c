@@ -73,7 +73,10 @@ static void tell_up(struct quorum *q)
         store_tell(&q->store.setup.events,
                    &(struct store_event){ .kind = STORE_UP, .same_server = same });
     } else {
-        log_warning("quorum", "no majority of the servers can be asked");
+        log_warning(
+            "quorum",
+            "no majority of the servers can be asked: nothing is granted, and holds "
+            "run out; start the servers, or mend the way to them");
         q->replaced = 0;
         store_tell(&q->store.setup.events, &(struct store_event){ .kind = STORE_DOWN });
     }

@@ -135,7 +135,7 @@ def daemon_restarts(stand):
         shell.type("$L top --interval 0.1\r")
         shell.expect("HOLDER")
         stand.kill_daemon()
-        shell.expect("trying on")
+        shell.expect("trying again")
         stand.start_daemon()
         shell.expect("Redis answers")
         shell.type("q")
