@@ -17,7 +17,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { CLIENTS_MAX = 1200, DAEMONS_MAX = 3, ARGS_MAX = 12, TOKENS_MAX = 4 };
+enum {
+    CLIENTS_MAX = 1200,
+    DAEMONS_MAX = 3,
+    ARGS_MAX = 12,
+    TOKENS_MAX = 4,
+    EARS_MAX = 16,
+};
 
 static struct wire_client {
     char name[SCN_NAME_MAX];
@@ -33,6 +39,12 @@ static struct {
     bool runs;
 } daemons[DAEMONS_MAX];
 static size_t daemon_count;
+
+static struct {
+    char *channel;
+    redisContext *c;
+} ears[EARS_MAX];
+static size_t ear_count;
 
 /* --- Redis and the daemons ------------------------------------------------------ */
 
@@ -99,7 +111,7 @@ static void begin(void)
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max; /* crowds need many files */
     (void)setrlimit(RLIMIT_NOFILE, &limit);
-    client_count = daemon_count = 0;
+    client_count = daemon_count = ear_count = 0;
     memset(&stand, 0, sizeof stand);
     start_pulse();
 }
@@ -108,6 +120,10 @@ static void end(void)
 {
     for (size_t i = 0; i < client_count; i++) {
         client_close(clients[i].c);
+    }
+    for (size_t i = 0; i < ear_count; i++) {
+        redisFree(ears[i].c);
+        free(ears[i].channel);
     }
     client_close(stand.admin);
     for (size_t i = 0; i < daemon_count; i++) {
@@ -306,6 +322,12 @@ static void do_half_close(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
     each_client(words, client_half_close, false);
+}
+
+/* `arrived a -> 1`: a reply, or the end of the connection, is there to be read. */
+static void do_arrived(const struct scn_words *words, struct value *ret)
+{
+    scn_int(ret, client_has_reply(client_of(scn_word(words, 0))->c) ? 1 : 0);
 }
 
 /* The daemon has closed these connections. */
@@ -538,40 +560,79 @@ static void do_script_calls(const struct scn_words *words, struct value *ret)
     scn_int(ret, peek_script_calls());
 }
 
-/* `redisson f00:1 lock job 30000`: what its script answers; nil is a lock taken. */
+/* `renewed job 2`: the lease of that key is renewed so often from now on, and never
+ * ends. */
+static void do_renewed(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    await_renewals(scn_word(words, 0), (int)scn_number(words, 1));
+}
+
+/* --- Redisson, by the scripts that it calls --------------------------------------- */
+
+static int64_t fair_lock(const struct redisson *r, const char *name, int64_t lease_ms)
+{
+    return redisson_fair_lock(r, name, lease_ms, REDISSON_FAIR_WAIT);
+}
+
+static int64_t fenced_lock(const struct redisson *r, const char *name, int64_t lease_ms)
+{
+    int64_t token;
+
+    return redisson_fenced_lock(r, name, lease_ms, &token) == REDISSON_NIL
+               ? token
+               : REDISSON_NIL;
+}
+
+static int64_t spin_unlock(const struct redisson *r, const char *name,
+                           const char *request)
+{
+    (void)request;
+    return redisson_spin_unlock(r, name);
+}
+
+static int64_t count_latch(const struct redisson *r, const char *name,
+                           const char *request)
+{
+    (void)request;
+    redisson_latch_count(r, name);
+    return REDISSON_NIL;
+}
+
+/* `redisson f00:1 lock job 30000`: what its script answers; nil is a lock taken, and of
+ * `fenced-lock` one that is not. An unlock may have the id of a request. */
 static void do_redisson(const struct scn_words *words, struct value *ret)
 {
     const struct redisson r = { .redis = server(), .owner = scn_word(words, 0) };
     const char *verb = scn_word(words, 1), *name = scn_word(words, 2);
-    int64_t lease = scn_number_or(words, 3, REDISSON_LEASE);
     static const struct {
         const char *verb;
-        int64_t (*take)(const struct redisson *r, const char *name, int64_t lease_ms);
+        int64_t (*take)(const struct redisson *r, const char *name, int64_t number);
         int64_t (*leave)(const struct redisson *r, const char *name,
                          const char *request);
     } CALLS[] = {
         { "lock", redisson_lock, NULL },
         { "renew", redisson_renew_lock, NULL },
+        { "fair-lock", fair_lock, NULL },
+        { "fenced-lock", fenced_lock, NULL },
         { "read-lock", redisson_read_lock, NULL },
         { "write-lock", redisson_write_lock, NULL },
+        { "latch-set", redisson_latch_set, NULL },
         { "unlock", NULL, redisson_unlock },
+        { "spin-unlock", NULL, spin_unlock },
         { "fair-unlock", NULL, redisson_fair_unlock },
         { "read-unlock", NULL, redisson_read_unlock },
         { "write-unlock", NULL, redisson_write_unlock },
+        { "latch-count", NULL, count_latch },
     };
 
-    if (strcmp(verb, "fenced-lock") == 0) { /* nil: it is taken; else the token */
-        int64_t token;
-
-        if (redisson_fenced_lock(&r, name, lease, &token) == REDISSON_NIL) {
-            scn_int(ret, token);
-        }
-        return;
-    }
     for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++) {
         if (strcmp(CALLS[i].verb, verb) == 0) {
-            int64_t answer = CALLS[i].take != NULL ? CALLS[i].take(&r, name, lease)
-                                                   : CALLS[i].leave(&r, name, NULL);
+            const char *request = words->count > 3 ? words->at[3] : NULL;
+            int64_t answer =
+                CALLS[i].take != NULL
+                    ? CALLS[i].take(&r, name, scn_number_or(words, 3, REDISSON_LEASE))
+                    : CALLS[i].leave(&r, name, request);
 
             if (answer != REDISSON_NIL) {
                 scn_int(ret, answer);
@@ -580,6 +641,31 @@ static void do_redisson(const struct scn_words *words, struct value *ret)
         }
     }
     scn_fail("a Redisson does not %s", verb);
+}
+
+/* `listen gate`: straight at Redis. */
+static void do_listen(const struct scn_words *words, struct value *ret)
+{
+    const struct redisson r = { .redis = server() };
+
+    (void)ret;
+    ck_assert_uint_lt(ear_count, EARS_MAX);
+    ears[ear_count].channel = strdup(scn_word(words, 0));
+    ears[ear_count].c = redisson_listen(&r, ears[ear_count].channel);
+    ear_count++;
+}
+
+/* `hear gate 0`: the next message of that channel is this. */
+static void do_hear(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    for (size_t i = 0; i < ear_count; i++) {
+        if (strcmp(ears[i].channel, scn_word(words, 0)) == 0) {
+            redisson_hear(ears[i].c, scn_word(words, 1));
+            return;
+        }
+    }
+    scn_fail("nobody listens to %s", words->at[0]);
 }
 
 static const struct scn_verb VERBS[] = {
@@ -596,6 +682,7 @@ static const struct scn_verb VERBS[] = {
     { "close", SCN_WORDS_MAX, do_close },
     { "reset", SCN_WORDS_MAX, do_reset },
     { "half-close", SCN_WORDS_MAX, do_half_close },
+    { "arrived", 1, do_arrived },
     { "closed", SCN_WORDS_MAX, do_closed },
     { "raw", 2, do_raw },
     { "pipeline", SCN_WORDS_MAX, do_pipeline },
@@ -609,7 +696,10 @@ static const struct scn_verb VERBS[] = {
     { "locks", 0, do_locks },
     { "ttl-everywhere", 0, do_endless_keys },
     { "script-calls", 0, do_script_calls },
+    { "renewed", 2, do_renewed },
     { "redisson", 4, do_redisson },
+    { "listen", 1, do_listen },
+    { "hear", 2, do_hear },
     { NULL, 0, NULL },
 };
 

@@ -436,12 +436,10 @@ static bool add_range(struct step *step, const char *word, size_t len)
     return true;
 }
 
-/* A word in quotes; \r \n \" \\ and \xHH are bytes. Returns its end. */
-static const char *add_quoted(struct step *step, const char *text)
+/* Adds the text in quotes to a word; \r \n \" \\ and \xHH are bytes. Returns its end.
+ */
+static const char *copy_quoted(const char *text, char word[STEP_MAX], size_t *len)
 {
-    char word[STEP_MAX];
-    size_t len = 0;
-
     for (; *text != '"'; text++) {
         static const char ESCAPES[] = "rn\"\\";
         static const char MEANS[] = "\r\n\"\\";
@@ -452,20 +450,30 @@ static const char *add_quoted(struct step *step, const char *text)
             scn_fail("a quote is not closed");
         }
         if (*text != '\\') {
-            word[len++] = *text;
+            word[(*len)++] = *text;
         } else if (sscanf(text, "\\x%2x", &byte) == 1) {
-            word[len++] = (char)byte;
+            word[(*len)++] = (char)byte;
             text += 3;
         } else {
             escape = strchr(ESCAPES, *++text);
             if (*text == '\0' || escape == NULL) {
                 scn_fail("no such escape in quotes");
             }
-            word[len++] = MEANS[escape - ESCAPES];
+            word[(*len)++] = MEANS[escape - ESCAPES];
         }
     }
-    add_word(step, word, len, true);
     return text + 1;
+}
+
+/* A word in quotes. Returns its end. */
+static const char *add_quoted(struct step *step, const char *text)
+{
+    char word[STEP_MAX];
+    size_t len = 0;
+
+    text = copy_quoted(text, word, &len);
+    add_word(step, word, len, true);
+    return text;
 }
 
 /* Copies what stands before the next `;`. Returns what comes after that; NULL: it was
@@ -489,7 +497,7 @@ static size_t word_len(const char *text)
 
     for (bool quoted = false; text[len] != '\0' && (quoted || text[len] != ' ');
          len++) {
-        quoted = quoted != (text[len] == '"');
+        quoted = quoted != is_quote(text, len);
     }
     return len;
 }
@@ -500,9 +508,11 @@ static void add_bare(struct step *step, const char *text, size_t len)
     char word[STEP_MAX];
     size_t count = 0;
 
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] != '"') {
-            word[count++] = text[i];
+    for (const char *end = text + len; text < end;) {
+        if (*text == '"') {
+            text = copy_quoted(text + 1, word, &count);
+        } else {
+            word[count++] = *text++;
         }
     }
     add_word(step, word, count, false);

@@ -1,4 +1,5 @@
 /* Limits of the configuration: reached, said, and nobody else notices. */
+#include "latchd/protocol.h"
 #include "support/runner.h"
 #include "support/stand.h"
 #include "util/alloc.h"
@@ -255,5 +256,45 @@ START_TEST(memory_goes_back_once_it_is_quiet)
     client_close(c);
     ck_assert_int_gt(storm, 2 * GROWN_KIB);
     AWAIT_FOR(20000, daemon_memory_kib(stand.daemon) <= storm - GROWN_KIB / 2);
+    stand_down();
+}
+
+static void send_data(struct client *c, const char *data, size_t len)
+{
+    const char *const args[] = { "LOCK", "job", "DATA", data };
+    const size_t lens[] = { 4, 3, 4, len };
+
+    client_send_args(c, 4, args, lens);
+}
+
+static void expect_data(const char *want, size_t len)
+{
+    struct value info = ask(stand.admin, "LOCKINFO job");
+    const struct value *data = value_get(&value_get(&info, "holds")->items[0], "data");
+
+    ck_assert_uint_eq(data->len, len);
+    ck_assert_mem_eq(data->text, want, len);
+    value_fini(&info);
+}
+
+START_TEST(data_has_a_limit_and_may_be_any_bytes)
+{
+    static const char BYTES[] = "host\0 1\n{\"a\":\r\n2}\n";
+    static char most[LATCHD_DATA_MAX + 1];
+    struct client *c;
+
+    stand_up(NULL);
+    c = open_client();
+    memset(most, '\n', sizeof most);
+    send_data(c, most, sizeof most);
+    expect_error(c, "ERR DATA must be 0..4096 bytes");
+    send_data(c, most, LATCHD_DATA_MAX);
+    ck_assert_int_gt(client_read_int(c), 0);
+    expect_data(most, LATCHD_DATA_MAX);
+    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+    send_data(c, BYTES, sizeof BYTES - 1);
+    ck_assert_int_gt(client_read_int(c), 0);
+    expect_data(BYTES, sizeof BYTES - 1);
+    client_close(c);
     stand_down();
 }
