@@ -157,9 +157,10 @@ static void add_wait(void *ctx, const struct wait_view *v)
 
 static void add_waiter(void *ctx, const struct waiter_info *w)
 {
-    add_row(w->owner, "%s by %" PRIu64 " for %" PRIu64 " left %" PRId64 "%s",
-            of_latch(w), w->conn, w->waited_ms, (int64_t)w->left_ms,
-            w->local ? " local" : "");
+    add_row(SPAN_NONE, "by %" PRIu64 " for %" PRIu64 " left %" PRId64 "%s%s%s%.*s",
+            w->conn, w->waited_ms, (int64_t)w->left_ms, of_latch(w),
+            w->local ? " local" : "", w->owner.len > 0 ? " as " : "", (int)w->owner.len,
+            w->owner.ptr);
 }
 
 void put_survey(struct value *ret, struct engine *eng, const char *what, size_t most,

@@ -175,14 +175,20 @@ static void show_waited(const struct seen_op *op, struct value *ret)
 /* Several names, or several members. */
 static void show_list(const struct seen_op *op, struct value *ret)
 {
-    char text[1024] = "";
-    size_t len = 0;
+    char text[1024] = "", blocks[1024] = "";
+    size_t len = 0, blocks_len = 0;
 
     for (size_t i = 0; i < op_item_count(&op->op) && len < sizeof text; i++) {
         len += (size_t)snprintf(
             text + len, sizeof text - len, "%s%s", i == 0 ? "" : " ",
             op->op.kind == OP_RENEW ? op->item_names[i] : op->batch[i]);
+        if (op->op.kind == OP_ACQUIRE_BATCH && blocks_len < sizeof blocks) {
+            blocks_len +=
+                (size_t)snprintf(blocks + blocks_len, sizeof blocks - blocks_len,
+                                 "%s%" PRIu32, i == 0 ? "" : " ", op->blocks_us[i]);
+        }
     }
+    scn_put_text(ret, "blocks_us", "%s", blocks);
     scn_put_text(ret, "names", "%s", text);
     scn_put_int(ret, "items", (int64_t)op_item_count(&op->op));
     scn_put_text(ret, "members", "%s", op->members);
@@ -485,6 +491,27 @@ static void do_answer(const struct scn_words *words, struct value *ret)
     answer(&op, words, told ? 1 : 0);
 }
 
+/* `serve 400 acquire busy ttl=30000 -> >=6`: time passes, and each such op is answered
+ * with that at once; so many there were. */
+static void do_serve(const struct scn_words *words, struct value *ret)
+{
+    int kind = find_word(OP_WORDS, OP_SCAN, scn_word(words, 1));
+    struct seen_op op;
+    int64_t count = 0;
+
+    if (kind < 0) {
+        scn_fail("there is no op '%s'", words->at[1]);
+    }
+    for (int64_t ms = scn_number(words, 0); ms > 0; ms--) {
+        fixture_pass(&e, 1);
+        for (; e.op_count > 0; count++) {
+            fixture_take_op(&e, (enum op_kind)kind, &op);
+            answer(&op, words, 2);
+        }
+    }
+    scn_int(ret, count);
+}
+
 static void do_no_op(const struct scn_words *words, struct value *ret)
 {
     (void)words;
@@ -560,15 +587,15 @@ struct beside {
     struct span value;
     uint64_t polled_ms; /* 1 more than for how long it has polled; 0: it does not */
     uint32_t user;
-    bool endless, overrides, tells_token;
+    bool endless, overrides, tells_token, local;
 };
 
 static bool read_beside(const char *word, struct beside *ret)
 {
     static const struct scn_field FIELDS[] = {
-        SCN_FIELD(struct beside, user),      SCN_FIELD(struct beside, endless),
-        SCN_FIELD(struct beside, overrides), SCN_FIELD(struct beside, tells_token),
-        SCN_FIELD(struct beside, polled_ms),
+        SCN_FIELD(struct beside, user),        SCN_FIELD(struct beside, endless),
+        SCN_FIELD(struct beside, local),       SCN_FIELD(struct beside, overrides),
+        SCN_FIELD(struct beside, tells_token), SCN_FIELD(struct beside, polled_ms),
     };
     const char *value = scn_option(word, "value");
 
@@ -725,7 +752,8 @@ static void ask(uint64_t conn, const struct scn_words *said, struct value *ret)
     parse(COMMANDS[i].syntax, words, &args);
     args.terms.value = beside.value;
     args.terms.user = beside.user;
-    args.terms.has |= beside.endless ? OPT_ENDLESS : 0;
+    args.terms.has |=
+        (beside.endless ? OPT_ENDLESS : 0) | (beside.local ? OPT_LOCAL : 0);
     if (COMMANDS[i].of_hold != NULL) {
         COMMANDS[i].of_hold(&e, conn, words->at[1], hold_req_of(&args, &beside));
     } else if (COMMANDS[i].syntax == &SYNTAX_LOCK) {
@@ -1350,6 +1378,7 @@ static const struct scn_verb VERBS[] = {
     { "limit", SCN_WORDS_MAX, do_limit },
     { "latch", SCN_WORDS_MAX, do_latch },
     { "answer", SCN_WORDS_MAX, do_answer },
+    { "serve", SCN_WORDS_MAX, do_serve },
     { "no-op", 0, do_no_op },
     { "silence", 0, do_silence },
     { "grant", SCN_WORDS_MAX, do_grant },
