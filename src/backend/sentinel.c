@@ -126,10 +126,6 @@ static void on_master(void *ctx, enum sentinel_verdict verdict,
     node_move(s->store.nodes[0], master->host, master->port);
 }
 
-static const struct sentinel_watch_events WATCH_EVENTS = {
-    .on_master = on_master,
-};
-
 /* --- for the store --------------------------------------------------------------- */
 
 static struct sentinel *sentinel_of(const struct store *store)
@@ -146,7 +142,7 @@ static void sentinel_init(struct store *store)
         .config = &setup->config,
         .timeout_ms = setup->options.timeout_ms,
         .seed = setup->seed,
-        .events = &WATCH_EVENTS,
+        .on_master = on_master,
         .ctx = s,
     };
     struct node_setup node = {

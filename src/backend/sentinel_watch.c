@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void sentinel_client_ask(struct sentinel_client *p, bool others);
-
 bool sentinel_claim_same_address(const struct sentinel_claim *a,
                                  const struct sentinel_claim *b)
 {
@@ -23,16 +21,6 @@ static bool is_same(const struct sentinel_claim *a, const struct sentinel_claim 
     return a->epoch == b->epoch && sentinel_claim_same_address(a, b);
 }
 
-void sentinel_vote_add(struct sentinel_vote *b, size_t who)
-{
-    b->sentinels[who].state = SENTINEL_ASKED;
-}
-
-void sentinel_vote_remove(struct sentinel_vote *b, size_t who)
-{
-    b->sentinels[who].state = SENTINEL_NOBODY;
-}
-
 void sentinel_vote_hear(struct sentinel_vote *b, size_t who,
                         const struct sentinel_claim *claim)
 {
@@ -41,11 +29,6 @@ void sentinel_vote_hear(struct sentinel_vote *b, size_t who,
     if (b->first_ms == 0) {
         b->first_ms = claim->heard_ms;
     }
-}
-
-void sentinel_vote_silent(struct sentinel_vote *b, size_t who)
-{
-    b->sentinels[who].state = SENTINEL_SILENT;
 }
 
 size_t sentinel_vote_count(const struct sentinel_vote *b, bool only_heard)
@@ -194,13 +177,25 @@ enum sentinel_verdict sentinel_vote_decide(struct sentinel_vote *b, uint64_t now
 
 enum { WHY_ROOM = 160 };
 
+enum {
+    CALM_MS = 1000,         /* between two askings */
+    EAGER_MS = 250,         /* the same, while the master cannot be used */
+    OTHERS_MS = 10000,      /* between two askings for other Sentinels */
+    OTHERS_GONE_MS = 60000, /* nobody names it any more, and it is out of reach */
+    ID_LEN = 40,
+};
+
+/* One Sentinel. A question is one write: which master, the epoch before and after (so
+ * that the two belong together), and from time to time which other Sentinels there are.
+ * Only one is open at a time. */
 struct sentinel_client {
+    struct sentinel_watch *watch;
+    size_t at;               /* its place in watch->clients */
+    bool is_found;           /* by another one; else the configuration names it */
+    uint64_t named_ms;       /* by another one */
     struct redis_conn *conn; /* for questions */
     struct redis_conn *news; /* for announcements; the other one logs for it */
     struct backend_url url;
-    const char *master;
-    const struct sentinel_client_events *events;
-    void *ctx;
     bool closed;
     bool is_open, is_ready;
     bool news_started;
@@ -208,9 +203,39 @@ struct sentinel_client {
     bool again, again_others; /* asked while an asking was open */
     bool has_epoch, has_address;
     struct sentinel_claim claim; /* as far as it has come */
-    char id[SENTINEL_ID_LEN + 1];
-    char why[WHY_ROOM]; /* it gave no claim; what was logged last */
+    char id[ID_LEN + 1];         /* empty: not known yet */
+    char why[WHY_ROOM];          /* it gave no claim; what was logged last */
 };
+
+struct sentinel_watch {
+    uv_timer_t timer;
+    struct io *io;
+    const struct backend_config *config;
+    uint64_t timeout_ms;
+    uint64_t seed;
+    sentinel_master_fn *on_master;
+    void *ctx;
+    bool closed;
+    bool usable;
+    bool is_alone; /* no Sentinel is heard, and that was logged */
+    uint64_t others_ms;
+    struct sentinel_client *clients[SENTINELS_MAX];     /* NULL: nobody */
+    struct sentinel_client *retired[2 * SENTINELS_MAX]; /* closed, to be freed */
+    size_t retired_count;
+    struct sentinel_vote votes;
+};
+
+static void take_claim(struct sentinel_client *p, const struct sentinel_claim *claim);
+static void take_other(struct sentinel_watch *w, struct span host, struct span port,
+                       struct span id);
+static void drop_twin(struct sentinel_client *p);
+static void ask_all(struct sentinel_watch *w, bool others);
+static void client_ask(struct sentinel_client *p, bool others);
+
+static const char *master_of(const struct sentinel_client *p)
+{
+    return p->watch->config->sentinel.master;
+}
 
 /* --- what it answers ------------------------------------------------------------- */
 
@@ -219,7 +244,7 @@ static void say_why(struct sentinel_client *p, const char *why)
     if (strcmp(p->why, why) != 0) {
         (void)snprintf(p->why, sizeof(p->why), "%s", why);
         log_warning("sentinel", "Sentinel %s does not name the master \"%s\": %s",
-                    redis_conn_address(p->conn), p->master, why);
+                    redis_conn_address(p->conn), master_of(p), why);
     }
 }
 
@@ -268,7 +293,7 @@ static void on_others(void *ctx, void *of, const redisReply *reply)
                     port = reply_field(one, SPAN("port"));
 
         if (is_address(host, port)) {
-            p->events->on_other(p->ctx, host, port, reply_field(one, SPAN("runid")));
+            take_other(p->watch, host, port, reply_field(one, SPAN("runid")));
         }
     }
 }
@@ -323,12 +348,12 @@ static void asking_is_over(struct sentinel_client *p)
     if (p->has_epoch && p->has_address) {
         p->why[0] = '\0';
         p->claim.heard_ms = clock_boot_ms();
-        p->events->on_claim(p->ctx, p, &p->claim);
+        take_claim(p, &p->claim);
     } else if (!p->has_address) {
-        p->events->on_claim(p->ctx, p, NULL);
+        take_claim(p, NULL);
     } /* else it switched in between: the next asking finds out */
     if (again) {
-        sentinel_client_ask(p, others);
+        client_ask(p, others);
     }
 }
 
@@ -350,9 +375,9 @@ static void on_epoch_after(void *ctx, void *of, const redisReply *reply)
 /* The epoch before and after, so that the address belongs to it. */
 static void ask_everything(struct sentinel_client *p, bool others)
 {
-    const char *const master[] = { "SENTINEL", "MASTER", p->master };
-    const char *const where[] = { "SENTINEL", "GET-MASTER-ADDR-BY-NAME", p->master };
-    const char *const peers[] = { "SENTINEL", "SENTINELS", p->master };
+    const char *const master[] = { "SENTINEL", "MASTER", master_of(p) };
+    const char *const where[] = { "SENTINEL", "GET-MASTER-ADDR-BY-NAME", master_of(p) };
+    const char *const peers[] = { "SENTINEL", "SENTINELS", master_of(p) };
 
     p->is_asking = true;
     p->has_epoch = p->has_address = false;
@@ -367,7 +392,7 @@ static void ask_everything(struct sentinel_client *p, bool others)
 
 /* Asks now, or as soon as the open question is answered, or, if the Sentinel is out of
  * reach, when it is back. `others`: also for the other Sentinels. */
-static void sentinel_client_ask(struct sentinel_client *p, bool others)
+static void client_ask(struct sentinel_client *p, bool others)
 {
     if (!p->is_open || p->closed) {
         return;
@@ -390,9 +415,9 @@ static void take_id(void *ctx, void *of, const redisReply *reply)
     struct sentinel_client *p = ctx;
     struct span id = text_of(reply);
 
-    if (id.len == SENTINEL_ID_LEN) {
+    if (id.len == ID_LEN) {
         memcpy(p->id, id.ptr, id.len);
-        p->events->on_id(p->ctx, p, p->id);
+        drop_twin(p);
     }
 }
 
@@ -416,7 +441,7 @@ static void on_lost(void *ctx)
     struct sentinel_client *p = ctx;
 
     p->is_open = p->is_asking = p->again = p->again_others = false;
-    p->events->on_claim(p->ctx, p, NULL);
+    take_claim(p, NULL);
 }
 
 static const struct redis_conn_events ASK_EVENTS = {
@@ -443,7 +468,7 @@ static void on_subscribed(void *ctx, void *of, const redisReply *reply)
         return;
     }
     redis_conn_ready(p->news, "for messages");
-    sentinel_client_ask(p, false);
+    client_ask(p, false);
 }
 
 static void on_news_open(void *ctx)
@@ -459,7 +484,7 @@ static void on_news_open(void *ctx)
 static bool on_news(void *ctx, const redisReply *reply)
 {
     struct sentinel_client *p = ctx;
-    size_t len = strlen(p->master);
+    size_t len = strlen(master_of(p));
     const redisReply *text;
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
@@ -467,9 +492,9 @@ static bool on_news(void *ctx, const redisReply *reply)
         return false;
     }
     text = reply->element[2];
-    if (text->type == REDIS_REPLY_STRING && strncmp(text->str, p->master, len) == 0 &&
-        text->str[len] == ' ') {
-        p->events->on_switch(p->ctx, p);
+    if (text->type == REDIS_REPLY_STRING &&
+        strncmp(text->str, master_of(p), len) == 0 && text->str[len] == ' ') {
+        ask_all(p->watch, false);
     }
     return true;
 }
@@ -481,44 +506,39 @@ static const struct redis_conn_events NEWS_EVENTS = {
 
 /* --- for the watch --------------------------------------------------------------- */
 
-static struct sentinel_client *
-sentinel_client_new(const struct sentinel_client_setup *setup)
+static struct sentinel_client *client_add(struct sentinel_watch *w, size_t at,
+                                          const struct backend_url *url)
 {
     struct sentinel_client *p = xcalloc(1, sizeof(*p));
     struct redis_conn_setup conn = {
-        .io = setup->io,
+        .io = w->io,
         .url = &p->url,
         .module = "sentinel",
         .what = "the Sentinel",
-        .timeout_ms = setup->timeout_ms,
-        .seed = setup->seed,
+        .timeout_ms = w->timeout_ms,
+        .seed = w->seed + at * 0x9E3779B97F4A7C15U,
         .events = &ASK_EVENTS,
         .ctx = p,
     };
 
-    backend_url_copy(&p->url, setup->url);
-    p->master = setup->master;
-    p->events = setup->events;
-    p->ctx = setup->ctx;
+    backend_url_copy(&p->url, url);
+    p->watch = w;
+    p->at = at;
     p->conn = redis_conn_new(&conn);
-    conn.seed = ~setup->seed;
+    conn.seed = ~conn.seed;
     conn.is_quiet = true;
     conn.pings = true;
     conn.events = &NEWS_EVENTS;
     p->news = redis_conn_new(&conn);
+    w->clients[at] = p;
+    w->votes.sentinels[at].state = SENTINEL_ASKED;
     return p;
-}
-
-static void sentinel_client_start(struct sentinel_client *p)
-{
-    redis_conn_start(p->conn);
 }
 
 /* Takes the login, and the TLS if its own URL wants TLS, for connections from now on.
  */
-static void sentinel_client_configure(struct sentinel_client *p,
-                                      const struct backend_url *from,
-                                      uint64_t timeout_ms)
+static void client_configure(struct sentinel_client *p, const struct backend_url *from,
+                             uint64_t timeout_ms)
 {
     backend_url_set_tls(&p->url, from->tls);
     (void)backend_url_set_login(&p->url, from);
@@ -526,24 +546,7 @@ static void sentinel_client_configure(struct sentinel_client *p,
     redis_conn_set_timeout(p->news, timeout_ms);
 }
 
-static bool sentinel_client_is_at(const struct sentinel_client *p, struct span host,
-                                  struct span port)
-{
-    return span_eq(span_str(p->url.host), host) && span_eq(span_str(p->url.port), port);
-}
-
-/* The Sentinel's id; empty: not known yet. */
-static const char *sentinel_client_id(const struct sentinel_client *p)
-{
-    return p->id;
-}
-
-static const char *sentinel_client_address(const struct sentinel_client *p)
-{
-    return redis_conn_address(p->conn);
-}
-
-static void sentinel_client_close(struct sentinel_client *p)
+static void client_close(struct sentinel_client *p)
 {
     if (!p->closed) {
         p->closed = true;
@@ -553,7 +556,7 @@ static void sentinel_client_close(struct sentinel_client *p)
 }
 
 /* After the loop has run out, or at least once. NULL is fine. */
-static void sentinel_client_free(struct sentinel_client *p)
+static void client_free(struct sentinel_client *p)
 {
     if (p != NULL) {
         backend_url_fini(&p->url);
@@ -561,118 +564,59 @@ static void sentinel_client_free(struct sentinel_client *p)
     }
 }
 
-enum {
-    CALM_MS = 1000,         /* between two askings */
-    EAGER_MS = 250,         /* the same, while the master cannot be used */
-    OTHERS_MS = 10000,      /* between two askings for other Sentinels */
-    OTHERS_GONE_MS = 60000, /* nobody names it any more, and it is out of reach */
-};
-
-struct seat {
-    struct sentinel_client *peer; /* NULL: nobody */
-    bool is_found;                /* by another one; else the configuration names it */
-    uint64_t named_ms;            /* by another one */
-};
-
-struct sentinel_watch {
-    uv_timer_t timer;
-    struct io *io;
-    const struct backend_config *config;
-    uint64_t timeout_ms;
-    uint64_t seed;
-    const struct sentinel_watch_events *events;
-    void *ctx;
-    bool closed;
-    bool usable;
-    bool is_alone; /* no Sentinel is heard, and that was logged */
-    uint64_t others_ms;
-    struct seat seats[SENTINELS_MAX];
-    struct sentinel_client *retired[2 * SENTINELS_MAX]; /* closed, to be freed */
-    size_t retired_count;
-    struct sentinel_vote votes;
-};
-
-static const struct sentinel_client_events PEER_EVENTS;
-
 /* --- who there is ---------------------------------------------------------------- */
 
-static void seat_sentinel(struct sentinel_watch *w, size_t at,
-                          const struct backend_url *url)
-{
-    struct sentinel_client_setup setup = {
-        .io = w->io,
-        .url = url,
-        .master = w->config->sentinel.master,
-        .timeout_ms = w->timeout_ms,
-        .seed = w->seed + at * 0x9E3779B97F4A7C15U,
-        .events = &PEER_EVENTS,
-        .ctx = w,
-    };
-
-    w->seats[at] = (struct seat){ .peer = sentinel_client_new(&setup) };
-    sentinel_vote_add(&w->votes, at);
-}
-
 /* The client's memory is freed in a later turn of the loop. */
-static void retire_seat(struct sentinel_watch *w, size_t at)
+static void client_retire(struct sentinel_client *p)
 {
-    struct sentinel_client *p = w->seats[at].peer;
+    struct sentinel_watch *w = p->watch;
 
-    sentinel_client_close(p);
+    client_close(p);
     w->retired[w->retired_count++] = p;
-    w->seats[at].peer = NULL;
-    sentinel_vote_remove(&w->votes, at);
+    w->clients[p->at] = NULL;
+    w->votes.sentinels[p->at].state = SENTINEL_NOBODY;
 }
 
 static void free_retired(struct sentinel_watch *w)
 {
     while (w->retired_count != 0) {
-        sentinel_client_free(w->retired[--w->retired_count]);
+        client_free(w->retired[--w->retired_count]);
     }
 }
 
-static size_t seat_of(const struct sentinel_watch *w, const struct sentinel_client *p)
+/* That Sentinel; NULL: it is new. */
+static struct sentinel_client *find_client(const struct sentinel_watch *w,
+                                           struct span host, struct span port,
+                                           struct span id)
 {
-    size_t at = 0;
+    for (size_t i = 0; i < SENTINELS_MAX; i++) {
+        struct sentinel_client *p = w->clients[i];
 
-    while (w->seats[at].peer != p) {
-        at++;
-    }
-    return at;
-}
-
-/* The number of that Sentinel; SENTINELS_MAX: it is new. */
-static size_t seat_of_other(const struct sentinel_watch *w, struct span host,
-                            struct span port, struct span id)
-{
-    size_t at = 0;
-
-    for (; at < SENTINELS_MAX; at++) {
-        const struct sentinel_client *p = w->seats[at].peer;
-
-        if (p != NULL && (sentinel_client_is_at(p, host, port) ||
-                          span_eq(span_str(sentinel_client_id(p)), id))) {
-            break;
+        if (p != NULL && ((span_eq(span_str(p->url.host), host) &&
+                           span_eq(span_str(p->url.port), port)) ||
+                          span_eq(span_str(p->id), id))) {
+            return p;
         }
     }
-    return at;
+    return NULL;
 }
 
-static void on_other(void *ctx, struct span host, struct span port, struct span id)
+/* The Sentinel knows another one, at a valid address. */
+static void take_other(struct sentinel_watch *w, struct span host, struct span port,
+                       struct span id)
 {
-    struct sentinel_watch *w = ctx;
+    struct sentinel_client *p = find_client(w, host, port, id);
     struct backend_url url;
-    size_t at = seat_of_other(w, host, port, id);
+    size_t at = 0;
 
-    if (id.len != SENTINEL_ID_LEN) {
+    if (id.len != ID_LEN) {
         return;
     }
-    if (at < SENTINELS_MAX) {
-        w->seats[at].named_ms = clock_boot_ms();
+    if (p != NULL) {
+        p->named_ms = clock_boot_ms();
         return;
     }
-    at = 0;
-    while (at < SENTINELS_MAX && w->seats[at].peer != NULL) {
+    while (at < SENTINELS_MAX && w->clients[at] != NULL) {
         at++;
     }
     if (at == SENTINELS_MAX || w->retired_count >= SENTINELS_MAX) {
@@ -680,24 +624,22 @@ static void on_other(void *ctx, struct span host, struct span port, struct span 
     }
     backend_url_copy(&url, &w->config->urls[0]);
     backend_url_set_server(&url, host, port);
-    seat_sentinel(w, at, &url);
+    p = client_add(w, at, &url);
     backend_url_fini(&url);
-    w->seats[at].is_found = true;
-    w->seats[at].named_ms = clock_boot_ms();
-    sentinel_client_start(w->seats[at].peer);
+    p->is_found = true;
+    p->named_ms = clock_boot_ms();
+    redis_conn_start(p->conn);
 }
 
-/* Drops the second address of a Sentinel, which would have two votes otherwise. */
-static void on_id(void *ctx, struct sentinel_client *p, const char *id)
+/* The Sentinel has told its id: drops its second address, which would have two votes
+ * otherwise. */
+static void drop_twin(struct sentinel_client *p)
 {
-    struct sentinel_watch *w = ctx;
-    size_t mine = seat_of(w, p);
-
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        struct sentinel_client *other = w->seats[i].peer;
+        struct sentinel_client *other = p->watch->clients[i];
 
-        if (other != NULL && other != p && strcmp(sentinel_client_id(other), id) == 0) {
-            retire_seat(w, w->seats[i].is_found ? i : mine);
+        if (other != NULL && other != p && strcmp(other->id, p->id) == 0) {
+            client_retire(other->is_found ? other : p);
             return;
         }
     }
@@ -706,12 +648,12 @@ static void on_id(void *ctx, struct sentinel_client *p, const char *id)
 static void drop_gone(struct sentinel_watch *w, uint64_t now_ms)
 {
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        const struct seat *s = &w->seats[i];
+        struct sentinel_client *p = w->clients[i];
 
-        if (s->peer != NULL && s->is_found &&
+        if (p != NULL && p->is_found &&
             w->votes.sentinels[i].state != SENTINEL_CLAIMS &&
-            now_ms - s->named_ms > OTHERS_GONE_MS) {
-            retire_seat(w, i);
+            now_ms - p->named_ms > OTHERS_GONE_MS) {
+            client_retire(p);
         }
     }
 }
@@ -745,44 +687,32 @@ static void decide_master(struct sentinel_watch *w)
 
     note_alone(w);
     if (verdict != SENTINEL_STAYS) {
-        w->events->on_master(w->ctx, verdict, &w->votes.master);
+        w->on_master(w->ctx, verdict, &w->votes.master);
     }
 }
 
 static void ask_all(struct sentinel_watch *w, bool others)
 {
     for (size_t i = 0; i < SENTINELS_MAX && !w->closed; i++) {
-        if (w->seats[i].peer != NULL) {
-            sentinel_client_ask(w->seats[i].peer, others);
+        if (w->clients[i] != NULL) {
+            client_ask(w->clients[i], others);
         }
     }
 }
 
-static void on_claim(void *ctx, struct sentinel_client *p,
-                     const struct sentinel_claim *claim)
+/* The answer to a question; NULL: the Sentinel does not know the master, gave no
+ * answer, or is out of reach. */
+static void take_claim(struct sentinel_client *p, const struct sentinel_claim *claim)
 {
-    struct sentinel_watch *w = ctx;
-    size_t at = seat_of(w, p);
+    struct sentinel_watch *w = p->watch;
 
     if (claim != NULL) {
-        sentinel_vote_hear(&w->votes, at, claim);
+        sentinel_vote_hear(&w->votes, p->at, claim);
     } else {
-        sentinel_vote_silent(&w->votes, at);
+        w->votes.sentinels[p->at].state = SENTINEL_SILENT;
     }
     decide_master(w);
 }
-
-static void on_switch(void *ctx, struct sentinel_client *p)
-{
-    ask_all(ctx, false);
-}
-
-static const struct sentinel_client_events PEER_EVENTS = {
-    .on_claim = on_claim,
-    .on_id = on_id,
-    .on_other = on_other,
-    .on_switch = on_switch,
-};
 
 /* --- time ------------------------------------------------------------------------ */
 
@@ -820,11 +750,11 @@ struct sentinel_watch *sentinel_watch_new(const struct sentinel_watch_setup *set
     w->config = setup->config;
     w->timeout_ms = setup->timeout_ms;
     w->seed = setup->seed;
-    w->events = setup->events;
+    w->on_master = setup->on_master;
     w->ctx = setup->ctx;
     (void)uv_timer_init(w->io->loop, &w->timer);
     for (size_t i = 0; i < w->config->url_count && i < SENTINELS_MAX; i++) {
-        seat_sentinel(w, i, &w->config->urls[i]);
+        (void)client_add(w, i, &w->config->urls[i]);
     }
     return w;
 }
@@ -833,8 +763,8 @@ void sentinel_watch_start(struct sentinel_watch *w)
 {
     w->others_ms = clock_boot_ms();
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        if (w->seats[i].peer != NULL) {
-            sentinel_client_start(w->seats[i].peer);
+        if (w->clients[i] != NULL) {
+            redis_conn_start(w->clients[i]->conn);
         }
     }
     arm_timer(w);
@@ -844,9 +774,8 @@ void sentinel_watch_configure(struct sentinel_watch *w, uint64_t timeout_ms)
 {
     w->timeout_ms = timeout_ms;
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        if (w->seats[i].peer != NULL) {
-            sentinel_client_configure(w->seats[i].peer, &w->config->urls[0],
-                                      timeout_ms);
+        if (w->clients[i] != NULL) {
+            client_configure(w->clients[i], &w->config->urls[0], timeout_ms);
         }
     }
 }
@@ -867,7 +796,7 @@ bool sentinel_watch_named_since(const struct sentinel_watch *w, uint64_t since_m
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
         const struct sentinel_claim *claim = &w->votes.sentinels[i].claim;
 
-        if (w->seats[i].peer != NULL && claim->heard_ms >= since_ms &&
+        if (w->clients[i] != NULL && claim->heard_ms >= since_ms &&
             claim->epoch >= w->votes.master.epoch &&
             sentinel_claim_same_address(claim, &w->votes.master)) {
             return true;
@@ -888,8 +817,8 @@ void sentinel_watch_each(const struct sentinel_watch *w, sentinel_watch_fn *fn,
                          void *ctx)
 {
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        if (w->seats[i].peer != NULL) {
-            fn(ctx, sentinel_client_address(w->seats[i].peer),
+        if (w->clients[i] != NULL) {
+            fn(ctx, redis_conn_address(w->clients[i]->conn),
                w->votes.sentinels[i].state == SENTINEL_CLAIMS);
         }
     }
@@ -902,8 +831,8 @@ void sentinel_watch_close(struct sentinel_watch *w)
     }
     w->closed = true;
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        if (w->seats[i].peer != NULL) {
-            sentinel_client_close(w->seats[i].peer);
+        if (w->clients[i] != NULL) {
+            client_close(w->clients[i]);
         }
     }
     uv_close((uv_handle_t *)&w->timer, NULL);
@@ -916,7 +845,7 @@ void sentinel_watch_free(struct sentinel_watch *w)
     }
     free_retired(w);
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
-        sentinel_client_free(w->seats[i].peer);
+        client_free(w->clients[i]);
     }
     free(w);
 }

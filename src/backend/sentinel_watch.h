@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct sentinel_client;
 struct sentinel_watch;
 
 /* sentinel_vote: which master to use, by what several Sentinels say.
@@ -27,8 +26,8 @@ struct sentinel_watch;
  * naming another one, the majority is right, whatever the epochs (the Sentinels' memory
  * was deleted, or a single one is wrong).
  *
- * The caller numbers the Sentinels, below SENTINELS_MAX. Milliseconds, of any clock. A
- * zeroed struct is empty and valid. */
+ * The caller numbers the Sentinels, below SENTINELS_MAX, and sets the states beside
+ * CLAIMS. Milliseconds, of any clock. A zeroed struct is empty and valid. */
 
 enum {
     SENTINELS_MAX = 32,
@@ -67,12 +66,8 @@ struct sentinel_vote {
     struct sentinel_claim insisted;
 };
 
-/* Adds a Sentinel, or removes one. */
-void sentinel_vote_add(struct sentinel_vote *b, size_t who);
-void sentinel_vote_remove(struct sentinel_vote *b, size_t who);
 void sentinel_vote_hear(struct sentinel_vote *b, size_t who,
                         const struct sentinel_claim *claim);
-void sentinel_vote_silent(struct sentinel_vote *b, size_t who);
 
 enum sentinel_verdict {
     SENTINEL_STAYS,
@@ -91,18 +86,16 @@ size_t sentinel_vote_count(const struct sentinel_vote *b, bool only_heard);
 bool sentinel_claim_same_address(const struct sentinel_claim *a,
                                  const struct sentinel_claim *b);
 
-struct sentinel_watch_events {
-    /* Never SENTINEL_STAYS. *master is to be used from now on. */
-    void (*on_master)(void *ctx, enum sentinel_verdict verdict,
-                      const struct sentinel_claim *master);
-};
+/* Never SENTINEL_STAYS. *master is to be used from now on. */
+typedef void sentinel_master_fn(void *ctx, enum sentinel_verdict verdict,
+                                const struct sentinel_claim *master);
 
 struct sentinel_watch_setup {
     struct io *io;
-    const struct backend_config *config; /* outlives it, as the events do */
+    const struct backend_config *config; /* outlives it */
     uint64_t timeout_ms;
     uint64_t seed;
-    const struct sentinel_watch_events *events;
+    sentinel_master_fn *on_master;
     void *ctx;
 };
 
@@ -129,37 +122,5 @@ void sentinel_watch_each(const struct sentinel_watch *w, sentinel_watch_fn *fn,
 void sentinel_watch_close(struct sentinel_watch *w);
 /* After the loop has run out. NULL is fine. */
 void sentinel_watch_free(struct sentinel_watch *w);
-
-/* sentinel_client: one Sentinel, with a connection for questions, and one on which it
- * announces switches.
- *
- * A question is one write: which master, the epoch before and after (so that the two
- * belong together), and from time to time which other Sentinels there are. Only one is
- * open at a time. Events come from the loop only, and not after the close. */
-
-enum { SENTINEL_ID_LEN = 40 };
-
-struct sentinel_client_events {
-    /* The answer to a question; NULL: the Sentinel does not know the master, gave no
-     * answer, or is out of reach. */
-    void (*on_claim)(void *ctx, struct sentinel_client *p,
-                     const struct sentinel_claim *claim);
-    /* The Sentinel's id (SENTINEL_ID_LEN digits), once for each connection. */
-    void (*on_id)(void *ctx, struct sentinel_client *p, const char *id);
-    /* The Sentinel knows another one, at a valid address. */
-    void (*on_other)(void *ctx, struct span host, struct span port, struct span id);
-    /* The Sentinel announces a switch of our master: ask all. */
-    void (*on_switch)(void *ctx, struct sentinel_client *p);
-};
-
-struct sentinel_client_setup {
-    struct io *io;
-    const struct backend_url *url; /* copied */
-    const char *master;            /* outlives it, as the events do */
-    uint64_t timeout_ms;
-    uint64_t seed;
-    const struct sentinel_client_events *events;
-    void *ctx;
-};
 
 #endif

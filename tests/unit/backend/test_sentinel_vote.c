@@ -15,7 +15,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(belief);
     now = NOW;
     for (size_t i = 0; i < 3; i++) {
-        sentinel_vote_add(belief, i);
+        belief->sentinels[i].state = SENTINEL_ASKED;
     }
 }
 
@@ -74,9 +74,9 @@ START_TEST(the_first_one_is_heard_when_most_have_spoken)
 START_TEST(nobody_is_waited_for_who_cannot_be_reached)
 {
     hear(0, "a", 1);
-    sentinel_vote_silent(belief, 1);
+    belief->sentinels[1].state = SENTINEL_SILENT;
     decides(SENTINEL_STAYS, false, "", 0);
-    sentinel_vote_silent(belief, 2);
+    belief->sentinels[2].state = SENTINEL_SILENT;
     decides(SENTINEL_MOVED, false, "a", 1);
 }
 
@@ -166,8 +166,8 @@ START_TEST(what_was_said_long_ago_does_not_count)
 START_TEST(who_is_gone_does_not_count)
 {
     (void)insist(0, 2, "b", 5, 1, true);
-    sentinel_vote_remove(belief, 1);
-    sentinel_vote_remove(belief, 2);
+    belief->sentinels[1].state = SENTINEL_NOBODY;
+    belief->sentinels[2].state = SENTINEL_NOBODY;
     ck_assert_uint_eq(sentinel_vote_count(belief, false), 1);
     ck_assert_uint_eq(sentinel_vote_count(belief, true), 1);
     ck_assert_int_eq(insist(0, 0, "a", 4, SENTINEL_OUTVOTED_MS + 1000, false),
