@@ -20,174 +20,9 @@
 #include <string.h>
 #include <uv.h>
 
-/* cluster_discovery: asks the nodes of a Redis Cluster, one after the other, how they
- * see the cluster.
- *
- * Has a connection of its own, to one node at a time, so that a silent node delays no
- * op. Events come from the loop only. */
-
-struct cluster_discovery;
-
-struct cluster_discovery_events {
-    /* Takes the answer of `host` to CLUSTER NODES. Returns false if the answer is
-     * unusable. */
-    bool (*on_view)(void *ctx, struct span text, const char *host);
-    /* The node is out of reach, or of no use: call cluster_discovery_go() for another
-     * node, a bit later. */
-    void (*on_failed)(void *ctx, struct cluster_discovery *s);
-};
-
-struct cluster_discovery_setup {
-    struct io *io;
-    const struct backend_url *url; /* copied: the first node, and the login */
-    bool is_quiet;                 /* another one logs for it */
-    uint64_t timeout_ms;
-    uint64_t seed;
-    const struct cluster_discovery_events *events; /* outlive it */
-    void *ctx;
-};
-
-struct cluster_discovery *
-cluster_discovery_new(const struct cluster_discovery_setup *setup);
-
-enum { TIMEOUT_MAX_MS = 1000, BACKOFF_MAX_MS = 500 };
-
-struct cluster_discovery {
-    struct redis_conn *conn;
-    struct backend_url url;
-    const struct cluster_discovery_events *events;
-    void *ctx;
-    bool is_open;
-    bool is_ready;
-    bool is_asking;
-    bool moving; /* by cluster_discovery_go() */
-    bool closed;
-};
-
-static void on_nodes(void *ctx, void *of, const redisReply *reply)
-{
-    struct cluster_discovery *s = ctx;
-
-    s->is_asking = false;
-    if (reply->type == REDIS_REPLY_ERROR) {
-        redis_conn_fail(s->conn, "%s", reply->str);
-        return;
-    }
-    if (reply->type != REDIS_REPLY_STRING ||
-        !s->events->on_view(s->ctx, span_of(reply->str, (size_t)reply->len),
-                            s->url.host)) {
-        redis_conn_fail(s->conn, "it gives no map of a cluster");
-        return;
-    }
-    if (!s->is_ready && !s->closed) {
-        s->is_ready = true;
-        redis_conn_ready(s->conn, "for the map");
-    }
-}
-
-/* Asks the node, unless a question is due anyway. */
-static void cluster_discovery_ask(struct cluster_discovery *s)
-{
-    if (!s->closed && s->is_open && !s->is_asking) {
-        s->is_asking = true;
-        redis_conn_ask(s->conn, 2, (const char *const[]){ "CLUSTER", "NODES" },
-                       on_nodes, NULL);
-        redis_conn_flush(s->conn);
-    }
-}
-
-/* --- the connection -------------------------------------------------------------- */
-
-static void on_open(void *ctx)
-{
-    struct cluster_discovery *s = ctx;
-
-    s->is_open = true;
-    cluster_discovery_ask(s);
-}
-
-static void on_gone(void *ctx)
-{
-    struct cluster_discovery *s = ctx;
-
-    s->is_open = s->is_ready = s->is_asking = false;
-    if (!s->moving) {
-        s->events->on_failed(s->ctx, s);
-    }
-}
-
-static const struct redis_conn_events CONN_EVENTS = {
-    .on_open = on_open,
-    .on_lost = on_gone,
-    .on_refused = on_gone,
-};
-
-/* --- for the cluster ------------------------------------------------------------- */
-
-static uint64_t limit_timeout(uint64_t timeout_ms)
-{
-    return timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS;
-}
-
-struct cluster_discovery *
-cluster_discovery_new(const struct cluster_discovery_setup *setup)
-{
-    struct cluster_discovery *s = xcalloc(1, sizeof(*s));
-    struct redis_conn_setup conn = {
-        .io = setup->io,
-        .url = &s->url,
-        .module = "cluster",
-        .is_quiet = setup->is_quiet,
-        .backoff_max_ms = BACKOFF_MAX_MS,
-        .timeout_ms = limit_timeout(setup->timeout_ms),
-        .seed = setup->seed,
-        .events = &CONN_EVENTS,
-        .ctx = s,
-    };
-
-    backend_url_copy(&s->url, setup->url);
-    s->events = setup->events;
-    s->ctx = setup->ctx;
-    s->conn = redis_conn_new(&conn);
-    return s;
-}
-
-/* Connects to that node at once. */
-static void cluster_discovery_go(struct cluster_discovery *s, const char *host,
-                                 const char *port)
-{
-    backend_url_set_server(&s->url, span_str(host), span_str(port));
-    s->moving = true;
-    redis_conn_move(s->conn);
-    s->moving = false;
-}
-
-/* Takes login and TLS for later connections. */
-static void cluster_discovery_configure(struct cluster_discovery *s,
-                                        const struct backend_url *from,
-                                        uint64_t timeout_ms)
-{
-    backend_url_set_tls(&s->url, from->tls);
-    (void)backend_url_set_login(&s->url, from);
-    redis_conn_set_timeout(s->conn, limit_timeout(timeout_ms));
-}
-
-static void cluster_discovery_close(struct cluster_discovery *s)
-{
-    s->closed = true;
-    redis_conn_close(s->conn);
-}
-
-/* After the loop has run out. */
-static void cluster_discovery_free(struct cluster_discovery *s)
-{
-    if (s != NULL) {
-        backend_url_fini(&s->url);
-        free(s);
-    }
-}
-
 enum {
+    TIMEOUT_MAX_MS = 1000,
+    BACKOFF_MAX_MS = 500,
     CLUSTER_DISCOVERIES = 3,
     CLUSTER_REFRESH_MS = 1000,     /* how often the map is asked for.. */
     CLUSTER_HURRY_MS = 100,        /* ..and while something is wrong */
@@ -197,6 +32,20 @@ enum {
     CLUSTER_LATER_MS = 30,         /* a refused op is not sent again before */
     CLUSTER_LATER_MAX_MS = 500,
     CLUSTER_LATER_EACH = 50, /* and a millisecond more for each so many refused ops */
+};
+
+/* Asks the nodes, one after the other, how they see the cluster. Has a connection of
+ * its own, to one node at a time, so that a silent node delays no op. */
+struct discovery {
+    struct cluster *cluster;
+    struct redis_conn *conn;
+    struct backend_url url;
+    bool is_open;
+    bool is_ready;
+    bool is_asking;
+    bool is_lost; /* needs another node */
+    bool moving;  /* by discovery_go() */
+    bool closed;
 };
 
 /* A master: a node that has slots, or had some. */
@@ -226,10 +75,9 @@ struct refused_op {
 struct cluster {
     struct store store; /* its nodes are those of the members, in their order */
     uv_timer_t timer;
-    struct cluster_discovery *discoveries[CLUSTER_DISCOVERIES];
-    bool lost[CLUSTER_DISCOVERIES]; /* that discovery needs another node */
-    size_t next_server;             /* where a discovery goes next */
-    struct slot_map map;            /* the last view that was believed */
+    struct discovery discoveries[CLUSTER_DISCOVERIES];
+    size_t next_server;  /* where a discovery goes next */
+    struct slot_map map; /* the last view that was believed */
     struct member *owners[SLOT_COUNT];
     struct member *before[SLOT_COUNT]; /* while a view is taken over */
     bool failed[SLOT_COUNT];           /* the same */
@@ -248,13 +96,111 @@ struct cluster {
     uint64_t seed;
 };
 
+static bool cluster_on_view(struct cluster *c, struct span text, const char *host);
+static void cluster_suspect_map(struct cluster *c);
+
+static void on_nodes(void *ctx, void *of, const redisReply *reply)
+{
+    struct discovery *s = ctx;
+
+    s->is_asking = false;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_conn_fail(s->conn, "%s", reply->str);
+        return;
+    }
+    if (reply->type != REDIS_REPLY_STRING ||
+        !cluster_on_view(s->cluster, span_of(reply->str, (size_t)reply->len),
+                         s->url.host)) {
+        redis_conn_fail(s->conn, "it gives no map of a cluster");
+        return;
+    }
+    if (!s->is_ready && !s->closed) {
+        s->is_ready = true;
+        redis_conn_ready(s->conn, "for the map");
+    }
+}
+
+/* Asks the node, unless a question is due anyway. */
+static void discovery_ask(struct discovery *s)
+{
+    if (!s->closed && s->is_open && !s->is_asking) {
+        s->is_asking = true;
+        redis_conn_ask(s->conn, 2, (const char *const[]){ "CLUSTER", "NODES" },
+                       on_nodes, NULL);
+        redis_conn_flush(s->conn);
+    }
+}
+
+/* --- the connection -------------------------------------------------------------- */
+
+static void on_open(void *ctx)
+{
+    struct discovery *s = ctx;
+
+    s->is_open = true;
+    discovery_ask(s);
+}
+
+static void on_gone(void *ctx)
+{
+    struct discovery *s = ctx;
+
+    s->is_open = s->is_ready = s->is_asking = false;
+    if (!s->moving) {
+        s->is_lost = true;
+        cluster_suspect_map(s->cluster);
+    }
+}
+
+static const struct redis_conn_events CONN_EVENTS = {
+    .on_open = on_open,
+    .on_lost = on_gone,
+    .on_refused = on_gone,
+};
+
+/* --- for the cluster ------------------------------------------------------------- */
+
+static uint64_t limit_timeout(uint64_t timeout_ms)
+{
+    return timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS;
+}
+
+static void discovery_init(struct discovery *s, struct cluster *c, size_t i)
+{
+    const struct store_setup *setup = &c->store.setup;
+    struct redis_conn_setup conn = {
+        .io = setup->io,
+        .url = &s->url,
+        .module = "cluster",
+        .is_quiet = i != 0,
+        .backoff_max_ms = BACKOFF_MAX_MS,
+        .timeout_ms = limit_timeout(setup->options.timeout_ms),
+        .seed = setup->seed + i,
+        .events = &CONN_EVENTS,
+        .ctx = s,
+    };
+
+    backend_url_copy(&s->url, &setup->config.urls[i % setup->config.url_count]);
+    s->cluster = c;
+    s->is_lost = true;
+    s->conn = redis_conn_new(&conn);
+}
+
+/* Connects to that node at once. */
+static void discovery_go(struct discovery *s, const char *host, const char *port)
+{
+    backend_url_set_server(&s->url, span_str(host), span_str(port));
+    s->moving = true;
+    redis_conn_move(s->conn);
+    s->moving = false;
+}
+
 static struct cluster *cluster_of(const struct store *store)
 {
     return container_of(store, struct cluster, store);
 }
 
 static bool is_master(const struct slot_map *map, const struct member *m);
-static void cluster_suspect_map(struct cluster *c);
 static void on_node_event(void *ctx, const struct store_event *ev);
 
 /* All nodes pass on an announcement that a daemon made to one. */
@@ -677,9 +623,8 @@ static void take_over(struct cluster *c, struct slot_map *now)
 }
 
 /* Takes what some node answered to CLUSTER NODES; returns false if that is no map. */
-static bool cluster_on_view(void *cluster, struct span text, const char *host)
+static bool cluster_on_view(struct cluster *c, struct span text, const char *host)
 {
-    struct cluster *c = cluster;
     uint64_t now_ms = clock_boot_ms();
     struct slot_map now;
     bool has_slots = false;
@@ -742,7 +687,7 @@ static void cluster_suspect_map(struct cluster *c)
 }
 
 /* Sends the discovery to the next node of the map, or server of the configuration. */
-static void send_elsewhere(struct cluster *c, struct cluster_discovery *discovery)
+static void send_elsewhere(struct cluster *c, struct discovery *discovery)
 {
     const struct backend_config *config = &c->store.setup.config;
     size_t count = c->map.node_count + config->url_count;
@@ -753,12 +698,11 @@ static void send_elsewhere(struct cluster *c, struct cluster_discovery *discover
         if (at >= c->map.node_count) {
             const struct backend_url *url = &config->urls[at - c->map.node_count];
 
-            cluster_discovery_go(discovery, url->host, url->port);
+            discovery_go(discovery, url->host, url->port);
             return;
         }
         if (!c->map.nodes[at].is_failing) {
-            cluster_discovery_go(discovery, c->map.nodes[at].host,
-                                 c->map.nodes[at].port);
+            discovery_go(discovery, c->map.nodes[at].host, c->map.nodes[at].port);
             return;
         }
     }
@@ -769,11 +713,13 @@ static void refresh_map(struct cluster *c)
     c->asked_ms = clock_boot_ms();
     cluster_retire(c);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        if (c->lost[i]) {
-            c->lost[i] = false;
-            send_elsewhere(c, c->discoveries[i]);
+        struct discovery *s = &c->discoveries[i];
+
+        if (s->is_lost) {
+            s->is_lost = false;
+            send_elsewhere(c, s);
         } else {
-            cluster_discovery_ask(c->discoveries[i]);
+            discovery_ask(s);
         }
     }
 }
@@ -802,23 +748,6 @@ static void on_timer(uv_timer_t *timer)
     }
     arm_timer(c);
 }
-
-/* --- from the discoveries -------------------------------------------------------- */
-
-static void discovery_on_failed(void *ctx, struct cluster_discovery *discovery)
-{
-    struct cluster *c = ctx;
-
-    for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        c->lost[i] = c->lost[i] || c->discoveries[i] == discovery;
-    }
-    cluster_suspect_map(c);
-}
-
-static const struct cluster_discovery_events DISCOVERY_EVENTS = {
-    .on_view = cluster_on_view,
-    .on_failed = discovery_on_failed,
-};
 
 /* --- from the members ------------------------------------------------------------ */
 
@@ -917,23 +846,11 @@ static void on_node_event(void *ctx, const struct store_event *ev)
 static void cluster_init(struct store *store)
 {
     struct cluster *c = cluster_of(store);
-    const struct store_setup *setup = &store->setup;
 
-    c->seed = setup->seed;
-    (void)uv_timer_init(setup->io->loop, &c->timer);
+    c->seed = store->setup.seed;
+    (void)uv_timer_init(store->setup.io->loop, &c->timer);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        struct cluster_discovery_setup discovery = {
-            .io = setup->io,
-            .url = &setup->config.urls[i % setup->config.url_count],
-            .is_quiet = i != 0,
-            .timeout_ms = setup->options.timeout_ms,
-            .seed = setup->seed + i,
-            .events = &DISCOVERY_EVENTS,
-            .ctx = c,
-        };
-
-        c->discoveries[i] = cluster_discovery_new(&discovery);
-        c->lost[i] = true;
+        discovery_init(&c->discoveries[i], c, i);
     }
 }
 
@@ -950,8 +867,12 @@ static void cluster_configure(struct store *store)
     struct cluster *c = cluster_of(store);
 
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        cluster_discovery_configure(c->discoveries[i], &store->setup.config.urls[0],
-                                    store->setup.options.timeout_ms);
+        struct discovery *s = &c->discoveries[i];
+
+        /* login and TLS of later connections */
+        backend_url_set_tls(&s->url, store->setup.config.urls[0].tls);
+        (void)backend_url_set_login(&s->url, &store->setup.config.urls[0]);
+        redis_conn_set_timeout(s->conn, limit_timeout(store->setup.options.timeout_ms));
     }
 }
 
@@ -1021,7 +942,8 @@ static void cluster_close(struct store *store)
 
     uv_close((uv_handle_t *)&c->timer, NULL);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        cluster_discovery_close(c->discoveries[i]);
+        c->discoveries[i].closed = true;
+        redis_conn_close(c->discoveries[i].conn);
     }
 }
 
@@ -1030,7 +952,7 @@ static void cluster_free(struct store *store)
     struct cluster *c = cluster_of(store);
 
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
-        cluster_discovery_free(c->discoveries[i]);
+        backend_url_fini(&c->discoveries[i].url);
     }
     for (size_t i = 0; i < c->member_count; i++) {
         free(c->members[i]);
