@@ -378,70 +378,6 @@ static int start_reading(struct redis_child *c, int fd)
     return uv_read_start((uv_stream_t *)&c->output, on_alloc, on_read);
 }
 
-/* Arguments in pairs; everything else is Redis's default. */
-static pid_t fork_child(const struct redis_child_setup *setup, int out)
-{
-    const char *argv[] = {
-        /* clang-format off */
-        setup->program,
-        "--port", "0",
-        "--unixsocket", setup->socket,
-        "--unixsocketperm", "700",
-        "--dir", setup->dir,
-        "--appendonly", "yes",
-        "--appendfsync", setup->fsync,
-        "--save", "",
-        "--maxmemory-policy", "noeviction",
-        "--maxclients", "1000",
-        "--daemonize", "no",
-        "--logfile", "",
-        NULL,
-        /* clang-format on */
-    };
-
-    return fork_and_exec(argv, out, setup->lock_fd);
-}
-
-/* Starts the process. 0 or a UV_E* code. */
-static int redis_child_spawn(uv_loop_t *loop, const struct redis_child_setup *setup,
-                             struct redis_child **ret)
-{
-    struct redis_child *c;
-    int fds[2];
-    int r = 0;
-
-    if (pipe2(fds, O_CLOEXEC) < 0) {
-        return uv_translate_sys_error(errno);
-    }
-    c = xcalloc(1, sizeof(*c));
-    c->module = is_valkey(setup->program) ? "valkey-server" : "redis-server";
-    r = uv_pipe_init(loop, &c->output, 0);
-    if (r < 0) {
-        (void)close(fds[0]);
-        (void)close(fds[1]);
-        free(c);
-        return r;
-    }
-    c->output.data = c;
-    r = start_reading(c, fds[0]);
-    if (r == 0) {
-        c->pid = fork_child(setup, fds[1]);
-        r = c->pid < 0 ? uv_translate_sys_error(errno) : 0;
-    }
-    (void)close(fds[1]);
-    if (r < 0) {
-        uv_close((uv_handle_t *)&c->output, on_closed);
-        return r;
-    }
-    *ret = c;
-    return 0;
-}
-
-static pid_t redis_child_pid(const struct redis_child *c)
-{
-    return c->pid;
-}
-
 /* Reads the last output of the child, which may still be in the pipe. */
 static void drain_output(struct redis_child *c)
 {
@@ -474,114 +410,8 @@ static void redis_child_close(struct redis_child *c, bool log_tail)
     uv_close((uv_handle_t *)&c->output, on_closed);
 }
 
-/* embedded_link: the supervisor's control link to the embedded Redis, over its unix
- * socket: checks that it answers, and asks it to end. The caller owns the struct.
- * Events come from the loop only; an event may call any function here. */
-
-struct embedded_link_events {
-    void *ctx;
-    void (*on_open)(void *ctx);
-    void (*on_line)(void *ctx, struct span line); /* without the line end */
-    void (*on_end)(void *ctx); /* broken, or never opened; already dropped */
-};
-
-struct embedded_link {
-    struct io *io;
-    const char *path; /* owned by the caller */
-    struct embedded_link_events events;
-    struct stream *stream;
-    bool open;
-    struct buf input;
-};
-
-enum { LINE_MAX_BYTES = 4096 };
-
-static void embedded_link_init(struct embedded_link *l, struct io *io, const char *path,
-                               const struct embedded_link_events *events)
-{
-    *l = (struct embedded_link){ .io = io, .path = path, .events = *events };
-}
-
-/* Closes the link; no event follows. Idempotent. */
-static void embedded_link_drop(struct embedded_link *l)
-{
-    stream_close(l->stream);
-    l->stream = NULL;
-    l->open = false;
-    buf_reset(&l->input);
-}
-
-static void on_connect(void *ctx, int status)
-{
-    struct embedded_link *l = ctx;
-
-    if (status < 0) {
-        embedded_link_drop(l);
-        l->events.on_end(l->events.ctx);
-        return;
-    }
-    l->open = true;
-    l->events.on_open(l->events.ctx);
-}
-
-static void on_link_read(void *ctx, const char *data, size_t len)
-{
-    struct embedded_link *l = ctx;
-    const char *end;
-
-    buf_add(&l->input, data, len);
-    while (buf_len(&l->input) > 0 &&
-           (end = memchr(buf_ptr(&l->input), '\n', buf_len(&l->input))) != NULL) {
-        size_t len_of_line = (size_t)(end - buf_ptr(&l->input));
-        char line[128];
-        size_t kept = len_of_line < sizeof(line) ? len_of_line : sizeof(line);
-
-        /* A copy, as the event may drop the link and its input. */
-        memcpy(line, buf_ptr(&l->input), kept);
-        kept -= kept > 0 && line[kept - 1] == '\r' ? 1 : 0;
-        buf_drop(&l->input, len_of_line + 1);
-        l->events.on_line(l->events.ctx, span_of(line, kept));
-    }
-    if (buf_len(&l->input) > LINE_MAX_BYTES) {
-        buf_clear(&l->input);
-    }
-}
-
-static void on_end(void *ctx, int status, bool unread)
-{
-    struct embedded_link *l = ctx;
-
-    embedded_link_drop(l);
-    l->events.on_end(l->events.ctx);
-}
-
-/* Begins to connect. False: failed at once, and no event follows. */
-static bool embedded_link_connect(struct embedded_link *l)
-{
-    static const struct stream_events EVENTS = {
-        .on_connect = on_connect,
-        .on_read = on_link_read,
-        .on_end = on_end,
-    };
-
-    embedded_link_drop(l);
-    return stream_connect_unix(l->io, l->path, &EVENTS, l, &l->stream) == 0;
-}
-
-/* Sends inline commands, which include their line ends. */
-static void embedded_link_say(struct embedded_link *l, const char *text)
-{
-    struct buf out = { 0 };
-
-    if (!l->open) {
-        return;
-    }
-    buf_add_str(&out, text);
-    stream_send(l->stream, &out);
-    buf_reset(&out);
-}
-
 enum {
+    LINE_MAX_BYTES = 4096,
     PROBE_MS = 20,          /* between attempts to reach Redis */
     LOADING_MS = 100,       /* Redis answers, but still loads its data */
     BACKOFF_FIRST_MS = 100, /* after Redis died; doubles */
@@ -609,7 +439,11 @@ struct embedded {
     bool killed;
     bool told_left_over;
     struct redis_child *child; /* NULL: none, or a left-over */
-    struct embedded_link embedded_link;
+    /* The control link, over Redis's unix socket: checks that it answers, and asks it
+     * to end. NULL: there is none. */
+    struct stream *stream;
+    bool is_open;
+    struct buf input;
     uint64_t backoff_ms;
     uint64_t up_since;
     uint64_t shutdown_deadline;
@@ -633,28 +467,37 @@ static void step_in(struct embedded *e, uint64_t ms)
 
 /* --- the control link ------------------------------------------------- */
 
-/* A left-over Redis may run with another fsync policy. */
-static void probe_redis(struct embedded *e)
+/* Closes the link; no event follows. Idempotent. */
+static void drop_link(struct embedded *e)
 {
-    embedded_link_say(&e->embedded_link,
-                      e->setup.fsync_always
-                          ? "CONFIG SET appendfsync always\r\nPING\r\n"
-                          : "CONFIG SET appendfsync everysec\r\nPING\r\n");
+    stream_close(e->stream);
+    e->stream = NULL;
+    e->is_open = false;
+    buf_reset(&e->input);
 }
 
-static void embedded_link_on_open(void *ctx)
+/* Sends inline commands, which include their line ends. */
+static void say_to_redis(struct embedded *e, const char *text)
 {
-    struct embedded *e = ctx;
+    struct buf out = { 0 };
 
-    if (e->state == EMBEDDED_STARTING) {
-        probe_redis(e);
+    if (e->is_open) {
+        buf_add_str(&out, text);
+        stream_send(e->stream, &out);
+        buf_reset(&out);
     }
 }
 
-static void embedded_link_on_line(void *ctx, struct span line)
+/* A left-over Redis may run with another fsync policy. */
+static void probe_redis(struct embedded *e)
 {
-    struct embedded *e = ctx;
+    say_to_redis(e, e->setup.fsync_always
+                        ? "CONFIG SET appendfsync always\r\nPING\r\n"
+                        : "CONFIG SET appendfsync everysec\r\nPING\r\n");
+}
 
+static void take_line(struct embedded *e, struct span line)
+{
     if (e->state != EMBEDDED_STARTING) {
         return;
     }
@@ -673,10 +516,35 @@ static void embedded_link_on_line(void *ctx, struct span line)
     }
 }
 
-static void embedded_link_on_end(void *ctx)
+static void on_link_read(void *ctx, const char *data, size_t len)
+{
+    struct embedded *e = ctx;
+    const char *end;
+
+    buf_add(&e->input, data, len);
+    while (buf_len(&e->input) > 0 &&
+           (end = memchr(buf_ptr(&e->input), '\n', buf_len(&e->input))) != NULL) {
+        size_t len_of_line = (size_t)(end - buf_ptr(&e->input));
+        char line[128];
+        size_t kept = len_of_line < sizeof(line) ? len_of_line : sizeof(line);
+
+        /* A copy, as what follows may drop the link and its input. */
+        memcpy(line, buf_ptr(&e->input), kept);
+        kept -= kept > 0 && line[kept - 1] == '\r' ? 1 : 0;
+        buf_drop(&e->input, len_of_line + 1);
+        take_line(e, span_of(line, kept));
+    }
+    if (buf_len(&e->input) > LINE_MAX_BYTES) {
+        buf_clear(&e->input);
+    }
+}
+
+/* The link is broken, or could not be opened. */
+static void on_end(void *ctx, int status, bool unread)
 {
     struct embedded *e = ctx;
 
+    drop_link(e);
     if (e->child == NULL && e->state == EMBEDDED_UP) {
         log_warning("embedded",
                     "the Redis that was left over has ended: starting another");
@@ -685,28 +553,94 @@ static void embedded_link_on_end(void *ctx)
     step_in(e, PROBE_MS);
 }
 
+static void on_connect(void *ctx, int status)
+{
+    struct embedded *e = ctx;
+
+    if (status < 0) {
+        on_end(e, status, false);
+        return;
+    }
+    e->is_open = true;
+    if (e->state == EMBEDDED_STARTING) {
+        probe_redis(e);
+    }
+}
+
 static void connect_link(struct embedded *e)
 {
-    if (!embedded_link_connect(&e->embedded_link)) {
+    static const struct stream_events EVENTS = {
+        .on_connect = on_connect,
+        .on_read = on_link_read,
+        .on_end = on_end,
+    };
+
+    drop_link(e);
+    if (stream_connect_unix(e->setup.io, e->dir.socket, &EVENTS, e, &e->stream) != 0) {
         step_in(e, PROBE_MS);
     }
 }
 
 /* --- the child -------------------------------------------------------- */
 
+/* Arguments in pairs; everything else is Redis's default. */
+static pid_t fork_child(const struct embedded *e, int out, int lock_fd)
+{
+    const char *argv[] = {
+        /* clang-format off */
+        e->program,
+        "--port", "0",
+        "--unixsocket", e->dir.socket,
+        "--unixsocketperm", "700",
+        "--dir", e->dir.path,
+        "--appendonly", "yes",
+        "--appendfsync", e->setup.fsync_always ? "always" : "everysec",
+        "--save", "",
+        "--maxmemory-policy", "noeviction",
+        "--maxclients", "1000",
+        "--daemonize", "no",
+        "--logfile", "",
+        NULL,
+        /* clang-format on */
+    };
+
+    return fork_and_exec(argv, out, lock_fd);
+}
+
+/* Starts the process. 0 or a UV_E* code. */
 static int spawn_redis(struct embedded *e, int lock_fd)
 {
-    struct redis_child_setup setup = {
-        .program = e->program,
-        .dir = e->dir.path,
-        .socket = e->dir.socket,
-        .fsync = e->setup.fsync_always ? "always" : "everysec",
-        .lock_fd = lock_fd,
-    };
+    struct redis_child *c;
+    int fds[2];
+    int r = 0;
 
     /* As we hold the lock, nobody listens on the socket any more. */
     (void)unlink(e->dir.socket);
-    return redis_child_spawn(e->setup.io->loop, &setup, &e->child);
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        return uv_translate_sys_error(errno);
+    }
+    c = xcalloc(1, sizeof(*c));
+    c->module = is_valkey(e->program) ? "valkey-server" : "redis-server";
+    r = uv_pipe_init(e->setup.io->loop, &c->output, 0);
+    if (r < 0) {
+        (void)close(fds[0]);
+        (void)close(fds[1]);
+        free(c);
+        return r;
+    }
+    c->output.data = c;
+    r = start_reading(c, fds[0]);
+    if (r == 0) {
+        c->pid = fork_child(e, fds[1], lock_fd);
+        r = c->pid < 0 ? uv_translate_sys_error(errno) : 0;
+    }
+    (void)close(fds[1]);
+    if (r < 0) {
+        uv_close((uv_handle_t *)&c->output, on_closed);
+        return r;
+    }
+    e->child = c;
+    return 0;
 }
 
 static void back_off(struct embedded *e)
@@ -752,7 +686,7 @@ static void attempt_start(struct embedded *e)
 static void on_stopped(struct embedded *e)
 {
     e->state = EMBEDDED_STOPPED;
-    embedded_link_drop(&e->embedded_link);
+    drop_link(e);
     uv_close((uv_handle_t *)&e->timer, NULL);
     uv_close((uv_handle_t *)&e->hold_off, NULL);
     uv_close((uv_handle_t *)&e->sigchld, NULL);
@@ -777,7 +711,7 @@ static void child_ended(struct embedded *e, int status)
 {
     bool in_order = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     const char *product = redis_child_product(e->program);
-    int pid = (int)redis_child_pid(e->child);
+    int pid = (int)e->child->pid;
 
     if (WIFSIGNALED(status)) {
         log_error("embedded", "%s (process %d) was killed by signal %d%s", product, pid,
@@ -797,7 +731,7 @@ static void child_ended(struct embedded *e, int status)
     redis_child_close(
         e->child, !in_order && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     e->child = NULL;
-    embedded_link_drop(&e->embedded_link);
+    drop_link(e);
     if (e->state == EMBEDDED_STOPPING) {
         if (in_order) {
             ended_in_order(e);
@@ -817,7 +751,7 @@ static void on_sigchld(uv_signal_t *handle, int signum)
     struct embedded *e = handle->data;
     int status;
 
-    if (e->child != NULL && waitpid(redis_child_pid(e->child), &status, WNOHANG) > 0) {
+    if (e->child != NULL && waitpid(e->child->pid, &status, WNOHANG) > 0) {
         child_ended(e, status);
     }
 }
@@ -852,7 +786,7 @@ static void step_state(uv_timer_t *timer)
         attempt_start(e);
         break;
     case EMBEDDED_STARTING:
-        if (e->embedded_link.open) {
+        if (e->is_open) {
             probe_redis(e);
         } else if (e->child == NULL) {
             attempt_start(e); /* the left-over may be gone by now */
@@ -861,7 +795,7 @@ static void step_state(uv_timer_t *timer)
         }
         break;
     case EMBEDDED_UP:
-        if (!e->embedded_link.open) {
+        if (!e->is_open) {
             connect_link(e);
         }
         break;
@@ -884,18 +818,18 @@ void embedded_stop(struct embedded *e)
     e->shutdown_deadline = now_of(e) + STOP_MS;
     if (e->child != NULL) {
         e->killed = again;
-        (void)kill(redis_child_pid(e->child), again ? SIGKILL : SIGTERM);
-        (void)kill(redis_child_pid(e->child), SIGCONT);
+        (void)kill(e->child->pid, again ? SIGKILL : SIGTERM);
+        (void)kill(e->child->pid, SIGCONT);
         if (!again) {
             step_in(e, STOP_MS);
         }
         return;
     }
-    if (again || !e->embedded_link.open) {
+    if (again || !e->is_open) {
         on_stopped(e);
         return;
     }
-    embedded_link_say(&e->embedded_link, "SHUTDOWN NOSAVE\r\n");
+    say_to_redis(e, "SHUTDOWN NOSAVE\r\n");
     step_in(e, PROBE_MS);
 }
 
@@ -942,12 +876,6 @@ struct embedded *embedded_new(const struct embedded_setup *setup, char *reterr,
                               size_t room)
 {
     struct embedded *e = xcalloc(1, sizeof(*e));
-    struct embedded_link_events events = {
-        .ctx = e,
-        .on_open = embedded_link_on_open,
-        .on_line = embedded_link_on_line,
-        .on_end = embedded_link_on_end,
-    };
     uv_loop_t *loop = setup->io->loop;
 
     e->setup = *setup;
@@ -967,7 +895,6 @@ struct embedded *embedded_new(const struct embedded_setup *setup, char *reterr,
         embedded_free(e);
         return NULL;
     }
-    embedded_link_init(&e->embedded_link, setup->io, e->dir.socket, &events);
     e->lost_power = state_dir_lost_power(&e->dir);
     (void)uv_timer_init(loop, &e->timer);
     (void)uv_timer_init(loop, &e->hold_off);

@@ -85,12 +85,4 @@ int state_dir_mark_clean(const struct state_dir *dir);
 /* Finds the program on the PATH, to be freed by the caller. NULL: there is none. */
 char *redis_child_find(void);
 
-struct redis_child_setup {
-    const char *program;
-    const char *dir;    /* for its append-only file */
-    const char *socket; /* path, shorter than a sun_path */
-    const char *fsync;  /* a value of appendfsync */
-    int lock_fd;        /* stays open in the caller */
-};
-
 #endif

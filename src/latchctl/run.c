@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -757,6 +758,7 @@ int ctl_run(struct options *o)
         return code;
     }
     r.shared = shared;
+    (void)snprintf(r.lease, sizeof(r.lease), "%" PRIu64, o->lease_ms);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         (void)report_failure("prctl");
     } else if (make_id(&r) && take_signals(&r)) {

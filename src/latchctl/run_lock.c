@@ -24,7 +24,6 @@ enum {
     AGAIN_MS = 200, /* delay after a temporary error */
     RELEASE_MS = 3000,
     MARGIN_MS = 50,
-    NUMBER_MAX = 24,
     CHANNEL_MAX = 600,
 };
 
@@ -98,6 +97,20 @@ static void hold_words(const struct run *r, const char *verb, size_t index,
     }
     words[count] = NULL;
     hold_words_add(words, "ID", r->id);
+    if (strcmp(verb, "UNLOCK") != 0) {
+        hold_words_add(words, "LEASE", r->lease);
+    }
+}
+
+/* Sends a RENEW or UNLOCK of each name. */
+static void send_each(const struct run *r, struct link *l, const char *verb)
+{
+    const char *words[LINK_WORDS_MAX];
+
+    for (size_t i = 0; i < run_name_count(r); i++) {
+        hold_words(r, verb, i, words);
+        link_send(l, words);
+    }
 }
 
 void hold_init(struct hold *h, struct run *run)
@@ -177,15 +190,7 @@ static void on_answer(struct hold *h, const redisReply *reply, uint64_t now)
 
 static void send_renew(struct hold *h, uint64_t now)
 {
-    const char *words[LINK_WORDS_MAX];
-    char lease[NUMBER_MAX];
-
-    (void)snprintf(lease, sizeof(lease), "%" PRIu64, h->run->options->lease_ms);
-    for (size_t i = 0; i < run_name_count(h->run); i++) {
-        hold_words(h->run, "RENEW", i, words);
-        hold_words_add(words, "LEASE", lease);
-        link_send(&h->link, words);
-    }
+    send_each(h->run, &h->link, "RENEW");
     h->asked = run_name_count(h->run);
     h->renewed_ms = UINT64_MAX;
     h->asked_at = now;
@@ -332,15 +337,11 @@ uint64_t hold_next(const struct hold *h)
 /* Sends the UNLOCKs. True: they were answered, and *ret says whether they freed all. */
 static bool send_unlock(struct hold *h, bool again, bool *ret)
 {
-    const char *words[LINK_WORDS_MAX];
     size_t count = run_name_count(h->run);
     redisReply *reply;
     bool answered = true;
 
-    for (size_t i = 0; i < count; i++) {
-        hold_words(h->run, "UNLOCK", i, words);
-        link_send(&h->link, words);
-    }
+    send_each(h->run, &h->link, "UNLOCK");
     *ret = true;
     /* Renewals may be in flight: their answers come first. */
     for (size_t left = h->asked + count; left > 0; left--) {
@@ -454,15 +455,12 @@ static void ask_lock(struct take *t, uint64_t now)
 {
     const char *words[LINK_WORDS_MAX];
     char wait[WAIT_TEXT];
-    char lease[WAIT_TEXT];
     uint64_t left = t->deadline > now ? t->deadline - now : 0;
     uint64_t wait_ms = left < POLL_MS ? left : POLL_MS;
 
     (void)snprintf(wait, sizeof(wait), "%" PRIu64, wait_ms);
-    (void)snprintf(lease, sizeof(lease), "%" PRIu64, t->run->options->lease_ms);
     hold_words(t->run, "LOCK", 0, words);
     hold_words_add(words, "WAIT", wait);
-    hold_words_add(words, "LEASE", lease);
     link_send(&t->run->link, words);
     t->asked = ASKED_LOCK;
     t->queued = true;
@@ -474,15 +472,7 @@ static void ask_lock(struct take *t, uint64_t now)
  * was sent. */
 static void ask_renew(struct take *t, uint64_t now)
 {
-    const char *words[LINK_WORDS_MAX];
-    char lease[WAIT_TEXT];
-
-    (void)snprintf(lease, sizeof(lease), "%" PRIu64, t->run->options->lease_ms);
-    for (size_t i = 0; i < run_name_count(t->run); i++) {
-        hold_words(t->run, "RENEW", i, words);
-        hold_words_add(words, "LEASE", lease);
-        link_send(&t->run->link, words);
-    }
+    send_each(t->run, &t->run->link, "RENEW");
     t->renewals = run_name_count(t->run);
     t->left_ms = UINT64_MAX;
     t->asked = ASKED_RENEW;
@@ -671,16 +661,12 @@ static bool on_link(struct take *t, short revents, enum take_outcome *ret)
 static void say_goodbye(struct take *t)
 {
     struct run *r = t->run;
-    const char *words[LINK_WORDS_MAX];
 
     link_close(&r->link);
     if (t->queued && link_connect(&r->link, &r->options->target, GOODBYE_MS)) {
         link_send(&r->link,
                   (const char *[]){ "CANCEL", r->options->name, "ID", r->id, NULL });
-        for (size_t i = 0; i < run_name_count(r); i++) {
-            hold_words(r, "UNLOCK", i, words);
-            link_send(&r->link, words);
-        }
+        send_each(r, &r->link, "UNLOCK");
         for (size_t i = 0; i <= run_name_count(r); i++) {
             freeReplyObject(link_wait(&r->link, GOODBYE_MS));
         }

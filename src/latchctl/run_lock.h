@@ -29,6 +29,7 @@ enum { RUN_COMMAND_ENDED = -1 };
 struct run {
     struct options *options;
     char id[RUN_ID_LEN + 1];
+    char lease[24];             /* ms */
     char token[RUN_TOKENS_MAX]; /* of several names: one each, with a space between */
     struct link link;           /* the link that the lock was taken on */
     uint64_t valid_until;
