@@ -584,7 +584,7 @@ static void free_retired(struct sentinel_watch *w)
     }
 }
 
-/* That Sentinel; NULL: it is new. */
+/* NULL: the Sentinel is new. */
 static struct sentinel_client *find_client(const struct sentinel_watch *w,
                                            struct span host, struct span port,
                                            struct span id)

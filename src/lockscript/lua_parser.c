@@ -40,60 +40,17 @@ struct lua_parser {
 
 /* All that return a node return 0 after an error. */
 
-struct word {
-    const char *text;
-    enum lua_token_kind kind;
-};
-
-static const struct word KEYWORDS[] = {
-    { "and", LUA_TOKEN_AND },
-    { "break", LUA_TOKEN_BREAK },
-    { "do", LUA_TOKEN_DO },
-    { "else", LUA_TOKEN_ELSE },
-    { "elseif", LUA_TOKEN_ELSEIF },
-    { "end", LUA_TOKEN_END_WORD },
-    { "false", LUA_TOKEN_FALSE },
-    { "for", LUA_TOKEN_FOR },
-    { "function", LUA_TOKEN_OTHER_WORD },
-    { "if", LUA_TOKEN_IF },
-    { "in", LUA_TOKEN_IN },
-    { "local", LUA_TOKEN_LOCAL },
-    { "nil", LUA_TOKEN_NIL },
-    { "not", LUA_TOKEN_NOT },
-    { "or", LUA_TOKEN_OR },
-    { "repeat", LUA_TOKEN_OTHER_WORD },
-    { "return", LUA_TOKEN_RETURN },
-    { "then", LUA_TOKEN_THEN },
-    { "true", LUA_TOKEN_TRUE },
-    { "until", LUA_TOKEN_OTHER_WORD },
-    { "while", LUA_TOKEN_OTHER_WORD },
+static const char *const KEYWORDS[] = {
+    "and", "break",    "do",     "else", "elseif", "end",   "false",
+    "for", "function", "if",     "in",   "local",  "nil",   "not",
+    "or",  "repeat",   "return", "then", "true",   "until", "while",
 };
 
 /* A longer symbol stands before one that it begins with. */
-static const struct word SYMBOLS[] = {
-    { "==", LUA_TOKEN_EQ },        { "~=", LUA_TOKEN_NE },
-    { "<=", LUA_TOKEN_LE },        { ">=", LUA_TOKEN_GE },
-    { "<", LUA_TOKEN_LT },         { ">", LUA_TOKEN_GT },
-    { "=", LUA_TOKEN_ASSIGN },     { "+", LUA_TOKEN_PLUS },
-    { "-", LUA_TOKEN_MINUS },      { "#", LUA_TOKEN_LENGTH },
-    { "(", LUA_TOKEN_OPEN },       { ")", LUA_TOKEN_CLOSE },
-    { "[", LUA_TOKEN_OPEN_INDEX }, { "]", LUA_TOKEN_CLOSE_INDEX },
-    { "{", LUA_TOKEN_OPEN_TABLE }, { "}", LUA_TOKEN_CLOSE_TABLE },
-    { ",", LUA_TOKEN_COMMA },      { ";", LUA_TOKEN_SEMICOLON },
-    { ".", LUA_TOKEN_DOT },
+static const char *const SYMBOLS[] = {
+    "==", "~=", "<=", ">=", "<", ">", "=", "+", "-", "#",
+    "(",  ")",  "[",  "]",  "{", "}", ",", ";", ".",
 };
-
-static uint16_t lua_parse_expression(struct lua_parser *p);
-static bool lua_parser_refuse(struct lua_parser *p, const char *why);
-static bool lua_parser_unexpected(struct lua_parser *p);
-static void lua_parser_advance(struct lua_parser *p);
-static bool lua_parser_accept(struct lua_parser *p, enum lua_token_kind kind);
-static bool lua_parser_expect(struct lua_parser *p, enum lua_token_kind kind);
-static uint16_t lua_parser_add(struct lua_parser *p, enum lua_node_kind kind);
-static bool lua_parser_enter(struct lua_parser *p);
-static void lua_parser_leave(struct lua_parser *p);
-static const struct lua_name *lua_parser_find(const struct lua_parser *p,
-                                              struct span name);
 
 static bool is_digit(char c)
 {
@@ -182,14 +139,14 @@ static bool skip_blank(struct lua_lexer *l)
     return true;
 }
 
-static enum lua_token_kind find_keyword(struct span text)
+static bool is_keyword(struct span text)
 {
     for (size_t i = 0; i < sizeof(KEYWORDS) / sizeof(KEYWORDS[0]); i++) {
-        if (span_eq(text, span_str(KEYWORDS[i].text))) {
-            return KEYWORDS[i].kind;
+        if (span_eq(text, span_str(KEYWORDS[i]))) {
+            return true;
         }
     }
-    return LUA_TOKEN_NAME;
+    return false;
 }
 
 static struct lua_token refuse_token(struct lua_lexer *l, const char *why)
@@ -207,7 +164,7 @@ static struct lua_token read_name(struct lua_lexer *l)
         l->at++;
     }
     t.text = span_of(begin, (size_t)(l->at - begin));
-    t.kind = find_keyword(t.text);
+    t.kind = is_keyword(t.text) ? LUA_TOKEN_WORD : LUA_TOKEN_NAME;
     return t;
 }
 
@@ -292,10 +249,10 @@ static struct lua_token read_string(struct lua_lexer *l)
 static struct lua_token read_symbol(struct lua_lexer *l)
 {
     for (size_t i = 0; i < sizeof(SYMBOLS) / sizeof(SYMBOLS[0]); i++) {
-        if (starts_with(l, SYMBOLS[i].text)) {
-            struct lua_token t = { .kind = SYMBOLS[i].kind, .line = l->line };
+        if (starts_with(l, SYMBOLS[i])) {
+            struct lua_token t = { .kind = LUA_TOKEN_WORD, .line = l->line };
 
-            t.text = span_str(SYMBOLS[i].text);
+            t.text = span_str(SYMBOLS[i]);
             l->at += t.text.len;
             return t;
         }
@@ -327,21 +284,124 @@ static struct lua_token lua_lexer_next(struct lua_lexer *l)
     return *l->at == '"' || *l->at == '\'' ? read_string(l) : read_symbol(l);
 }
 
+/* Refuses the script at the line of the next token. */
+static bool lua_parser_refuse(struct lua_parser *p, const char *why)
+{
+    return script_error_set(p->lexer.error, p->token.line, "%s", why);
+}
+
+/* Refuses the script because of the next token. */
+static bool lua_parser_unexpected(struct lua_parser *p)
+{
+    struct span text = p->token.text;
+
+    if (p->token.kind == LUA_TOKEN_END) {
+        return lua_parser_refuse(p, "the script ends too early");
+    }
+    if (p->token.kind == LUA_TOKEN_STRING) {
+        return lua_parser_refuse(p, "a string is not expected here");
+    }
+    return script_error_set(p->lexer.error, p->token.line,
+                            "'%.*s' is not understood here", span_quoted_len(text),
+                            text.ptr);
+}
+
+static void lua_parser_advance(struct lua_parser *p)
+{
+    p->token = lua_lexer_next(&p->lexer);
+}
+
+static bool lua_parser_is(const struct lua_parser *p, const char *word)
+{
+    return p->token.kind == LUA_TOKEN_WORD && span_eq(p->token.text, span_str(word));
+}
+
+/* Takes the next token if it is that keyword or symbol. */
+static bool lua_parser_accept(struct lua_parser *p, const char *word)
+{
+    if (!lua_parser_is(p, word)) {
+        return false;
+    }
+    lua_parser_advance(p);
+    return true;
+}
+
+/* Takes the next token, which must be that one. */
+static bool lua_parser_expect(struct lua_parser *p, const char *word)
+{
+    return lua_parser_accept(p, word) || lua_parser_unexpected(p);
+}
+
+static uint16_t lua_parser_add(struct lua_parser *p, enum lua_node_kind kind)
+{
+    struct lua_node *n;
+
+    if (p->ast->node_count == LUA_NODES_MAX) {
+        (void)lua_parser_refuse(p, "the script is too long");
+        return 0;
+    }
+    n = &p->ast->nodes[p->ast->node_count];
+    *n = (struct lua_node){ .kind = kind, .line = p->token.line };
+    return p->ast->node_count++;
+}
+
+/* One level deeper; lua_parser_leave() must follow if it returns true. */
+static bool lua_parser_enter(struct lua_parser *p)
+{
+    if (p->depth == LUA_DEPTH_MAX) {
+        return lua_parser_refuse(p, "the script is nested too deeply");
+    }
+    p->depth++;
+    return true;
+}
+
+static void lua_parser_leave(struct lua_parser *p)
+{
+    p->depth--;
+}
+
+/* Finds a local variable; NULL: there is none of that name. */
+static const struct lua_name *lua_parser_find(const struct lua_parser *p,
+                                              struct span name)
+{
+    for (unsigned i = p->name_count; i-- > 0;) {
+        if (span_eq(p->names[i].text, name)) {
+            return &p->names[i];
+        }
+    }
+    return NULL;
+}
+
+/* A list of nodes that grows at its end. */
+struct node_list {
+    uint16_t first, last;
+};
+
+static void append_node(struct lua_parser *p, struct node_list *list, uint16_t at)
+{
+    if (list->first == 0) {
+        list->first = at;
+    } else {
+        p->ast->nodes[list->last].next = at;
+    }
+    list->last = at;
+}
+
 /* How tightly operators bind, as in Lua. */
 enum { BIND_OR = 1, BIND_AND, BIND_COMPARE, BIND_ADD, BIND_UNARY };
 
 struct binary_operator {
-    enum lua_token_kind token;
+    const char *word;
     enum lua_node_kind node;
     int binds;
 };
 
 static const struct binary_operator OPERATORS[] = {
-    { LUA_TOKEN_OR, LUA_OR, BIND_OR },      { LUA_TOKEN_AND, LUA_AND, BIND_AND },
-    { LUA_TOKEN_EQ, LUA_EQ, BIND_COMPARE }, { LUA_TOKEN_NE, LUA_NE, BIND_COMPARE },
-    { LUA_TOKEN_LT, LUA_LT, BIND_COMPARE }, { LUA_TOKEN_LE, LUA_LE, BIND_COMPARE },
-    { LUA_TOKEN_GT, LUA_GT, BIND_COMPARE }, { LUA_TOKEN_GE, LUA_GE, BIND_COMPARE },
-    { LUA_TOKEN_PLUS, LUA_ADD, BIND_ADD },  { LUA_TOKEN_MINUS, LUA_SUBTRACT, BIND_ADD },
+    { "or", LUA_OR, BIND_OR },      { "and", LUA_AND, BIND_AND },
+    { "==", LUA_EQ, BIND_COMPARE }, { "~=", LUA_NE, BIND_COMPARE },
+    { "<", LUA_LT, BIND_COMPARE },  { "<=", LUA_LE, BIND_COMPARE },
+    { ">", LUA_GT, BIND_COMPARE },  { ">=", LUA_GE, BIND_COMPARE },
+    { "+", LUA_ADD, BIND_ADD },     { "-", LUA_SUBTRACT, BIND_ADD },
 };
 
 struct redis_function {
@@ -357,28 +417,17 @@ static const struct redis_function REDIS_FUNCTIONS[] = {
 };
 
 static uint16_t parse_bound(struct lua_parser *p, int least);
-
-/* Links an item behind the last one of the list of node `at`. */
-static void append_item(struct lua_parser *p, uint16_t at, uint16_t *last,
-                        uint16_t item)
-{
-    if (*last == 0) {
-        p->ast->nodes[at].first = item;
-    } else {
-        p->ast->nodes[*last].next = item;
-    }
-    *last = item;
-}
+static uint16_t lua_parse_expression(struct lua_parser *p);
 
 /* The arguments of a function, with their parentheses; `at` is the call. */
 static uint16_t parse_arguments(struct lua_parser *p, uint16_t at)
 {
-    uint16_t last = 0;
+    struct node_list args = { 0, 0 };
 
-    if (!lua_parser_expect(p, LUA_TOKEN_OPEN)) {
+    if (!lua_parser_expect(p, "(")) {
         return 0;
     }
-    if (lua_parser_accept(p, LUA_TOKEN_CLOSE)) {
+    if (lua_parser_accept(p, ")")) {
         return at;
     }
     do {
@@ -387,9 +436,10 @@ static uint16_t parse_arguments(struct lua_parser *p, uint16_t at)
         if (arg == 0) {
             return 0;
         }
-        append_item(p, at, &last, arg);
-    } while (lua_parser_accept(p, LUA_TOKEN_COMMA));
-    return lua_parser_expect(p, LUA_TOKEN_CLOSE) ? at : 0;
+        append_node(p, &args, arg);
+    } while (lua_parser_accept(p, ","));
+    p->ast->nodes[at].first = args.first;
+    return lua_parser_expect(p, ")") ? at : 0;
 }
 
 static uint16_t parse_call(struct lua_parser *p, enum lua_node_kind kind)
@@ -402,7 +452,7 @@ static uint16_t parse_call(struct lua_parser *p, enum lua_node_kind kind)
 /* A call of a function of redis, behind the word itself. */
 static uint16_t lua_parse_redis_call(struct lua_parser *p)
 {
-    if (!lua_parser_expect(p, LUA_TOKEN_DOT)) {
+    if (!lua_parser_expect(p, ".")) {
         return 0;
     }
     for (size_t i = 0; i < sizeof(REDIS_FUNCTIONS) / sizeof(REDIS_FUNCTIONS[0]); i++) {
@@ -418,7 +468,7 @@ static uint16_t lua_parse_redis_call(struct lua_parser *p)
 /* string.sub: the only function of that library here. */
 static uint16_t parse_string_function(struct lua_parser *p)
 {
-    if (!lua_parser_expect(p, LUA_TOKEN_DOT)) {
+    if (!lua_parser_expect(p, ".")) {
         return 0;
     }
     if (p->token.kind != LUA_TOKEN_NAME || !span_eq(p->token.text, SPAN("sub"))) {
@@ -434,11 +484,11 @@ static uint16_t parse_index(struct lua_parser *p, enum lua_node_kind kind)
     uint16_t at = lua_parser_add(p, kind), index;
     const struct lua_node *n;
 
-    if (at == 0 || !lua_parser_expect(p, LUA_TOKEN_OPEN_INDEX)) {
+    if (at == 0 || !lua_parser_expect(p, "[")) {
         return 0;
     }
     index = lua_parse_expression(p);
-    if (index == 0 || !lua_parser_expect(p, LUA_TOKEN_CLOSE_INDEX)) {
+    if (index == 0 || !lua_parser_expect(p, "]")) {
         return 0;
     }
     p->ast->nodes[at].first = index;
@@ -505,28 +555,24 @@ static uint16_t parse_parenthesised(struct lua_parser *p)
 
     lua_parser_advance(p);
     at = lua_parse_expression(p);
-    return at != 0 && lua_parser_expect(p, LUA_TOKEN_CLOSE) ? at : 0;
+    return at != 0 && lua_parser_expect(p, ")") ? at : 0;
 }
 
 static uint16_t parse_primary(struct lua_parser *p)
 {
     switch (p->token.kind) {
-    case LUA_TOKEN_NIL:
-        return parse_literal(p, LUA_NIL);
-    case LUA_TOKEN_TRUE:
-        return parse_literal(p, LUA_TRUE);
-    case LUA_TOKEN_FALSE:
-        return parse_literal(p, LUA_FALSE);
     case LUA_TOKEN_NUMBER:
         return parse_literal(p, LUA_NUMBER);
     case LUA_TOKEN_STRING:
         return parse_literal(p, LUA_STRING);
     case LUA_TOKEN_NAME:
         return parse_name(p);
-    case LUA_TOKEN_OPEN:
-        return parse_parenthesised(p);
     default:
-        return lua_parser_unexpected(p);
+        return lua_parser_is(p, "nil")     ? parse_literal(p, LUA_NIL)
+               : lua_parser_is(p, "true")  ? parse_literal(p, LUA_TRUE)
+               : lua_parser_is(p, "false") ? parse_literal(p, LUA_FALSE)
+               : lua_parser_is(p, "(")     ? parse_parenthesised(p)
+                                           : lua_parser_unexpected(p);
     }
 }
 
@@ -557,22 +603,16 @@ static uint16_t parse_prefixed(struct lua_parser *p, enum lua_node_kind kind)
 
 static uint16_t parse_unary(struct lua_parser *p)
 {
-    switch (p->token.kind) {
-    case LUA_TOKEN_NOT:
-        return parse_prefixed(p, LUA_NOT);
-    case LUA_TOKEN_MINUS:
-        return parse_prefixed(p, LUA_NEGATE);
-    case LUA_TOKEN_LENGTH:
-        return parse_length(p);
-    default:
-        return parse_primary(p);
-    }
+    return lua_parser_is(p, "not") ? parse_prefixed(p, LUA_NOT)
+           : lua_parser_is(p, "-") ? parse_prefixed(p, LUA_NEGATE)
+           : lua_parser_is(p, "#") ? parse_length(p)
+                                   : parse_primary(p);
 }
 
-static const struct binary_operator *find_operator(enum lua_token_kind token)
+static const struct binary_operator *find_operator(const struct lua_parser *p)
 {
     for (size_t i = 0; i < sizeof(OPERATORS) / sizeof(OPERATORS[0]); i++) {
-        if (OPERATORS[i].token == token) {
+        if (lua_parser_is(p, OPERATORS[i].word)) {
             return &OPERATORS[i];
         }
     }
@@ -585,8 +625,7 @@ static uint16_t parse_operators(struct lua_parser *p, int least)
     uint16_t left = parse_unary(p);
     const struct binary_operator *op;
 
-    while (left != 0 && (op = find_operator(p->token.kind)) != NULL &&
-           op->binds > least) {
+    while (left != 0 && (op = find_operator(p)) != NULL && op->binds > least) {
         uint16_t at = lua_parser_add(p, op->node), right;
 
         lua_parser_advance(p);
@@ -618,114 +657,36 @@ static uint16_t lua_parse_expression(struct lua_parser *p)
 /* A table of values, whose '{' is the next token. */
 static uint16_t lua_parse_table(struct lua_parser *p)
 {
-    uint16_t at = lua_parser_add(p, LUA_TABLE), last = 0;
+    uint16_t at = lua_parser_add(p, LUA_TABLE);
+    struct node_list items = { 0, 0 };
 
     lua_parser_advance(p);
-    while (at != 0 && p->token.kind != LUA_TOKEN_CLOSE_TABLE) {
+    while (at != 0 && !lua_parser_is(p, "}")) {
         uint16_t item = lua_parse_expression(p);
 
         if (item == 0) {
             return 0;
         }
-        append_item(p, at, &last, item);
-        if (!lua_parser_accept(p, LUA_TOKEN_COMMA) &&
-            !lua_parser_accept(p, LUA_TOKEN_SEMICOLON)) {
+        append_node(p, &items, item);
+        p->ast->nodes[at].first = items.first;
+        if (!lua_parser_accept(p, ",") && !lua_parser_accept(p, ";")) {
             break;
         }
     }
-    return at != 0 && lua_parser_expect(p, LUA_TOKEN_CLOSE_TABLE) ? at : 0;
+    return at != 0 && lua_parser_expect(p, "}") ? at : 0;
 }
 
 static uint16_t parse_block(struct lua_parser *p);
-
-/* Refuses the script at the line of the next token. */
-static bool lua_parser_refuse(struct lua_parser *p, const char *why)
-{
-    return script_error_set(p->lexer.error, p->token.line, "%s", why);
-}
-
-/* Refuses the script because of the next token. */
-static bool lua_parser_unexpected(struct lua_parser *p)
-{
-    struct span text = p->token.text;
-
-    if (p->token.kind == LUA_TOKEN_END) {
-        return lua_parser_refuse(p, "the script ends too early");
-    }
-    if (p->token.kind == LUA_TOKEN_STRING) {
-        return lua_parser_refuse(p, "a string is not expected here");
-    }
-    return script_error_set(p->lexer.error, p->token.line,
-                            "'%.*s' is not understood here", span_quoted_len(text),
-                            text.ptr);
-}
-
-static void lua_parser_advance(struct lua_parser *p)
-{
-    p->token = lua_lexer_next(&p->lexer);
-}
-
-/* Takes the next token if it is of that kind. */
-static bool lua_parser_accept(struct lua_parser *p, enum lua_token_kind kind)
-{
-    if (p->token.kind != kind) {
-        return false;
-    }
-    lua_parser_advance(p);
-    return true;
-}
-
-/* Takes the next token, which must be of that kind. */
-static bool lua_parser_expect(struct lua_parser *p, enum lua_token_kind kind)
-{
-    return lua_parser_accept(p, kind) || lua_parser_unexpected(p);
-}
-
-static uint16_t lua_parser_add(struct lua_parser *p, enum lua_node_kind kind)
-{
-    struct lua_node *n;
-
-    if (p->ast->node_count == LUA_NODES_MAX) {
-        (void)lua_parser_refuse(p, "the script is too long");
-        return 0;
-    }
-    n = &p->ast->nodes[p->ast->node_count];
-    *n = (struct lua_node){ .kind = kind, .line = p->token.line };
-    return p->ast->node_count++;
-}
-
-/* One level deeper; lua_parser_leave() must follow if it returns true. */
-static bool lua_parser_enter(struct lua_parser *p)
-{
-    if (p->depth == LUA_DEPTH_MAX) {
-        return lua_parser_refuse(p, "the script is nested too deeply");
-    }
-    p->depth++;
-    return true;
-}
-
-static void lua_parser_leave(struct lua_parser *p)
-{
-    p->depth--;
-}
-
-/* Finds a local variable; NULL: there is none of that name. */
-static const struct lua_name *lua_parser_find(const struct lua_parser *p,
-                                              struct span name)
-{
-    for (unsigned i = p->name_count; i-- > 0;) {
-        if (span_eq(p->names[i].text, name)) {
-            return &p->names[i];
-        }
-    }
-    return NULL;
-}
 
 /* Takes a name, for add_local() to declare. */
 static bool take_name(struct lua_parser *p, struct span *ret)
 {
     *ret = p->token.text;
-    return lua_parser_expect(p, LUA_TOKEN_NAME);
+    if (p->token.kind != LUA_TOKEN_NAME) {
+        return lua_parser_unexpected(p);
+    }
+    lua_parser_advance(p);
+    return true;
 }
 
 static bool add_local(struct lua_parser *p, struct span name, uint16_t *ret_slot)
@@ -736,21 +697,6 @@ static bool add_local(struct lua_parser *p, struct span name, uint16_t *ret_slot
     *ret_slot = p->ast->slot_count++;
     p->names[p->name_count++] = (struct lua_name){ name, *ret_slot };
     return true;
-}
-
-/* A list of nodes that grows at its end. */
-struct node_list {
-    uint16_t first, last;
-};
-
-static void append_node(struct lua_parser *p, struct node_list *list, uint16_t at)
-{
-    if (list->first == 0) {
-        list->first = at;
-    } else {
-        p->ast->nodes[list->last].next = at;
-    }
-    list->last = at;
 }
 
 /* Assigns to `count` new variables what the list of expressions from `value` on says;
@@ -792,8 +738,8 @@ static uint16_t parse_local(struct lua_parser *p)
         if (!take_name(p, &names[count++])) {
             return 0;
         }
-    } while (lua_parser_accept(p, LUA_TOKEN_COMMA));
-    if (lua_parser_accept(p, LUA_TOKEN_ASSIGN)) {
+    } while (lua_parser_accept(p, ","));
+    if (lua_parser_accept(p, "=")) {
         do {
             uint16_t value = lua_parse_expression(p);
 
@@ -801,7 +747,7 @@ static uint16_t parse_local(struct lua_parser *p)
                 return 0;
             }
             append_node(p, &values, value);
-        } while (lua_parser_accept(p, LUA_TOKEN_COMMA));
+        } while (lua_parser_accept(p, ","));
     }
     return declare_locals(p, names, count, values.first);
 }
@@ -819,7 +765,7 @@ static uint16_t parse_assignment(struct lua_parser *p)
     lua_parser_advance(p);
     if (local != NULL) {
         p->ast->nodes[at].slot = local->slot;
-        of = lua_parser_expect(p, LUA_TOKEN_ASSIGN) ? lua_parse_expression(p) : 0;
+        of = lua_parser_expect(p, "=") ? lua_parse_expression(p) : 0;
     } else if (span_eq(name, SPAN("redis"))) {
         of = lua_parse_redis_call(p);
     } else {
@@ -847,11 +793,11 @@ static uint16_t parse_if(struct lua_parser *p)
     lua_parser_advance(p);
     part = at == 0 ? 0 : lua_parse_expression(p);
     p->ast->nodes[at].first = part;
-    if (part == 0 || !lua_parser_expect(p, LUA_TOKEN_THEN) || !parse_body(p, &part)) {
+    if (part == 0 || !lua_parser_expect(p, "then") || !parse_body(p, &part)) {
         return 0;
     }
     p->ast->nodes[at].second = part;
-    if (p->token.kind == LUA_TOKEN_ELSEIF) {
+    if (lua_parser_is(p, "elseif")) {
         part = lua_parser_enter(p) ? parse_if(p) : 0;
         if (part == 0) {
             return 0;
@@ -860,13 +806,13 @@ static uint16_t parse_if(struct lua_parser *p)
         p->ast->nodes[at].third = part;
         return at; /* one end for all */
     }
-    if (lua_parser_accept(p, LUA_TOKEN_ELSE)) {
+    if (lua_parser_accept(p, "else")) {
         if (!parse_body(p, &part)) {
             return 0;
         }
         p->ast->nodes[at].third = part;
     }
-    return lua_parser_expect(p, LUA_TOKEN_END_WORD) ? at : 0;
+    return lua_parser_expect(p, "end") ? at : 0;
 }
 
 /* The words from "in" to "do". */
@@ -874,7 +820,7 @@ static bool parse_loop_head(struct lua_parser *p)
 {
     static const struct span WORDS[] = { SPAN("ipairs"), SPAN("KEYS") };
 
-    if (!lua_parser_accept(p, LUA_TOKEN_IN)) {
+    if (!lua_parser_accept(p, "in")) {
         return lua_parser_refuse(p, "a loop is not over ipairs(KEYS)");
     }
     for (size_t i = 0; i < 2; i++) {
@@ -883,11 +829,11 @@ static bool parse_loop_head(struct lua_parser *p)
             return lua_parser_refuse(p, "a loop is not over ipairs(KEYS)");
         }
         lua_parser_advance(p);
-        if (!lua_parser_expect(p, i == 0 ? LUA_TOKEN_OPEN : LUA_TOKEN_CLOSE)) {
+        if (!lua_parser_expect(p, i == 0 ? "(" : ")")) {
             return false;
         }
     }
-    return lua_parser_expect(p, LUA_TOKEN_DO);
+    return lua_parser_expect(p, "do");
 }
 
 /* for i, key in ipairs(KEYS) do ... end */
@@ -901,7 +847,7 @@ static uint16_t parse_for(struct lua_parser *p)
     if (at == 0 || !take_name(p, &index)) {
         return 0;
     }
-    if (!lua_parser_accept(p, LUA_TOKEN_COMMA)) {
+    if (!lua_parser_accept(p, ",")) {
         return lua_parser_refuse(p, "a loop is not over ipairs(KEYS)");
     }
     if (!take_name(p, &key) || !parse_loop_head(p)) {
@@ -916,7 +862,7 @@ static uint16_t parse_for(struct lua_parser *p)
     p->ast->nodes[at].slot = slot;
     p->ast->loops_over_keys = true;
     p->in_loop = true;
-    if (!parse_body(p, &body) || !lua_parser_expect(p, LUA_TOKEN_END_WORD)) {
+    if (!parse_body(p, &body) || !lua_parser_expect(p, "end")) {
         return 0;
     }
     p->in_loop = false;
@@ -930,61 +876,49 @@ static uint16_t parse_do(struct lua_parser *p)
     uint16_t at = lua_parser_add(p, LUA_DO), body;
 
     lua_parser_advance(p);
-    if (at == 0 || !parse_body(p, &body) || !lua_parser_expect(p, LUA_TOKEN_END_WORD)) {
+    if (at == 0 || !parse_body(p, &body) || !lua_parser_expect(p, "end")) {
         return 0;
     }
     p->ast->nodes[at].second = body;
     return at;
 }
 
-static bool ends_block(enum lua_token_kind kind)
+static bool ends_block(const struct lua_parser *p)
 {
-    return kind == LUA_TOKEN_END || kind == LUA_TOKEN_ELSE ||
-           kind == LUA_TOKEN_ELSEIF || kind == LUA_TOKEN_END_WORD;
+    return p->token.kind == LUA_TOKEN_END || lua_parser_is(p, "else") ||
+           lua_parser_is(p, "elseif") || lua_parser_is(p, "end");
 }
 
 /* return, or break: the last statement of its block. */
 static uint16_t parse_last(struct lua_parser *p)
 {
-    bool breaks = p->token.kind == LUA_TOKEN_BREAK;
+    bool breaks = lua_parser_is(p, "break");
     uint16_t at = lua_parser_add(p, breaks ? LUA_BREAK : LUA_RETURN), of = 0;
 
     lua_parser_advance(p);
     if (breaks && !p->in_loop) {
         return lua_parser_refuse(p, "a break stands outside of a loop");
     }
-    if (at != 0 && !breaks && !ends_block(p->token.kind) &&
-        p->token.kind != LUA_TOKEN_SEMICOLON) {
-        of = p->token.kind == LUA_TOKEN_OPEN_TABLE ? lua_parse_table(p)
-                                                   : lua_parse_expression(p);
+    if (at != 0 && !breaks && !ends_block(p) && !lua_parser_is(p, ";")) {
+        of = lua_parser_is(p, "{") ? lua_parse_table(p) : lua_parse_expression(p);
         if (of == 0) {
             return 0;
         }
         p->ast->nodes[at].first = of;
     }
-    (void)lua_parser_accept(p, LUA_TOKEN_SEMICOLON);
-    return ends_block(p->token.kind) ? at : lua_parser_unexpected(p);
+    (void)lua_parser_accept(p, ";");
+    return ends_block(p) ? at : lua_parser_unexpected(p);
 }
 
 static uint16_t parse_statement(struct lua_parser *p)
 {
-    switch (p->token.kind) {
-    case LUA_TOKEN_LOCAL:
-        return parse_local(p);
-    case LUA_TOKEN_IF:
-        return parse_if(p);
-    case LUA_TOKEN_FOR:
-        return parse_for(p);
-    case LUA_TOKEN_DO:
-        return parse_do(p);
-    case LUA_TOKEN_RETURN:
-    case LUA_TOKEN_BREAK:
-        return parse_last(p);
-    case LUA_TOKEN_NAME:
-        return parse_assignment(p);
-    default:
-        return lua_parser_unexpected(p);
-    }
+    return lua_parser_is(p, "local")                                 ? parse_local(p)
+           : lua_parser_is(p, "if")                                  ? parse_if(p)
+           : lua_parser_is(p, "for")                                 ? parse_for(p)
+           : lua_parser_is(p, "do")                                  ? parse_do(p)
+           : lua_parser_is(p, "return") || lua_parser_is(p, "break") ? parse_last(p)
+           : p->token.kind == LUA_TOKEN_NAME ? parse_assignment(p)
+                                             : lua_parser_unexpected(p);
 }
 
 /* Statements up to what ends the block. Returns the first; 0: the block is empty, or
@@ -997,7 +931,7 @@ static uint16_t parse_block(struct lua_parser *p)
     if (!lua_parser_enter(p)) {
         return 0;
     }
-    while (!ends_block(p->token.kind)) {
+    while (!ends_block(p)) {
         uint16_t at = parse_statement(p);
 
         if (at == 0) {
@@ -1007,7 +941,7 @@ static uint16_t parse_block(struct lua_parser *p)
         while (p->ast->nodes[statements.last].next != 0) {
             statements.last = p->ast->nodes[statements.last].next; /* local a, b */
         }
-        (void)lua_parser_accept(p, LUA_TOKEN_SEMICOLON);
+        (void)lua_parser_accept(p, ";");
     }
     p->name_count = names;
     lua_parser_leave(p);
