@@ -1315,13 +1315,6 @@ static void do_timings(const struct scn_words *words, struct value *ret)
     put_engine_timings(ret, e.engine);
 }
 
-/* `memory job`: its bytes; `memory job 2`: as two of each tell. */
-static void do_memory(const struct scn_words *words, struct value *ret)
-{
-    scn_int(ret, (int64_t)engine_memory(e.engine, span_str(scn_word(words, 0)),
-                                        (size_t)scn_number_or(words, 1, INT64_MAX)));
-}
-
 static void do_survey(const struct scn_words *words, struct value *ret)
 {
     put_survey(ret, e.engine, scn_word(words, 0), (size_t)scn_number(words, 1),
@@ -1420,7 +1413,6 @@ static const struct scn_verb VERBS[] = {
     { "name", 1, do_name },
     { "names", 0, do_names },
     { "timings", 0, do_timings },
-    { "memory", 2, do_memory },
     { "empty", 0, do_empty },
     { "told", 1, do_told },
     { "forget", 1, do_forget },
