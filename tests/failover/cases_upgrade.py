@@ -16,10 +16,16 @@ def replaced(stage, crowd, name):
     crowd.all_granted(mark)
 
 
+def is_leased(name):
+    return name.startswith("leased")
+
+
 def finish(stage, crowd):
+    """What is held with LEASE can be free only when that ends, if its client was cut off."""
     crowd.granted(100)
+    limits = [(LEASE_MS, lambda name: not is_leased(name)), (LEASE_MS, is_leased)]
     stage.check(kept=tuple(crowd.names),
-                gaps={mark: LEASE_MS for mark in stage.book.marks if "replaced" in mark})
+                gaps={mark: limits for mark in stage.book.marks if "replaced" in mark})
     back = sum(1 for a in stage.book.asks
                if a.verb == "RENEW" and isinstance(a.value, int))
     stage.say(f"{back} times a client came back to its lock")
@@ -48,4 +54,22 @@ def clients_go_to_the_other_one(stage):
     finish(stage, crowd)
 
 
-CASES = [clients_wait_at_the_socket, clients_go_to_the_other_one]
+def new_daemons_come_before_the_old_ones_go(stage):
+    """A rolling update of Kubernetes, behind a Service: who connects gets to the new one, whose
+    predecessor is then told to stop."""
+    redis = stage.keep(kept(stage.folder))
+    for name in "ab":
+        stage.latchd(name, redis.url, watchdog_ms=LEASE_MS)
+    crowd = crowded(stage)
+    for name in "ab":
+        crowd.granted(80)
+        new = stage.latchd(f"new-{name}", redis.url, watchdog_ms=LEASE_MS).ready()
+        crowd.daemons[name] = new.socket
+        mark = stage.mark(f"{name} is replaced")
+        stage.daemons.pop(name).leave()
+        crowd.all_granted(mark)
+    finish(stage, crowd)
+
+
+CASES = [clients_wait_at_the_socket, clients_go_to_the_other_one,
+         new_daemons_come_before_the_old_ones_go]

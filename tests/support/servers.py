@@ -163,10 +163,14 @@ class Latchd(Child):
         self.launch()
         self.ready()
 
-    def replace(self):
-        """It is told to stop, and the next one follows, as systemd does it."""
+    def leave(self):
+        """It is told to stop, and does."""
         self.end()
         self.child.wait(READY_S)
         if self.child.returncode != 0:
             raise RuntimeError(f"{self.name} ended with {self.child.returncode}:\n{self.said()}")
+
+    def replace(self):
+        """The next one follows, as systemd does it."""
+        self.leave()
         self.launch()
