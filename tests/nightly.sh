@@ -1,10 +1,10 @@
 #!/bin/bash
 # What takes too long for each change: fresh schedules of the simulator, torture of every
-# topology, all planted faults, the README's lines on a bare Debian, and the container images.
-# One summary at the end; exit code 1 if something failed.
+# topology, all planted faults, the README's lines on a bare Debian, the container images, and
+# the manifests of Kubernetes. One summary at the end; exit code 1 if something failed.
 #
 #   tests/nightly.sh DIRECTORY-FOR-THE-LOGS [PART...]
-#       (sim, torture, mutants, readme, container)
+#       (sim, torture, mutants, readme, container, kubernetes)
 #
 # MINUTES of torture for each topology (20), SCHEDULES of the simulator (1000000), SEED (the
 # time). Needs what .ci/run installs, and for `readme` and `container` root, for `readme`
@@ -14,7 +14,7 @@ logs=$(realpath -m "${1:?a directory for the logs}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 parts=("$@")
-[ $# -gt 0 ] || parts=(sim torture mutants readme container)
+[ $# -gt 0 ] || parts=(sim torture mutants readme container kubernetes)
 MINUTES=${MINUTES:-20}
 SCHEDULES=${SCHEDULES:-1000000}
 SEED=${SEED:-$(date +%s)}
@@ -68,6 +68,7 @@ if [ "$failed" -eq 0 ]; then
             done ;;
         mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
         readme) step readme tests/package/readme.sh "$logs/readme" ;;
+        kubernetes) step kubernetes python3 tests/package/kubernetes.py ;;
         container) step container python3 tests/package/container.py "$logs/container" ;;
         *) echo "there is no part $part" >&2; exit 2 ;;
         esac
