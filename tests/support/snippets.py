@@ -13,6 +13,7 @@ from resp import Wire
 
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"\]\((examples/\w+\.(js|go|java))\)")
 STEPS = re.compile(r"\b20\b")  # of the work, 100 ms each
 LEASE_S = 4
 # What an example says when it has a lock, or, as a latch gives no token, when it is open.
@@ -28,6 +29,7 @@ def examples(page, languages):
     assert sections, f"{page} has no sections"
     for title, section in sections:
         found = [] if title in NO_EXAMPLES else BLOCK.findall(section)
+        found += [(language, (page.parent / file).read_text()) for file, language in FILE.findall(section)]
         for number, (language, code) in enumerate(found, 1):
             if language in languages:
                 yield (title if len(found) == 1 else f"{title} {number}"), language, code
