@@ -29,7 +29,6 @@ class Client:
         self.scenarios = more.get("scenarios", ALL)
         # "-": as it comes; without a choice that is RESP2.
         self.protocols = more.get("protocols", ["-"])
-        self.login = more.get("login", True)
         self.tls = more.get("tls", True)
         self.patience = more.get("patience", ONE_CALL)  # WAIT that suits it
         self.once = more.get("once", True)  # one call lasts, however long it waits
@@ -52,7 +51,7 @@ class Client:
         says = ", ".join(self.notices) if "events" in self.scenarios else "no"
         return [self.name, self.version,
                 "RESP2" if self.protocols == ["-"] else "RESP2, RESP3",
-                "yes" if self.login else "by hand", "yes" if self.tls else "no",
+                "yes" if self.tls else "no",
                 self.waits() if self.patience is not None else "not tried", says]
 
 
@@ -134,8 +133,7 @@ def version_of(name, kit):
     return next(c.version for c in CLIENTS if c.name == name and c.kit == kit)
 
 
-HEAD = ["client", "version", "connects", "user and password", "TLS",
-        "a lock busy for 12 s", "notices"]
+HEAD = ["client", "version", "connects", "TLS", "a lock busy for 12 s", "notices"]
 
 
 def table():

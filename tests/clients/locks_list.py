@@ -35,8 +35,7 @@ class Library:
 
     def row(self):
         key = f"`{self.prefix}NAME`" if self.prefix else "`NAME`"
-        return [self.name, self.version, key, "yes", "yes", self.polls, self.extends, self.late,
-                "yes", "yes", self.moves]
+        return [self.name, self.version, key, self.polls, self.extends, self.late, self.moves]
 
 
 def python(name, *how):
@@ -137,8 +136,7 @@ def version_of(name, kit):
     return next(c.version for c in LIBRARIES if c.name == name and c.kit == kit)
 
 
-HEAD = ["library", "version", "key", "takes", "is refused", "asks while it waits", "extends",
-        "a late release", "killed", "failover", "processes move"]
+HEAD = ["library", "version", "key", "asks while it waits", "extends", "a late release", "processes move"]
 
 
 def table():
