@@ -287,18 +287,13 @@ static const char *apply_name(struct permissions *t, struct span rule)
                                             : add_name(t, rule, access);
 }
 
-static void all_channels(struct permissions *t)
-{
-    clear_patterns(&t->channels);
-    t->flags |= PERM_ALL_CHANNELS;
-}
-
 static const char *apply_channel(struct permissions *t, struct span rule)
 {
     struct span text = span_after(rule, 1);
 
     if (span_eq(text, SPAN("*"))) {
-        all_channels(t);
+        clear_patterns(&t->channels);
+        t->flags |= PERM_ALL_CHANNELS;
         return NULL;
     }
     return (t->flags & PERM_ALL_CHANNELS) != 0 ? AFTER_ALL_CHANNELS
@@ -424,99 +419,63 @@ static const char *apply_command(struct permissions *t, const struct acl_catalog
 
 /* --- words ------------------------------------------------------------ */
 
-static void set_flag(struct permissions *t, unsigned set, unsigned clear)
-{
-    t->flags = (t->flags & ~clear) | set;
-}
+enum {
+    FORGET_PASSWORDS = 1,
+    FORGET_NAMES = 2,
+    FORGET_CHANNELS = 4,
+    FORGET_COMMANDS = 8,
+    FORGET_ALL = 16,
+};
 
-static void do_on(struct permissions *t)
-{
-    set_flag(t, PERM_ON, 0);
-}
-
-static void do_off(struct permissions *t)
-{
-    set_flag(t, 0, PERM_ON);
-}
-
-static void do_nopass(struct permissions *t)
-{
-    clear_passwords(t);
-    set_flag(t, PERM_NOPASS, 0);
-}
-
-static void do_sanitize(struct permissions *t)
-{
-    set_flag(t, PERM_SANITIZE, PERM_SKIP_SANITIZE);
-}
-
-static void do_skip_sanitize(struct permissions *t)
-{
-    set_flag(t, PERM_SKIP_SANITIZE, PERM_SANITIZE);
-}
-
-static void do_resetkeys(struct permissions *t)
-{
-    clear_patterns(&t->names);
-    set_flag(t, 0, PERM_ALL_NAMES);
-}
-
-static void do_resetchannels(struct permissions *t)
-{
-    clear_patterns(&t->channels);
-    set_flag(t, 0, PERM_ALL_CHANNELS);
-}
-
-static void do_allcommands(struct permissions *t)
-{
-    reset_commands(t, true);
-}
-
-static void do_nocommands(struct permissions *t)
-{
-    reset_commands(t, false);
-}
-
-static void do_clearselectors(struct permissions *t)
-{
-    (void)t; /* latchd has no such rules */
-}
-
-static void do_reset(struct permissions *t)
-{
-    permissions_fini(t);
-    do_sanitize(t);
-}
-
+/* Forgets first, then clears and sets flags. */
 static const struct {
     const char *word;
-    void (*fn)(struct permissions *t);
+    unsigned forget, clear, set;
 } WORDS[] = {
-    { "on", do_on },
-    { "off", do_off },
-    { "nopass", do_nopass },
-    { "resetpass", clear_passwords },
-    { "allkeys", all_names },
-    { "resetkeys", do_resetkeys },
-    { "allchannels", all_channels },
-    { "resetchannels", do_resetchannels },
-    { "allcommands", do_allcommands },
-    { "nocommands", do_nocommands },
-    { "sanitize-payload", do_sanitize },
-    { "skip-sanitize-payload", do_skip_sanitize },
-    { "clearselectors", do_clearselectors },
-    { "reset", do_reset },
+    { "on", 0, 0, PERM_ON },
+    { "off", 0, PERM_ON, 0 },
+    { "nopass", FORGET_PASSWORDS, 0, PERM_NOPASS },
+    { "resetpass", FORGET_PASSWORDS, PERM_NOPASS, 0 },
+    { "allkeys", FORGET_NAMES, 0, PERM_ALL_NAMES },
+    { "resetkeys", FORGET_NAMES, PERM_ALL_NAMES, 0 },
+    { "allchannels", FORGET_CHANNELS, 0, PERM_ALL_CHANNELS },
+    { "resetchannels", FORGET_CHANNELS, PERM_ALL_CHANNELS, 0 },
+    { "allcommands", FORGET_COMMANDS, 0, PERM_ALL_COMMANDS },
+    { "nocommands", FORGET_COMMANDS, PERM_ALL_COMMANDS, 0 },
+    { "sanitize-payload", 0, PERM_SKIP_SANITIZE, PERM_SANITIZE },
+    { "skip-sanitize-payload", 0, PERM_SANITIZE, PERM_SKIP_SANITIZE },
+    { "clearselectors", 0, 0, 0 }, /* latchd has no such rules */
+    { "reset", FORGET_ALL, PERM_SKIP_SANITIZE, PERM_SANITIZE },
 };
 
 static const char *apply_word(struct permissions *t, struct span rule)
 {
-    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
-        if (span_eq_nocase(rule, span_str(WORDS[i].word))) {
-            WORDS[i].fn(t);
-            return NULL;
-        }
+    size_t i = 0;
+
+    while (i < sizeof(WORDS) / sizeof(WORDS[0]) &&
+           !span_eq_nocase(rule, span_str(WORDS[i].word))) {
+        i++;
     }
-    return SYNTAX;
+    if (i == sizeof(WORDS) / sizeof(WORDS[0])) {
+        return SYNTAX;
+    }
+    if ((WORDS[i].forget & FORGET_PASSWORDS) != 0) {
+        clear_passwords(t);
+    }
+    if ((WORDS[i].forget & FORGET_NAMES) != 0) {
+        clear_patterns(&t->names);
+    }
+    if ((WORDS[i].forget & FORGET_CHANNELS) != 0) {
+        clear_patterns(&t->channels);
+    }
+    if ((WORDS[i].forget & FORGET_COMMANDS) != 0) {
+        reset_commands(t, WORDS[i].set == PERM_ALL_COMMANDS);
+    }
+    if (WORDS[i].forget == FORGET_ALL) {
+        permissions_fini(t);
+    }
+    t->flags = (t->flags & ~WORDS[i].clear) | WORDS[i].set;
+    return NULL;
 }
 
 const char *permissions_apply(struct permissions *t, const struct acl_catalog *c,
