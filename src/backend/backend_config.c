@@ -389,16 +389,11 @@ bool backend_config_is_quorum(const char *text)
     return strncmp(text, "quorum ", 7) == 0;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 /* As far as the text tells: two names may be one server. */
 static bool same_server(const struct backend_url *a, const struct backend_url *b)
 {
-    return same_text(a->unix_path, b->unix_path) && same_text(a->host, b->host) &&
-           same_text(a->port, b->port);
+    return is_same_text(a->unix_path, b->unix_path) && is_same_text(a->host, b->host) &&
+           is_same_text(a->port, b->port);
 }
 
 static const char *add_quorum_server(struct backend_config *config, const char *word,
@@ -749,8 +744,8 @@ bool backend_config_set_password(struct backend_config *config, const char *pass
 
 static bool same_place(const struct backend_url *a, const struct backend_url *b)
 {
-    return same_text(a->unix_path, b->unix_path) && same_text(a->host, b->host) &&
-           same_text(a->port, b->port) && a->db == b->db &&
+    return is_same_text(a->unix_path, b->unix_path) && is_same_text(a->host, b->host) &&
+           is_same_text(a->port, b->port) && a->db == b->db &&
            a->wants_tls == b->wants_tls;
 }
 
@@ -759,7 +754,7 @@ bool backend_config_same_places(const struct backend_config *a,
 {
     bool same = a->topology == b->topology && a->url_count == b->url_count &&
                 a->cluster.publish == b->cluster.publish &&
-                same_text(a->sentinel.master, b->sentinel.master) &&
+                is_same_text(a->sentinel.master, b->sentinel.master) &&
                 same_place(&a->sentinel.redis, &b->sentinel.redis);
 
     for (size_t i = 0; same && i < a->url_count; i++) {

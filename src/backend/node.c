@@ -161,7 +161,7 @@ static void send_ops(struct node *n, const struct op *ops, size_t count)
     if (count == 0) {
         return;
     }
-    out = redis_link_call_batch(n->link, ops, count, &times);
+    out = redis_link_call(n->link, ops, count, &times);
     if (out != NULL) {
         script_call(out, ops, count, n->store->instance, times);
     }

@@ -477,7 +477,7 @@ bool replica_ack_agree(struct replica_ack *a, bool second)
 static void send_op(struct replica_ack *a, struct redis_link *link, const struct op *op)
 {
     struct op_times times;
-    struct buf *out = redis_link_call(link, op, &times);
+    struct buf *out = redis_link_call(link, op, 1, &times);
 
     if (out != NULL) {
         script_call(out, op, 1, a->instance, times);

@@ -442,7 +442,7 @@ static enum quorum_verdict join_inspect(const struct quorum_votes *p,
     for (unsigned i = 0; i < p->count; i++) {
         if (votes_say(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
             ret->token = p->votes[i].r.token;
-            ret->attach.field = p->votes[i].r.attach.field;
+            ret->inspect.who = p->votes[i].r.inspect.who;
         }
     }
     return TALLY_DONE;

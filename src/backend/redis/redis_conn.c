@@ -571,3 +571,17 @@ void redis_conn_close(struct redis_conn *c)
     }
     uv_close((uv_handle_t *)&c->timer, on_closed);
 }
+
+size_t redis_texts(const redisReply *reply, struct span *ret, size_t max)
+{
+    size_t count = 0;
+
+    while (reply->type == REDIS_REPLY_ARRAY && count < max &&
+           count < (size_t)reply->elements &&
+           reply->element[count]->type == REDIS_REPLY_STRING) {
+        ret[count] =
+            span_of(reply->element[count]->str, (size_t)reply->element[count]->len);
+        count++;
+    }
+    return count;
+}

@@ -107,4 +107,7 @@ const char *redis_conn_address(const struct redis_conn *c);
 /* Closes the connection; no event comes afterwards. NULL is fine. */
 void redis_conn_close(struct redis_conn *c);
 
+/* How many texts the reply begins with, at most `max`, into *ret. */
+size_t redis_texts(const redisReply *reply, struct span *ret, size_t max);
+
 #endif

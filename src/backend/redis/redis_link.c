@@ -1178,8 +1178,8 @@ void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms)
     redis_conn_set_timeout(l->conn, timeout_ms);
 }
 
-struct buf *redis_link_call_batch(struct redis_link *l, const struct op *ops,
-                                  size_t count, struct op_times *ret)
+struct buf *redis_link_call(struct redis_link *l, const struct op *ops, size_t count,
+                            struct op_times *ret)
 {
     bool ready = l->state == LINK_READY;
     uint64_t now_us = clock_boot_us();
@@ -1209,12 +1209,6 @@ struct buf *redis_link_call_batch(struct redis_link *l, const struct op *ops,
 bool redis_link_takes_batch(const struct redis_link *l)
 {
     return !l->now.batch_refused;
-}
-
-struct buf *redis_link_call(struct redis_link *l, const struct op *op,
-                            struct op_times *ret)
-{
-    return redis_link_call_batch(l, op, 1, ret);
 }
 
 void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,

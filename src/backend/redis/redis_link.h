@@ -104,14 +104,11 @@ void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms);
  * become unknown when the new one is ready. Starts the link if it was not started. */
 void redis_link_move(struct redis_link *l);
 
-/* Records an op as sent and returns where to write its command; NULL: the link is down,
- * and the op becomes unknown once it is up. */
-struct buf *redis_link_call(struct redis_link *l, const struct op *op,
+/* Records up to SCRIPT_BATCH_MAX ops that one command does as sent, and returns where
+ * to write it; each op gets its part of the reply. NULL: the link is down, and the ops
+ * become unknown once it is up. */
+struct buf *redis_link_call(struct redis_link *l, const struct op *ops, size_t count,
                             struct op_times *ret);
-/* Records up to SCRIPT_BATCH_MAX ops that one command does; each gets its part of the
- * reply. */
-struct buf *redis_link_call_batch(struct redis_link *l, const struct op *ops,
-                                  size_t count, struct op_times *ret);
 /* Whether the link takes batches: none was refused. (A user may lack the right to the
  * key of one name; then each op needs its own answer.) */
 bool redis_link_takes_batch(const struct redis_link *l);
@@ -121,7 +118,7 @@ bool redis_link_takes_batch(const struct redis_link *l);
 void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
                      uint64_t ms);
 /* During on_reply: makes the reply the caller's, who frees it by freeReplyObject(). Not
- * for ops of redis_link_call_batch(). */
+ * for ops of redis_link_call(). */
 void redis_link_take_reply(struct redis_link *l);
 bool redis_link_is_ready(const struct redis_link *l);
 /* Whether both lead to one server, as far as is known. */

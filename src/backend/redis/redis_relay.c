@@ -201,13 +201,7 @@ static bool on_push(void *ctx, const redisReply *reply)
     struct redis_relay *r = ctx;
     struct span texts[4] = { SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE };
 
-    for (size_t i = 0;
-         reply->type == REDIS_REPLY_ARRAY && i < 4 && i < (size_t)reply->elements;
-         i++) {
-        if (reply->element[i]->type == REDIS_REPLY_STRING) {
-            texts[i] = span_of(reply->element[i]->str, (size_t)reply->element[i]->len);
-        }
-    }
+    (void)redis_texts(reply, texts, 4);
     if (span_eq(texts[0], SPAN("message")) && texts[2].ptr != NULL) {
         tell_published(r, SPAN_NONE, texts[1], texts[2]);
     } else if (span_eq(texts[0], SPAN("pmessage")) && texts[3].ptr != NULL) {

@@ -14,7 +14,7 @@
  * link: only the confirmation of what was asked last counts. */
 struct sub_channel {
     struct table_node in_channels;
-    struct list todo;   /* on sub_channels.todo: something is to be asked */
+    struct list todo;   /* on redis_sub.todo: something is to be asked */
     bool want_unbraced; /* the name is `text` without its outer braces */
     bool want_braced;   /* the name is `text` */
     bool want_member;   /* of this instance, in a fair queue: only sharded, by itself */
@@ -29,15 +29,11 @@ struct sub_channel {
     char text[]; /* the channel without the prefix */
 };
 
-struct sub_channels {
-    struct table by_class[LOCK_CLASSES];
-    struct list todo;
-};
-
 struct redis_sub {
     struct redis_conn *conn;
     struct store_events events;
-    struct sub_channels channels;
+    struct table by_class[LOCK_CLASSES]; /* struct sub_channel each */
+    struct list todo;
     size_t open; /* confirmations, of all channels */
     bool greeted;
     bool closed; /* no event any more */
@@ -56,28 +52,7 @@ struct redis_sub {
     struct list shard_refused;
 };
 
-/* How many texts the reply begins with, at most three. */
-static size_t texts_of(const redisReply *reply, struct span texts[static 3])
-{
-    size_t count = 0;
-
-    while (reply->type == REDIS_REPLY_ARRAY && count < 3 &&
-           count < (size_t)reply->elements &&
-           reply->element[count]->type == REDIS_REPLY_STRING) {
-        texts[count] =
-            span_of(reply->element[count]->str, (size_t)reply->element[count]->len);
-        count++;
-    }
-    return count;
-}
-
 /* --- channels -------------------------------------------------------------------- */
-
-static void sub_channels_init(struct sub_channels *cs)
-{
-    *cs = (struct sub_channels){ 0 };
-    list_init(&cs->todo);
-}
 
 static bool sub_channel_is_named(const struct sub_channel *ch)
 {
@@ -94,33 +69,19 @@ static struct sub_channel *sub_channel_in(struct table_node *n)
     return container_of(n, struct sub_channel, in_channels);
 }
 
-static void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch)
+static void sub_channel_free(struct redis_sub *s, struct sub_channel *ch)
 {
-    table_remove(&cs->by_class[ch->lock_class], &ch->in_channels);
+    table_remove(&s->by_class[ch->lock_class], &ch->in_channels);
     list_del(&ch->todo);
     list_del(&ch->in_refused);
     free(ch);
 }
 
-static void sub_channels_fini(struct sub_channels *cs)
-{
-    struct table_walk walk;
-    struct table_node *n;
-
-    for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
-        TABLE_FOREACH(n, &walk, &cs->by_class[lock_class])
-        {
-            sub_channel_free(cs, sub_channel_in(n));
-        }
-        table_fini(&cs->by_class[lock_class]);
-    }
-}
-
-static struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
+static struct sub_channel *sub_channel_find(struct redis_sub *s, struct span text,
                                             enum lock_class lock_class)
 {
     struct table_node *n =
-        table_find(&cs->by_class[lock_class], hash_bytes(text.ptr, text.len));
+        table_find(&s->by_class[lock_class], hash_bytes(text.ptr, text.len));
 
     for (; n != NULL; n = table_next(n)) {
         struct sub_channel *ch = sub_channel_in(n);
@@ -132,7 +93,7 @@ static struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span
     return NULL;
 }
 
-static struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name,
+static struct sub_channel *sub_channel_of(struct redis_sub *s, struct span name,
                                           enum lock_class lock_class, bool make)
 {
     bool tagged = channel_is_tagged(name, lock_class);
@@ -145,7 +106,7 @@ static struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span n
         ch->text[0] = '{';
         ch->text[len - 1] = '}';
     }
-    found = sub_channel_find(cs, span_of(ch->text, len), lock_class);
+    found = sub_channel_find(s, span_of(ch->text, len), lock_class);
     if (found != NULL || !make) {
         free(ch);
         return found;
@@ -155,25 +116,24 @@ static struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span n
     list_init(&ch->todo);
     list_init(&ch->in_refused);
     ch->in_channels.key = hash_bytes(ch->text, ch->len);
-    table_add(&cs->by_class[lock_class], &ch->in_channels);
+    table_add(&s->by_class[lock_class], &ch->in_channels);
     return ch;
 }
 
-static void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch)
+static void sub_channel_ask(struct redis_sub *s, struct sub_channel *ch)
 {
     list_del(&ch->todo);
-    list_append(&cs->todo, &ch->todo);
+    list_append(&s->todo, &ch->todo);
 }
 
 /* The text of a member has a brace, and so is its own channel. */
-static void sub_channel_want_member(struct sub_channels *cs, struct span text,
-                                    bool wanted)
+static void sub_channel_want_member(struct redis_sub *s, struct span text, bool wanted)
 {
-    struct sub_channel *ch = sub_channel_of(cs, text, CLASS_PLAIN, wanted);
+    struct sub_channel *ch = sub_channel_of(s, text, CLASS_PLAIN, wanted);
 
     if (ch != NULL && ch->want_member != wanted) {
         ch->want_member = wanted;
-        sub_channel_ask(cs, ch);
+        sub_channel_ask(s, ch);
     }
 }
 
@@ -286,7 +246,7 @@ static void on_shard_answer(struct redis_sub *s, struct sub_channel *ch, bool on
         on_shard_refused(s, ch, reply->str);
         return;
     }
-    if (texts_of(reply, texts) < 2 || !channel_is(ch, texts[1])) {
+    if (redis_texts(reply, texts, 3) < 2 || !channel_is(ch, texts[1])) {
         redis_conn_fail(s->conn, "it answers for another channel than was asked for");
         return;
     }
@@ -301,7 +261,7 @@ static void on_shard_added(void *ctx, void *of, const redisReply *reply)
     struct sub_channel *ch = of;
     struct span texts[3];
 
-    if (texts_of(reply, texts) >= 2 && ch->want_member) {
+    if (redis_texts(reply, texts, 3) >= 2 && ch->want_member) {
         sub_on_member(s, texts[1]); /* it may have been woken before */
     }
     on_shard_answer(s, ch, true, reply);
@@ -322,7 +282,7 @@ static bool on_shard_gone(struct redis_sub *s, struct span channel)
     if (!channel_split(channel, &lock_class, &text)) {
         return true;
     }
-    ch = sub_channel_find(&s->channels, text, lock_class);
+    ch = sub_channel_find(s, text, lock_class);
     if (ch == NULL) {
         return true;
     }
@@ -378,7 +338,7 @@ void redis_sub_listen(struct redis_sub *s, struct span name, struct span member,
 {
     struct span text = member_text(name, member);
 
-    sub_channel_want_member(&s->channels, text, wanted);
+    sub_channel_want_member(s, text, wanted);
     free((char *)text.ptr);
 }
 
@@ -478,9 +438,8 @@ static void ask_chunk(struct redis_sub *s)
     struct sub_channel *add[CHUNK], *remove[CHUNK];
     size_t adds = 0, removes = 0, most = s->one_by_one ? 1 : CHUNK;
 
-    while (adds < most && removes < most && !list_empty(&s->channels.todo)) {
-        struct sub_channel *ch =
-            container_of(s->channels.todo.next, struct sub_channel, todo);
+    while (adds < most && removes < most && !list_empty(&s->todo)) {
+        struct sub_channel *ch = container_of(s->todo.next, struct sub_channel, todo);
 
         list_del(&ch->todo);
         sub_shard_step(s, ch);
@@ -489,7 +448,7 @@ static void ask_chunk(struct redis_sub *s)
         } else if (ch->asked) {
             remove[removes++] = ch;
         } else if (is_over(ch)) {
-            sub_channel_free(&s->channels, ch);
+            sub_channel_free(s, ch);
         }
     }
     s->alone = !s->one_by_one ? NULL
@@ -505,8 +464,7 @@ void redis_sub_flush(struct redis_sub *s)
     if (!s->greeted) {
         return;
     }
-    while (!list_empty(&s->channels.todo) &&
-           s->open < (s->one_by_one ? 1 : ASKED_MAX)) {
+    while (!list_empty(&s->todo) && s->open < (s->one_by_one ? 1 : ASKED_MAX)) {
         ask_chunk(s);
     }
     redis_conn_flush(s->conn);
@@ -555,7 +513,7 @@ static void on_lost(void *ctx)
     s->alone = NULL;
     s->open = 0;
     for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
-        TABLE_FOREACH(n, &walk, &s->channels.by_class[lock_class])
+        TABLE_FOREACH(n, &walk, &s->by_class[lock_class])
         {
             struct sub_channel *ch = sub_channel_in(n);
             ch->open = 0;
@@ -563,9 +521,9 @@ static void on_lost(void *ctx)
             ch->shard_on = ch->shard_asked = false;
             list_del(&ch->in_refused);
             if (sub_channel_is_wanted(ch)) {
-                sub_channel_ask(&s->channels, ch);
+                sub_channel_ask(s, ch);
             } else {
-                sub_channel_free(&s->channels, ch);
+                sub_channel_free(s, ch);
             }
         }
     }
@@ -607,7 +565,7 @@ static void sub_confirmed(struct redis_sub *s, struct sub_channel *ch)
     if (ch->open == 0 && ch->asked && (ch->shard_on || !s->has_shards)) {
         tell_channel(s, ch, NULL);
     } else if (is_over(ch)) {
-        sub_channel_free(&s->channels, ch);
+        sub_channel_free(s, ch);
     }
 }
 
@@ -617,7 +575,7 @@ static void on_confirmed(struct redis_sub *s, struct sub_channel *ch)
     ch->open--;
     s->alone = NULL;
     sub_confirmed(s, ch);
-    if (!list_empty(&s->channels.todo)) {
+    if (!list_empty(&s->todo)) {
         redis_sub_flush(s);
     }
 }
@@ -671,8 +629,9 @@ static void on_channel(void *ctx, void *of, const redisReply *reply)
         on_channel_refused(s, reply->str);
         return;
     }
-    if (texts_of(reply, texts) >= 2 && channel_split(texts[1], &lock_class, &name)) {
-        ch = sub_channel_find(&s->channels, name, lock_class);
+    if (redis_texts(reply, texts, 3) >= 2 &&
+        channel_split(texts[1], &lock_class, &name)) {
+        ch = sub_channel_find(s, name, lock_class);
     }
     if (ch != NULL && ch->open > 0) {
         on_confirmed(s, ch);
@@ -691,7 +650,7 @@ static void on_message(struct redis_sub *s, struct span channel, struct span pay
         return;
     }
     if (channel_split(channel, &lock_class, &name)) {
-        ch = sub_channel_find(&s->channels, name, lock_class);
+        ch = sub_channel_find(s, name, lock_class);
     }
     if (ch != NULL && ch->want_member) {
         sub_on_member(s, channel);
@@ -707,7 +666,7 @@ static bool on_push(void *ctx, const redisReply *reply)
 {
     struct redis_sub *s = ctx;
     struct span texts[3];
-    size_t count = texts_of(reply, texts);
+    size_t count = redis_texts(reply, texts, 3);
 
     if (count == 3 && span_eq(texts[0], SPAN("pmessage"))) {
         sub_on_member(s, texts[2]);
@@ -745,7 +704,7 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
     (void)channel_daemons(s->daemons, conn.url->db);
     list_init(&s->shard_refused);
     channel_member_init(&s->member, setup->instance);
-    sub_channels_init(&s->channels);
+    list_init(&s->todo);
     s->conn = redis_conn_new(&conn);
     return s;
 }
@@ -768,7 +727,7 @@ void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms)
 void redis_sub_want(struct redis_sub *s, struct span name, enum lock_class lock_class,
                     bool wanted)
 {
-    struct sub_channel *ch = sub_channel_of(&s->channels, name, lock_class, wanted);
+    struct sub_channel *ch = sub_channel_of(s, name, lock_class, wanted);
 
     if (ch == NULL) {
         return;
@@ -779,7 +738,7 @@ void redis_sub_want(struct redis_sub *s, struct span name, enum lock_class lock_
         ch->want_unbraced = wanted;
     }
     if (wanted || !sub_channel_is_named(ch)) {
-        sub_channel_ask(&s->channels, ch);
+        sub_channel_ask(s, ch);
     }
 }
 
@@ -790,7 +749,7 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
     struct table_node *n;
 
     for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
-        TABLE_FOREACH(n, &walk, &from->channels.by_class[lock_class])
+        TABLE_FOREACH(n, &walk, &from->by_class[lock_class])
         {
             struct sub_channel *ch = sub_channel_in(n);
             struct span text = span_of(ch->text, ch->len);
@@ -806,11 +765,11 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
                                true);
             }
             if (ch->want_member) {
-                sub_channel_want_member(&s->channels, text, true);
+                sub_channel_want_member(s, text, true);
             }
             ch->want_unbraced = ch->want_braced = ch->want_member = false;
             list_del(&ch->in_refused);
-            sub_channel_ask(&from->channels, ch);
+            sub_channel_ask(from, ch);
         }
     }
     redis_sub_flush(s);
@@ -826,9 +785,18 @@ void redis_sub_close(struct redis_sub *s)
 
 void redis_sub_free(struct redis_sub *s)
 {
+    struct table_walk walk;
+    struct table_node *n;
+
     if (s == NULL) {
         return;
     }
-    sub_channels_fini(&s->channels);
+    for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
+        TABLE_FOREACH(n, &walk, &s->by_class[lock_class])
+        {
+            sub_channel_free(s, sub_channel_in(n));
+        }
+        table_fini(&s->by_class[lock_class]);
+    }
     free(s);
 }
