@@ -32,6 +32,22 @@ const struct command COMMANDS[] = {
 
 const size_t COMMAND_COUNT = sizeof(COMMANDS) / sizeof(COMMANDS[0]);
 
+static const struct acl_command ACL_COMMANDS[] = {
+#define COMMAND(name, run, arity, keys, flags, categories, ...)                        \
+    { name, categories, ((flags)&CMD_NO_AUTH) != 0 },
+#include "cmd/commands.def"
+};
+
+_Static_assert(sizeof(ACL_COMMANDS) / sizeof(ACL_COMMANDS[0]) <= ACL_COMMANDS_MAX,
+               "ACL_COMMANDS_MAX is too small");
+
+const struct acl_catalog COMMAND_CATALOG = {
+    .commands = ACL_COMMANDS,
+    .command_count = sizeof(ACL_COMMANDS) / sizeof(ACL_COMMANDS[0]),
+    .categories = ACL_CATEGORY_NAMES,
+    .category_count = ACL_CATEGORY_COUNT,
+};
+
 /* Finds a command in the table, and the names of locks in its arguments. */
 
 /* Appends in lower case to a key of NULs. False: longer than any name. */

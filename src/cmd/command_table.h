@@ -5,6 +5,7 @@
 #ifndef LATCHD_CMD_COMMAND_TABLE_H
 #define LATCHD_CMD_COMMAND_TABLE_H
 
+#include "acl/permissions.h"
 #include "util/histogram.h"
 #include "util/span.h"
 
@@ -52,6 +53,8 @@ enum acl_category {
 
 enum { ACL_CATEGORY_COUNT = 12 };
 extern const char *const ACL_CATEGORY_NAMES[ACL_CATEGORY_COUNT]; /* in bit order */
+/* The same commands for acl/, numbered as in COMMANDS. */
+extern const struct acl_catalog COMMAND_CATALOG;
 
 /* Which arguments are lock names. */
 enum command_keys {

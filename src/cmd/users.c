@@ -4,37 +4,9 @@
 #include "cmd/cmd_priv.h"
 #include "engine/value_hold.h"
 
-/* --- the catalog of commands ------------------------------------------ */
-
 static bool acl_check_may_hear_leader(const struct permissions *t, struct span channel);
 static bool acl_check_may_wait(const struct acl_user *user,
                                const struct command *command, struct span name);
-
-static const struct acl_catalog *catalog_new(void)
-{
-    struct acl_catalog *c = xcalloc(1, sizeof(*c));
-    struct acl_command *rows = xcalloc(COMMAND_COUNT, sizeof(*rows));
-
-    if (COMMAND_COUNT > ACL_COMMANDS_MAX) {
-        abort(); /* the table is too large; a test finds this */
-    }
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        rows[i].name = COMMANDS[i].name;
-        rows[i].categories = COMMANDS[i].acl;
-        rows[i].open = (COMMANDS[i].flags & CMD_NO_AUTH) != 0;
-    }
-    c->commands = rows;
-    c->command_count = COMMAND_COUNT;
-    c->categories = ACL_CATEGORY_NAMES;
-    c->category_count = ACL_CATEGORY_COUNT;
-    return c;
-}
-
-static void catalog_free(const struct acl_catalog *c)
-{
-    free((void *)c->commands);
-    free((void *)c);
-}
 
 void users_init(struct users *u)
 {
@@ -42,7 +14,7 @@ void users_init(struct users *u)
                                                      LOGIN_FAILURES_PER_SECOND,
                                                      LOGIN_ADDRESSES_MAX };
 
-    u->acl = acl_new(catalog_new());
+    u->acl = acl_new(&COMMAND_CATALOG);
     u->denials = denials_new();
     u->throttle = throttle_new(&FAILURES);
     u->force = (size_t)(command_find(SPAN("forceunlock")) - COMMANDS);
@@ -50,10 +22,7 @@ void users_init(struct users *u)
 
 void users_fini(struct users *u)
 {
-    const struct acl_catalog *catalog = acl_catalog(u->acl);
-
     acl_free(u->acl);
-    catalog_free(catalog);
     denials_free(u->denials);
     throttle_free(u->throttle);
 }
