@@ -241,10 +241,11 @@ static bool is_client(const char *name)
 /* Connections are numbered anew: their tokens are noted before. */
 static void connect_client(struct sim_client *c)
 {
+    (void)world();
     for (size_t i = 0; i < client_count; i++) {
         note_tokens(&clients[i]);
     }
-    c->index = sim_connect(world(), c->daemon);
+    c->index = sim_connect(s, c->daemon);
     c->id = s->clients.conns[c->index].id;
 }
 
@@ -415,17 +416,29 @@ static void do_unlock_mlock(const struct scn_words *words, struct value *ret)
     }
 }
 
-/* Those of these clients whose UNLOCK was answered lock `job` anew. */
+/* `ask-again "LOCK job" a b`: those of them whose UNLOCK was answered say that. */
 static void do_ask_again(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
-    for (size_t i = 0; i < words->count; i++) {
+    for (size_t i = 1; i < words->count; i++) {
         size_t index = client_of(words->at[i])->index;
 
         if (sim_heard(s, index)[0] == '0') {
-            sim_say(s, index, "LOCK job");
+            sim_say(s, index, "%s", words->at[0]);
         }
     }
+}
+
+/* The last loan that the checks have seen. */
+static void do_loan(const struct scn_words *words, struct value *ret)
+{
+    const struct sim_loan *loan =
+        &world()->check.loans[(s->check.loan_count - 1) % LOANS_KEPT];
+
+    (void)words;
+    ck_assert_uint_gt(s->check.loan_count, 0);
+    scn_put_int(ret, "token", (int64_t)loan->token);
+    scn_put_int(ret, "first", (int64_t)loan->first);
 }
 
 /* --- Redis ---------------------------------------------------------------------- */
@@ -590,6 +603,20 @@ static void do_demote(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
     fault_demote(s, daemon_of(words)->index, (uint64_t)scn_number(words, 1));
+}
+
+/* `replicas-gone 500`: they acknowledge nothing for so long; 0: they are there. */
+static void do_replicas_gone(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    world()->replicas_gone_until = s->now + (uint64_t)scn_number(words, 0);
+}
+
+/* What a master that was isolated has of the first name. */
+static void do_isolated(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    scn_put_int(ret, "fields", (int64_t)s->isolated->names[0].field_count);
 }
 
 static void do_isolate(const struct scn_words *words, struct value *ret)
@@ -765,6 +792,7 @@ static const struct scn_verb VERBS[] = {
     { "unlock-one", SCN_WORDS_MAX, do_unlock_one },
     { "unlock-mlock", SCN_WORDS_MAX, do_unlock_mlock },
     { "ask-again", SCN_WORDS_MAX, do_ask_again },
+    { "loan", 0, do_loan },
     { "name", 1, do_name },
     { "queue", 0, do_queue },
     { "redis", SCN_WORDS_MAX, do_redis },
@@ -781,6 +809,8 @@ static const struct scn_verb VERBS[] = {
     { "lose", 1, do_lose },
     { "demote", 2, do_demote },
     { "isolate", 1, do_isolate },
+    { "isolated", 0, do_isolated },
+    { "replicas-gone", 1, do_replicas_gone },
     { "break", 4, do_break },
     { "break-sub", 3, do_break_sub },
     { "lose-scripts", 1, do_lose_scripts },

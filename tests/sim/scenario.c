@@ -44,13 +44,6 @@ struct sim *scenario_with(size_t daemons, const struct engine_config *config)
     return s;
 }
 
-struct sim *scenario_new(size_t daemons)
-{
-    struct engine_config config = scenario_config();
-
-    return scenario_with(daemons, &config);
-}
-
 void scenario_end(struct sim *s)
 {
     ck_assert_msg(!s->failed, "%s", s->failure);
@@ -65,43 +58,12 @@ void scenario_end(struct sim *s)
     sim_free(s);
 }
 
-size_t scenario_says(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = sim_connect(s, daemon);
-
-    sim_say(s, c, "%s", words);
-    sim_run(s, SCENARIO_RTT_MS);
-    return c;
-}
-
-void scenario_mark(struct sim *s)
-{
-    fault_replica_at(s, UINT32_MAX);
-}
-
-void scenario_lose(struct sim *s)
-{
-    fault_failover(s, SCENARIO_GONE_MS);
-}
-
 struct redis_name *scenario_job(struct sim *s)
 {
     return sim_redis_name(sim_redis_now(s), SPAN("job"));
 }
 
-const char *scenario_holder(struct sim *s)
-{
-    struct redis_name *n = scenario_job(s);
-
-    return n->field_count == 0 ? "" : n->fields[0].owner.s;
-}
-
-int64_t scenario_ttl(struct sim *s)
-{
-    return redis_pttl(&s->redis, scenario_job(s));
-}
-
-static const char *log_about_user(const char *member)
+static const char *daemon_of_place(const char *member)
 {
     static char daemon[3] = "d?";
 
@@ -124,18 +86,9 @@ const char *scenario_queue(struct sim *s)
         const char *number = strrchr(m, ':') + 1;
 
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s:%s",
-                               i == 0 ? "" : " ", log_about_user(m), number);
+                               i == 0 ? "" : " ", daemon_of_place(m), number);
     }
     return text;
-}
-
-void scenario_crowd(struct sim *s, size_t d, size_t *conns, size_t count,
-                    const char *words)
-{
-    for (size_t i = 0; i < count; i++) {
-        conns[i] = sim_connect(s, d);
-        sim_say(s, conns[i], "%s", words);
-    }
 }
 
 void scenario_served_in_order(struct sim *s, const size_t *conns, size_t count,

@@ -1,6 +1,7 @@
-/* scenario: what the named scenarios share. The world of sim_world.h with nothing left
- * to chance: each way takes 1 ms, nothing fails unless the scenario says so. The checks
- * of sim_check.h look on; scenario_end() fails the test with what they found. */
+/* scenario: the world of tests/scenarios/stage_sim.c. The world of sim_world.h with
+ * nothing left to chance: each way takes 1 ms, nothing fails unless the scenario says
+ * so. The checks of sim_check.h look on; scenario_end() fails the test with what they
+ * found. */
 #ifndef LATCHD_SIM_SCENARIO_H
 #define LATCHD_SIM_SCENARIO_H
 
@@ -14,31 +15,17 @@ enum {
     SCENARIO_GONE_MS = 200, /* how long a failover takes */
 };
 
-/* Daemons d0, d1 with the defaults of latchd.conf(5), and one Redis. */
-struct sim *scenario_new(size_t daemons);
+/* Daemons d0, d1 and one Redis. */
 struct sim *scenario_with(size_t daemons, const struct engine_config *config);
-struct engine_config scenario_config(void);
+struct engine_config scenario_config(void); /* the defaults of latchd.conf(5) */
 /* No check failed so far; then everybody leaves, and nothing may be left. */
 void scenario_end(struct sim *s);
 
-/* A new client of the daemon says that, and its answer comes. Returns the connection.
- */
-size_t scenario_says(struct sim *s, size_t daemon, const char *words);
-/* Changes from now on will be lost, when scenario_lose() fails over. */
-void scenario_mark(struct sim *s);
-void scenario_lose(struct sim *s);
-
 /* The lock `job` as Redis has it now. */
 struct redis_name *scenario_job(struct sim *s);
-/* Its holder: the hash field; "" when it is free. */
-const char *scenario_holder(struct sim *s);
-int64_t scenario_ttl(struct sim *s);
 /* Redis's fair queue of `job` as text: members, the head first, without their daemon's
  * instance: `d0:3`, `r:42`. The text lives until the next call. */
 const char *scenario_queue(struct sim *s);
-/* Everybody in the list: N connections of daemon `d` each say that. */
-void scenario_crowd(struct sim *s, size_t d, size_t *conns, size_t count,
-                    const char *words);
 /* The ones of `conns` are served one after the other, in that order, each unlocking
  * as soon as it is granted. */
 void scenario_served_in_order(struct sim *s, const size_t *conns, size_t count,
@@ -54,12 +41,5 @@ bool scenario_foreign_holds(struct sim *s);
 bool scenario_unlocks(struct sim *s, const size_t *conns, size_t count);
 
 #define heard(s, c, text) ck_assert_str_eq(sim_heard((s), (c)), (text))
-/* Connection `c` says the words (a format and its values), and is answered at once. */
-#define answered(s, c, text, ...)                                                      \
-    do {                                                                               \
-        sim_say((s), (c), __VA_ARGS__);                                                \
-        sim_run((s), SCENARIO_RTT_MS);                                                 \
-        heard((s), (c), (text));                                                       \
-    } while (0)
 
 #endif
