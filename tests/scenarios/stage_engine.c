@@ -123,6 +123,7 @@ static const struct scn_field LATCH_FIELDS[] = {
 static const struct scn_field OP_FIELDS[] = {
     SCN_MEMBER(struct seen_op, "class", op.lock_class),
     SCN_MEMBER(struct seen_op, "group", op.group),
+    SCN_MEMBER(struct seen_op, "grouped", op.grouped),
     SCN_MEMBER(struct seen_op, "seen_token", op.seen_token),
     SCN_MEMBER(struct seen_op, "fair_wait_ms", op.fair_wait_ms),
 };
@@ -390,8 +391,9 @@ static void answer_renew(const struct seen_op *op, const struct scn_words *words
     fixture_answer(&e, op, r);
 }
 
-/* `batch: 10 11 attached=1 busy ttl=5`: tokens of those that are granted and what else
- * their results have, then what the next one got; `skipped` before it are others. */
+/* `batch: 10 11 attached=1 busy ttl=5`, `batch: 1..100`: tokens of those that are
+ * granted and what else their results have, then what the next one got; `skipped`
+ * before it are others. */
 static void answer_batch(const struct seen_op *op, const struct scn_words *words,
                          size_t from)
 {
@@ -400,8 +402,15 @@ static void answer_batch(const struct seen_op *op, const struct scn_words *words
     size_t i = from;
 
     for (; i < words->count && strtoull(words->at[i], NULL, 10) != 0; i++) {
-        results[r.batch.count].token = strtoull(words->at[i], NULL, 10);
-        results[r.batch.count++].count = 1;
+        char *end;
+        uint64_t token = strtoull(words->at[i], &end, 10);
+        uint64_t last = *end == '.' ? strtoull(end + 2, NULL, 10) : token;
+
+        for (; token <= last; token++) {
+            ck_assert_uint_lt(r.batch.count, ENGINE_MANY_MAX);
+            results[r.batch.count].token = token;
+            results[r.batch.count++].count = 1;
+        }
     }
     for (; i < words->count && strchr(words->at[i], '=') != NULL; i++) {
         for (size_t k = 0; k < r.batch.count; k++) {
@@ -663,7 +672,7 @@ static struct hold_req hold_req_of(const struct lock_args *args,
 static void ask_leader(uint64_t conn, const struct lock_args *args)
 {
     const struct leader_req req = {
-        .from = { conn, 0 },
+        .from = { conn, ++last_lock },
         .name = args->name,
         .after = args->after,
         .wait_ms = args->terms.wait_ms,
@@ -904,10 +913,14 @@ static void do_grant(const struct scn_words *words, struct value *ret)
     uint64_t conn = (uint64_t)scn_number(words, 0),
              token = (uint64_t)scn_number(words, 1);
     struct scn_words lock = { .count = words->count - 2 };
+    struct beside beside;
     struct lock_args args;
 
     memcpy(lock.at, words->at + 2, lock.count * sizeof lock.at[0]);
+    beside = take_beside(&lock);
     parse(&SYNTAX_LOCK, &lock, &args);
+    args.terms.value = beside.value;
+    args.terms.user = beside.user;
     scn_int(ret, (int64_t)fixture_grant(&e, conn, lock.at[1], args.terms, token));
 }
 

@@ -82,7 +82,7 @@ void fixture_lock(struct engine_fixture *e, uint64_t conn, const char *name,
 void fixture_mlock(struct engine_fixture *e, uint64_t conn, const char *names,
                    struct lock_terms terms)
 {
-    struct span list[ENGINE_MANY_MAX];
+    struct span list[2 * ENGINE_MANY_MAX];
     struct mlock_req batch = { .terms = terms, .names = list };
 
     batch.from = (struct call_ref){ conn, next_call() };
@@ -123,18 +123,6 @@ void fixture_force(struct engine_fixture *e, uint64_t conn, const char *name,
     fixture_collect(e);
 }
 
-size_t fixture_cancel(struct engine_fixture *e, struct span name, struct span owner,
-                      struct span id)
-{
-    struct hold_req req = { .name = name, .owner = owner, .id = id };
-    bool others;
-    size_t count = engine_cancel(e->engine, &req, &others);
-
-    ck_assert(!others);
-    fixture_collect(e);
-    return count;
-}
-
 void fixture_close(struct engine_fixture *e, uint64_t conn)
 {
     engine_on_conn_closed(e->engine, conn);
@@ -147,12 +135,6 @@ void fixture_take_op(struct engine_fixture *e, enum op_kind kind, struct seen_op
     *ret = e->ops[0];
     memmove(e->ops, e->ops + 1, --e->op_count * sizeof(e->ops[0]));
     ck_assert_int_eq(ret->op.kind, kind);
-}
-
-void fixture_no_op(struct engine_fixture *e)
-{
-    ck_assert_msg(e->op_count == 0, "the engine asked something (kind %d) of Redis",
-                  (int)e->ops[0].op.kind);
 }
 
 void fixture_answer(struct engine_fixture *e, const struct seen_op *op,
@@ -171,24 +153,6 @@ void fixture_gives(struct engine_fixture *e, enum op_kind kind, struct op_result
     fixture_answer(e, &op, r);
 }
 
-void fixture_gives_many(struct engine_fixture *e, size_t granted, uint64_t token,
-                        struct op_result last)
-{
-    struct op_result batch[ENGINE_MANY_MAX] = { 0 };
-    size_t count = granted;
-
-    for (size_t i = 0; i < granted; i++) {
-        batch[i] =
-            (struct op_result){ .status = OP_OK, .token = token + i, .count = 1 };
-    }
-    if (last.status != OP_OK) {
-        batch[count++] = last;
-    }
-    fixture_gives(e, OP_ACQUIRE_BATCH,
-                  (struct op_result){
-                      .status = OP_OK, .batch.results = batch, .batch.count = count });
-}
-
 void fixture_renews(struct engine_fixture *e, enum renew_result result)
 {
     enum renew_result items[OP_RENEW_MAX];
@@ -201,23 +165,6 @@ void fixture_renews(struct engine_fixture *e, enum renew_result result)
                   (struct op_result){ .status = OP_OK,
                                       .renew.items = items,
                                       .renew.count = e->ops[0].op.renew.count });
-}
-
-void fixture_asks_for(struct engine_fixture *e, const char *name, struct seen_op *ret)
-{
-    fixture_take_op(e, OP_ACQUIRE, ret);
-    ck_assert_str_eq(ret->name, name);
-}
-
-void fixture_gives_back(struct engine_fixture *e, const char *name)
-{
-    struct seen_op op;
-
-    fixture_take_op(e, OP_RELEASE, &op);
-    ck_assert_str_eq(op.name, name);
-    ck_assert(op.op.release.if_keeper);
-    fixture_answer(e, &op,
-                   (struct op_result){ .status = OP_OK, .release.freed = true });
 }
 
 uint64_t fixture_grant(struct engine_fixture *e, uint64_t conn, const char *name,
@@ -233,7 +180,7 @@ void fixture_is_empty(struct engine_fixture *e)
 {
     struct engine_stats stats;
 
-    fixture_no_op(e);
+    ck_assert_uint_eq(e->op_count, 0);
     fixture_hears_nothing(e);
     engine_stats(e->engine, &stats);
     ck_assert_uint_eq(stats.locks, 0);
@@ -253,18 +200,6 @@ struct said fixture_hears(struct engine_fixture *e, uint64_t conn, enum reply_ki
                   s.text);
     ck_assert_uint_eq(s.to.conn, conn);
     return s;
-}
-
-uint64_t fixture_hears_tokens(struct engine_fixture *e, uint64_t conn,
-                              const uint64_t *tokens, size_t count)
-{
-    struct said s = fixture_hears(e, conn, REPLY_TOKENS);
-
-    ck_assert_uint_eq(s.token_count, count);
-    for (size_t i = 0; i < count; i++) {
-        ck_assert_uint_eq(s.tokens[i], tokens[i]);
-    }
-    return s.grant;
 }
 
 void fixture_hears_nothing(struct engine_fixture *e)

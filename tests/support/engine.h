@@ -91,27 +91,16 @@ void fixture_renew(struct engine_fixture *e, uint64_t conn, const char *name,
                    struct hold_req req);
 void fixture_force(struct engine_fixture *e, uint64_t conn, const char *name,
                    struct hold_req req);
-size_t fixture_cancel(struct engine_fixture *e, struct span name, struct span owner,
-                      struct span id);
 void fixture_close(struct engine_fixture *e, uint64_t conn);
 
 /* The oldest op must be of this kind; it is taken off into *ret. */
 void fixture_take_op(struct engine_fixture *e, enum op_kind kind, struct seen_op *ret);
-void fixture_no_op(struct engine_fixture *e);
 void fixture_answer(struct engine_fixture *e, const struct seen_op *op,
                     struct op_result r);
 /* The same in one: what the oldest op, of this kind, gave. */
 void fixture_gives(struct engine_fixture *e, enum op_kind kind, struct op_result r);
-/* The oldest op takes many: so many of them are granted, with tokens from `token` on,
- * then comes `last`, if its status is not OK. */
-void fixture_gives_many(struct engine_fixture *e, size_t granted, uint64_t token,
-                        struct op_result last);
 /* The oldest op renews; each of its holds gets this result. */
 void fixture_renews(struct engine_fixture *e, enum renew_result result);
-/* The oldest op takes that name alone, into *ret. */
-void fixture_asks_for(struct engine_fixture *e, const char *name, struct seen_op *ret);
-/* The oldest op gives that name back, of our own accord, and does so. */
-void fixture_gives_back(struct engine_fixture *e, const char *name);
 /* A whole LOCK, granted by Redis; gives the grant's number. */
 uint64_t fixture_grant(struct engine_fixture *e, uint64_t conn, const char *name,
                        struct lock_terms terms, uint64_t token);
@@ -121,9 +110,6 @@ void fixture_is_empty(struct engine_fixture *e);
 /* The oldest reply must be this one. Returns it. */
 struct said fixture_hears(struct engine_fixture *e, uint64_t conn,
                           enum reply_kind kind);
-/* The same of an MLOCK, with these tokens. Gives the grant's number. */
-uint64_t fixture_hears_tokens(struct engine_fixture *e, uint64_t conn,
-                              const uint64_t *tokens, size_t count);
 void fixture_hears_nothing(struct engine_fixture *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* The start of a test program of the engine: one engine on a workbench for each
- * test, the op that the test looks at, and the plainest requests and results. */
+ * test, and the plainest requests and results. */
 #ifndef LATCHD_TESTS_ENGINE_CASES_H
 #define LATCHD_TESTS_ENGINE_CASES_H
 
@@ -7,23 +7,14 @@
 #include "support/runner.h"
 
 #define FOREVER ((struct lock_terms){ 0 })
-#define BARE ((struct hold_req){ 0 })
-#define AS_O ((struct lock_terms){ .owner = SPAN("o") })
-#define BY_O ((struct hold_req){ .owner = SPAN("o") })
-#define ID_TEXT "aaaaaaaaaaaaaaaa"
-#define ID_A SPAN(ID_TEXT)
 #define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
-#define UUID_FIELD SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef")
 
 static MAYBE_UNUSED const struct op_result BUSY = { .status = OP_BUSY,
                                                     .ttl_ms = 30000 };
-static MAYBE_UNUSED const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
-static MAYBE_UNUSED const struct op_result NOTHELD = { .status = OP_NOTHELD };
 static MAYBE_UNUSED const struct op_result FREED = { .status = OP_OK,
                                                      .release.freed = true };
 
 static struct engine_fixture e;
-static MAYBE_UNUSED struct seen_op op;
 
 static MAYBE_UNUSED void start_engine(void)
 {
