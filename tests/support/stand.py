@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 from children import die_with_parent, until
+from resp import Wire
 
 DEADLINE_S = 250
 
@@ -58,7 +59,13 @@ def start_redis(path, *options):
     def is_up():
         if redis.poll() is not None:
             sys.exit("redis-server does not start")
-        return path.exists()
+        try:
+            with Wire(str(path)) as wire:
+                wire.send("PING")
+                wire.receive()  # or that it wants a password
+                return True
+        except OSError:  # there is no socket yet, or nobody listens at it
+            return False
     until(is_up, "redis-server is up", DEADLINE_S)
     return redis
 
