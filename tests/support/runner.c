@@ -15,7 +15,7 @@
 /* By file, then by line: constructors run in any order. */
 static struct test_entry *entries;
 
-__attribute__((weak)) Suite *test_suite(int argc, char **argv);
+__attribute__((weak)) void test_collect(int argc, char **argv);
 
 static int compare_entries(const struct test_entry *a, const struct test_entry *b)
 {
@@ -44,7 +44,7 @@ static TCase *begin_case(Suite *suite, const struct test_group *group)
         return tc;
     }
     tcase_add_checked_fixture(tc, group->setup, group->teardown);
-    tcase_add_unchecked_fixture(tc, group->setup_once, NULL);
+    tcase_add_unchecked_fixture(tc, group->setup_once, group->teardown_once);
     if (group->timeout_s != 0) {
         tcase_set_timeout(tc,
                           group->timeout_s == TEST_NO_TIMEOUT ? 0 : group->timeout_s);
@@ -85,7 +85,8 @@ static Suite *collect_tests(struct share share)
         for (int i = 0; entry->test != NULL && i < entry->times; i++) {
             if (number++ % share.of == share.number) {
                 tc = tc != NULL ? tc : begin_case(suite, group);
-                tcase_add_loop_test(tc, entry->test, i, i + 1);
+                tcase_add_loop_test(tc, entry->test, entry->first + i,
+                                    entry->first + i + 1);
             }
         }
     }
@@ -181,8 +182,8 @@ int main(int argc, char **argv)
 {
     int cases, shares;
 
-    if (test_suite != NULL) {
-        return run_suite(test_suite(argc, argv));
+    if (test_collect != NULL) {
+        test_collect(argc, argv);
     }
     cases = count_cases();
     shares = at_once(cases);

@@ -21,7 +21,8 @@ struct test_group {
     void (*setup)(void);      /* in the process of each test */
     void (*teardown)(void);   /* likewise, unless the test failed */
     void (*setup_once)(void); /* in the process that starts them */
-    int timeout_s;            /* 0: Check's own; TEST_NO_TIMEOUT */
+    void (*teardown_once)(void);
+    int timeout_s; /* 0: Check's own; TEST_NO_TIMEOUT */
 };
 
 #define TEST_NO_TIMEOUT (-1)
@@ -30,7 +31,7 @@ struct test_group {
 struct test_entry {
     const TTest *test;              /* NULL: a group */
     const struct test_group *group; /* NULL: a test */
-    int times;
+    int first, times;               /* `_i` begins with first */
     const char *file;
     int line;
     struct test_entry *next; /* the runner's */
@@ -39,8 +40,8 @@ struct test_entry {
 /* Before main(), in any order. */
 void runner_add(struct test_entry *entry);
 
-/* A program may list its tests itself instead. */
-Suite *test_suite(int argc, char **argv);
+/* A program may add tests that it reads from a file, when it starts. */
+void test_collect(int argc, char **argv);
 
 #define TEST_CONCAT_(a, b) a##b
 #define TEST_CONCAT(a, b) TEST_CONCAT_(a, b)

@@ -29,6 +29,7 @@ static bool running;     /* a test does */
 struct scn_case {
     size_t head, row;
     TTest test;
+    struct test_entry entry;
 };
 
 static struct scn_case *cases;
@@ -1248,7 +1249,7 @@ static char *test_name(const char *sentence)
     return name;
 }
 
-static size_t add_cases(size_t head)
+static void add_cases(size_t head)
 {
     size_t rows = 1;
     static struct table table;
@@ -1268,33 +1269,33 @@ static size_t add_cases(size_t head)
                       .line = lines[head].number },
         };
     }
-    return rows;
 }
 
-Suite *test_suite(int argc, char **argv)
+void test_collect(int argc, char **argv)
 {
-    Suite *suite;
-    TCase *tc;
+    static struct test_group group;
+    static struct test_entry group_entry = { .group = &group };
 
     path = argc == 2 ? argv[1] : "a scenario";
     read_file();
     for (size_t at = 0; at < line_count; at = end_of_block(at)) {
         running_line = lines[at].number;
         if (begins_with(lines[at].text, "scenario")) {
-            (void)add_cases(at);
+            add_cases(at);
         } else if (!begins_with(lines[at].text, "define") &&
                    !begins_with(lines[at].text, "let")) {
             scn_fail("`scenario`, `define` or `let`");
         }
     }
-    suite = suite_create(path);
-    tc = tcase_create(basename(path));
-    suite_add_tcase(suite, tc);
-    if (scn_stage.timeout_s > 0) {
-        tcase_set_timeout(tc, scn_stage.timeout_s);
-    }
+    group.timeout_s = scn_stage.timeout_s;
+    group_entry.file = path;
+    runner_add(&group_entry);
     for (size_t i = 0; i < case_count; i++) {
-        tcase_add_loop_test(tc, &cases[i].test, (int)i, (int)i + 1);
+        cases[i].entry = (struct test_entry){ .test = &cases[i].test,
+                                              .first = (int)i,
+                                              .times = 1,
+                                              .file = path,
+                                              .line = cases[i].test.line };
+        runner_add(&cases[i].entry);
     }
-    return suite;
 }

@@ -395,7 +395,9 @@ static bool try_worlds(const struct lock_script *script, struct trial *t)
     return true;
 }
 
-START_TEST(scripts_of_lock_libraries_do_what_the_operation_does)
+TEST_GROUP(.setup_once = setup, .teardown_once = teardown, .timeout_s = 240);
+
+START_TEST(scripts_of_lock_libraries_do_what_the_operation_does, TEST_ROWS(CASES))
 {
     const struct script_case *c = &CASES[_i];
     struct trial t = { .text = span_str(c->text) };
@@ -458,20 +460,4 @@ START_TEST(whatever_is_accepted_does_what_the_operation_does)
     }
     (void)printf("# %d of %d scripts are lock operations\n", tried, RANDOM_SCRIPTS);
     ck_assert_int_ge(tried, RANDOM_TRIED_MIN);
-}
-
-Suite *test_suite(int argc, char **argv)
-{
-    Suite *s = suite_create("lock_script_redis");
-    TCase *tc = tcase_create("lock_script_redis");
-
-    (void)argc;
-    (void)argv;
-    tcase_add_unchecked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 240);
-    tcase_add_loop_test(tc, scripts_of_lock_libraries_do_what_the_operation_does, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    tcase_add_test(tc, whatever_is_accepted_does_what_the_operation_does);
-    suite_add_tcase(s, tc);
-    return s;
 }
