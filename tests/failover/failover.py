@@ -21,7 +21,7 @@ from runs import Runs  # noqa: E402
 from stage import Failed, Stage  # noqa: E402
 from stand import tap  # noqa: E402
 
-AT_ONCE = 3
+AT_ONCE = 6
 CASE_S = 120
 
 

@@ -308,5 +308,6 @@ PROGRAM = sys.argv[1]
 need("redis-server")
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 WANTED = sys.argv[2:]
-sys.exit(1 if tap([(c.__name__, c) for c in CASES if not WANTED or c.__name__ in WANTED])
+sys.exit(1 if tap([(c.__name__, c) for c in CASES if not WANTED or c.__name__ in WANTED],
+                   at_once=3)
          else 0)

@@ -253,7 +253,7 @@ def main(latchd):
                      who_starts_at_a_redis_that_runs_withholds_nothing,
                      without_channels_it_serves_and_warns):
         cases.append((function.__name__.replace("_", " "), lambda f=function: f(latchd)))
-    return 1 if tap(cases) else 0
+    return 1 if tap(cases, at_once=3) else 0
 
 
 if __name__ == "__main__":
