@@ -3,36 +3,24 @@
 #include "engine/engine_priv.h"
 #include "engine/mlock_member.h"
 
-static const char *const ENTRY_NAMES[] = {
-    [ENTRY_HELD] = "HELD",
-    [ENTRY_OVERDUE] = "OVERDUE",
-    [ENTRY_ENDING] = "ENDING",
-};
-
-static const uint32_t NEXT_ENTRY_STATES[] = {
-    [ENTRY_HELD] = TRANSITION_TO(ENTRY_OVERDUE) | TRANSITION_TO(ENTRY_ENDING),
-    [ENTRY_OVERDUE] = TRANSITION_TO(ENTRY_HELD) | TRANSITION_TO(ENTRY_ENDING),
-    [ENTRY_ENDING] = TRANSITION_TO(ENTRY_HELD),
-};
-
-const struct transitions ENTRY_TRANSITIONS = { "entry", ENTRY_NAMES,
-                                               NEXT_ENTRY_STATES };
-
-static const char *const RESTORE_NAMES[] = {
-    [ENTRY_KEPT] = "KEPT",
-    [ENTRY_MUST_RESTORE] = "MUST_RESTORE",
-    [ENTRY_RESTORING] = "RESTORING",
+const struct transitions ENTRY_TRANSITIONS = {
+    .subject = "entry",
+    .states = {
+        [ENTRY_HELD] = { "HELD", INTO(ENTRY_OVERDUE) | INTO(ENTRY_ENDING) },
+        [ENTRY_OVERDUE] = { "OVERDUE", INTO(ENTRY_HELD) | INTO(ENTRY_ENDING) },
+        [ENTRY_ENDING] = { "ENDING", INTO(ENTRY_HELD) },
+    },
 };
 
 /* An answer is only for what its op has named. */
-static const uint32_t NEXT_RESTORES[] = {
-    [ENTRY_KEPT] = TRANSITION_TO(ENTRY_MUST_RESTORE),
-    [ENTRY_MUST_RESTORE] = TRANSITION_TO(ENTRY_RESTORING) | TRANSITION_TO(ENTRY_KEPT),
-    [ENTRY_RESTORING] = TRANSITION_TO(ENTRY_KEPT) | TRANSITION_TO(ENTRY_MUST_RESTORE),
+const struct transitions ENTRY_RESTORE_TRANSITIONS = {
+    .subject = "restore of an entry",
+    .states = {
+        [ENTRY_KEPT] = { "KEPT", INTO(ENTRY_MUST_RESTORE) },
+        [ENTRY_MUST_RESTORE] = { "MUST_RESTORE", INTO(ENTRY_RESTORING) | INTO(ENTRY_KEPT) },
+        [ENTRY_RESTORING] = { "RESTORING", INTO(ENTRY_KEPT) | INTO(ENTRY_MUST_RESTORE) },
+    },
 };
-
-const struct transitions ENTRY_RESTORE_TRANSITIONS = { "restore of an entry",
-                                                       RESTORE_NAMES, NEXT_RESTORES };
 
 void entry_set_state(struct entry *e, enum entry_state state)
 {

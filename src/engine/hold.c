@@ -8,22 +8,15 @@
 
 /* --- states ----------------------------------------------------------------------- */
 
-static const char *const STATE_NAMES[] = {
-    [HOLD_HELD] = "HELD",
-    [HOLD_UNCERTAIN] = "UNCERTAIN",
-    [HOLD_RESTORING] = "RESTORING",
-    [HOLD_ENDED] = "ENDED",
+const struct transitions HOLD_TRANSITIONS = {
+    .subject = "hold",
+    .states = {
+        [HOLD_HELD] = { "HELD", INTO(HOLD_UNCERTAIN) | INTO(HOLD_ENDED) },
+        [HOLD_UNCERTAIN] = { "UNCERTAIN", INTO(HOLD_HELD) | INTO(HOLD_RESTORING) | INTO(HOLD_ENDED) },
+        [HOLD_RESTORING] = { "RESTORING", INTO(HOLD_UNCERTAIN) | INTO(HOLD_ENDED) },
+        [HOLD_ENDED] = { "ENDED", 0 },
+    },
 };
-
-static const uint32_t NEXT_STATES[] = {
-    [HOLD_HELD] = TRANSITION_TO(HOLD_UNCERTAIN) | TRANSITION_TO(HOLD_ENDED),
-    [HOLD_UNCERTAIN] = TRANSITION_TO(HOLD_HELD) | TRANSITION_TO(HOLD_RESTORING) |
-                       TRANSITION_TO(HOLD_ENDED),
-    [HOLD_RESTORING] = TRANSITION_TO(HOLD_UNCERTAIN) | TRANSITION_TO(HOLD_ENDED),
-    [HOLD_ENDED] = 0,
-};
-
-const struct transitions HOLD_TRANSITIONS = { "hold", STATE_NAMES, NEXT_STATES };
 
 static bool is_in_doubt(enum hold_state state)
 {

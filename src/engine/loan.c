@@ -1,21 +1,15 @@
 #include "engine/loan.h"
 #include "engine/engine_priv.h"
 
-static const char *const STATE_NAMES[] = {
-    [LOAN_HELD] = "HELD",
-    [LOAN_SETTLING] = "SETTLING",
-    [LOAN_IDLE] = "IDLE",
-    [LOAN_RETURNING] = "RETURNING",
+const struct transitions LOAN_TRANSITIONS = {
+    .subject = "loan",
+    .states = {
+        [LOAN_HELD] = { "HELD", INTO(LOAN_IDLE) | INTO(LOAN_SETTLING) },
+        [LOAN_SETTLING] = { "SETTLING", 0 },
+        [LOAN_IDLE] = { "IDLE", INTO(LOAN_HELD) | INTO(LOAN_RETURNING) },
+        [LOAN_RETURNING] = { "RETURNING", 0 },
+    },
 };
-
-static const uint32_t NEXT_STATES[] = {
-    [LOAN_HELD] = TRANSITION_TO(LOAN_IDLE) | TRANSITION_TO(LOAN_SETTLING),
-    [LOAN_SETTLING] = 0,
-    [LOAN_IDLE] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_RETURNING),
-    [LOAN_RETURNING] = 0,
-};
-
-const struct transitions LOAN_TRANSITIONS = { "loan", STATE_NAMES, NEXT_STATES };
 
 void loan_set_state(struct loan *loan, enum loan_state state)
 {

@@ -545,23 +545,15 @@ void waiter_retry(struct engine *eng, struct waiter *w)
     }
 }
 
-static const char *const SUB_NAMES[] = {
-    [SUB_NONE] = "NONE",
-    [SUB_ASKED] = "ASKED",
-    [SUB_ON] = "ON",
-    [SUB_SURE] = "SURE",
+const struct transitions SUB_TRANSITIONS = {
+    .subject = "subscription",
+    .states = {
+        [SUB_NONE] = { "NONE", INTO(SUB_ASKED) },
+        [SUB_ASKED] = { "ASKED", INTO(SUB_ON) | INTO(SUB_NONE) },
+        [SUB_ON] = { "ON", INTO(SUB_SURE) | INTO(SUB_ASKED) | INTO(SUB_NONE) },
+        [SUB_SURE] = { "SURE", INTO(SUB_ON) | INTO(SUB_ASKED) | INTO(SUB_NONE) },
+    },
 };
-
-static const uint32_t NEXT_SUBS[] = {
-    [SUB_NONE] = TRANSITION_TO(SUB_ASKED),
-    [SUB_ASKED] = TRANSITION_TO(SUB_ON) | TRANSITION_TO(SUB_NONE),
-    [SUB_ON] =
-        TRANSITION_TO(SUB_SURE) | TRANSITION_TO(SUB_ASKED) | TRANSITION_TO(SUB_NONE),
-    [SUB_SURE] =
-        TRANSITION_TO(SUB_ON) | TRANSITION_TO(SUB_ASKED) | TRANSITION_TO(SUB_NONE),
-};
-
-const struct transitions SUB_TRANSITIONS = { "subscription", SUB_NAMES, NEXT_SUBS };
 
 void lock_set_sub(struct lock *lock, enum sub_state sub)
 {
@@ -579,22 +571,15 @@ void lock_doubt_seen(const struct engine *eng, struct lock *lock)
     }
 }
 
-static const char *const STATE_NAMES[] = {
-    [LOCK_IDLE] = "IDLE",
-    [LOCK_MUST_ASK] = "MUST_ASK",
-    [LOCK_ASKING] = "ASKING",
-    [LOCK_MUST_RETRY] = "MUST_RETRY",
+const struct transitions LOCK_TRANSITIONS = {
+    .subject = "lock",
+    .states = {
+        [LOCK_IDLE] = { "IDLE", INTO(LOCK_MUST_ASK) | INTO(LOCK_ASKING) },
+        [LOCK_MUST_ASK] = { "MUST_ASK", INTO(LOCK_IDLE) | INTO(LOCK_ASKING) | INTO(LOCK_MUST_RETRY) },
+        [LOCK_ASKING] = { "ASKING", INTO(LOCK_IDLE) | INTO(LOCK_MUST_RETRY) },
+        [LOCK_MUST_RETRY] = { "MUST_RETRY", INTO(LOCK_MUST_ASK) | INTO(LOCK_ASKING) },
+    },
 };
-
-static const uint32_t NEXT_STATES[] = {
-    [LOCK_IDLE] = TRANSITION_TO(LOCK_MUST_ASK) | TRANSITION_TO(LOCK_ASKING),
-    [LOCK_MUST_ASK] = TRANSITION_TO(LOCK_IDLE) | TRANSITION_TO(LOCK_ASKING) |
-                      TRANSITION_TO(LOCK_MUST_RETRY),
-    [LOCK_ASKING] = TRANSITION_TO(LOCK_IDLE) | TRANSITION_TO(LOCK_MUST_RETRY),
-    [LOCK_MUST_RETRY] = TRANSITION_TO(LOCK_MUST_ASK) | TRANSITION_TO(LOCK_ASKING),
-};
-
-const struct transitions LOCK_TRANSITIONS = { "lock", STATE_NAMES, NEXT_STATES };
 
 void lock_set_state(struct lock *lock, enum lock_state state)
 {

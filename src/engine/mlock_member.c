@@ -6,19 +6,14 @@ enum { MEMBER_BITS = 10 };
 #define PIECE_CALL (UINT64_C(1) << 63)
 _Static_assert(LATCHD_MLOCK_MAX <= 1 << MEMBER_BITS, "a member has a number");
 
-static const char *const STATE_NAMES[] = {
-    [MLOCK_ACQUIRING] = "ACQUIRING",
-    [MLOCK_RETAINED] = "RETAINED",
-    [MLOCK_ANSWERED] = "ANSWERED",
+const struct transitions MLOCK_TRANSITIONS = {
+    .subject = "MLOCK",
+    .states = {
+        [MLOCK_ACQUIRING] = { "ACQUIRING", INTO(MLOCK_RETAINED) | INTO(MLOCK_ANSWERED) },
+        [MLOCK_RETAINED] = { "RETAINED", INTO(MLOCK_ACQUIRING) },
+        [MLOCK_ANSWERED] = { "ANSWERED", INTO(MLOCK_ACQUIRING) },
+    },
 };
-
-static const uint32_t NEXT_STATES[] = {
-    [MLOCK_ACQUIRING] = TRANSITION_TO(MLOCK_RETAINED) | TRANSITION_TO(MLOCK_ANSWERED),
-    [MLOCK_RETAINED] = TRANSITION_TO(MLOCK_ACQUIRING),
-    [MLOCK_ANSWERED] = TRANSITION_TO(MLOCK_ACQUIRING),
-};
-
-const struct transitions MLOCK_TRANSITIONS = { "MLOCK", STATE_NAMES, NEXT_STATES };
 
 void mlock_set_state(struct mlock *ml, enum mlock_state state)
 {

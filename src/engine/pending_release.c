@@ -2,23 +2,17 @@
 #include "engine/pending_release.h"
 #include "engine/engine_priv.h"
 
-static const char *const STATE_NAMES[] = {
-    [RELEASE_QUEUED] = "QUEUED",       [RELEASE_SENT] = "SENT",
-    [RELEASE_PARALLEL] = "PARALLEL",   [RELEASE_NOT_RUN] = "NOT_RUN",
-    [RELEASE_MAYBE_RUN] = "MAYBE_RUN", [RELEASE_SENT_AGAIN] = "SENT_AGAIN",
+const struct transitions RELEASE_TRANSITIONS = {
+    .subject = "release",
+    .states = {
+        [RELEASE_QUEUED] = { "QUEUED", INTO(RELEASE_SENT) | INTO(RELEASE_PARALLEL) },
+        [RELEASE_SENT] = { "SENT", INTO(RELEASE_NOT_RUN) | INTO(RELEASE_MAYBE_RUN) },
+        [RELEASE_PARALLEL] = { "PARALLEL", INTO(RELEASE_NOT_RUN) | INTO(RELEASE_MAYBE_RUN) },
+        [RELEASE_NOT_RUN] = { "NOT_RUN", INTO(RELEASE_SENT) },
+        [RELEASE_MAYBE_RUN] = { "MAYBE_RUN", INTO(RELEASE_SENT_AGAIN) },
+        [RELEASE_SENT_AGAIN] = { "SENT_AGAIN", INTO(RELEASE_MAYBE_RUN) },
+    },
 };
-
-static const uint32_t NEXT_STATES[] = {
-    [RELEASE_QUEUED] = TRANSITION_TO(RELEASE_SENT) | TRANSITION_TO(RELEASE_PARALLEL),
-    [RELEASE_SENT] = TRANSITION_TO(RELEASE_NOT_RUN) | TRANSITION_TO(RELEASE_MAYBE_RUN),
-    [RELEASE_PARALLEL] =
-        TRANSITION_TO(RELEASE_NOT_RUN) | TRANSITION_TO(RELEASE_MAYBE_RUN),
-    [RELEASE_NOT_RUN] = TRANSITION_TO(RELEASE_SENT),
-    [RELEASE_MAYBE_RUN] = TRANSITION_TO(RELEASE_SENT_AGAIN),
-    [RELEASE_SENT_AGAIN] = TRANSITION_TO(RELEASE_MAYBE_RUN),
-};
-
-const struct transitions RELEASE_TRANSITIONS = { "release", STATE_NAMES, NEXT_STATES };
 
 void pending_release_set_state(struct pending_release *d, enum release_state state)
 {

@@ -3,32 +3,22 @@
 #include "engine/engine_priv.h"
 #include "engine/wait_queue.h"
 
-static const char *const STATE_NAMES[] = {
-    [WAITER_QUEUED] = "QUEUED",
-    [WAITER_AWAITS_HEAD] = "AWAITS_HEAD",
-    [WAITER_EXPIRING] = "EXPIRING",
-    [WAITER_EXPIRING_AWAITS_HEAD] = "EXPIRING_AWAITS_HEAD",
-    [WAITER_RETAINED] = "RETAINED",
-    [WAITER_REMOVED] = "REMOVED",
-};
-
 enum {
     /* what may follow while a client waits */
-    NEXT_OF_WAIT = TRANSITION_TO(WAITER_QUEUED) | TRANSITION_TO(WAITER_RETAINED) |
-                   TRANSITION_TO(WAITER_REMOVED),
+    NEXT_OF_WAIT = INTO(WAITER_QUEUED) | INTO(WAITER_RETAINED) | INTO(WAITER_REMOVED),
 };
 
-static const uint32_t NEXT_STATES[] = {
-    [WAITER_QUEUED] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_AWAITS_HEAD) |
-                      TRANSITION_TO(WAITER_EXPIRING),
-    [WAITER_AWAITS_HEAD] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_AWAITS_HEAD),
-    [WAITER_EXPIRING] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_AWAITS_HEAD),
-    [WAITER_EXPIRING_AWAITS_HEAD] = NEXT_OF_WAIT,
-    [WAITER_RETAINED] = TRANSITION_TO(WAITER_QUEUED) | TRANSITION_TO(WAITER_REMOVED),
-    [WAITER_REMOVED] = 0,
+const struct transitions WAITER_TRANSITIONS = {
+    .subject = "waiter",
+    .states = {
+        [WAITER_QUEUED] = { "QUEUED", NEXT_OF_WAIT | INTO(WAITER_AWAITS_HEAD) | INTO(WAITER_EXPIRING) },
+        [WAITER_AWAITS_HEAD] = { "AWAITS_HEAD", NEXT_OF_WAIT | INTO(WAITER_EXPIRING_AWAITS_HEAD) },
+        [WAITER_EXPIRING] = { "EXPIRING", NEXT_OF_WAIT | INTO(WAITER_EXPIRING_AWAITS_HEAD) },
+        [WAITER_EXPIRING_AWAITS_HEAD] = { "EXPIRING_AWAITS_HEAD", NEXT_OF_WAIT },
+        [WAITER_RETAINED] = { "RETAINED", INTO(WAITER_QUEUED) | INTO(WAITER_REMOVED) },
+        [WAITER_REMOVED] = { "REMOVED", 0 },
+    },
 };
-
-const struct transitions WAITER_TRANSITIONS = { "waiter", STATE_NAMES, NEXT_STATES };
 
 /* The only way to change the state, and the counts of it. */
 static void set_state(struct engine *eng, struct waiter *w, enum waiter_state state)

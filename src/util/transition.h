@@ -7,19 +7,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The states of one kind of object, from 0 on; at most 32. */
+enum { TRANSITION_STATES_MAX = 8 };
+
+/* The states of one kind of object, from 0 on. */
 struct transitions {
-    const char *subject;      /* whose states these are, for the log: "release" */
-    const char *const *names; /* of each state */
-    const uint32_t *next;     /* of each state: those that may follow it, as bits */
+    const char *subject; /* whose states these are, for the log: "release" */
+    struct {
+        const char *name;
+        uint32_t next; /* the states that may follow, as bits: INTO(a) | INTO(b) */
+    } states[TRANSITION_STATES_MAX];
 };
 
-#define TRANSITION_TO(state) (UINT32_C(1) << (state))
+#define INTO(state) (UINT32_C(1) << (state))
 
 static inline bool transition_is_allowed(const struct transitions *t, unsigned from,
                                          unsigned to)
 {
-    return (t->next[from] & TRANSITION_TO(to)) != 0;
+    return (t->states[from].next & INTO(to)) != 0;
 }
 
 /* Reports a transition that the table lacks, and ends the process. */

@@ -363,8 +363,8 @@ MUTATIONS = [
              "lock->fair == NULL && list_empty(&lock->holds) &&",
              "lock->fair == NULL &&"),
             ("engine/loan.c",
-             "[LOAN_HELD] = TRANSITION_TO(LOAN_IDLE) |",
-             "[LOAN_HELD] = TRANSITION_TO(LOAN_HELD) | TRANSITION_TO(LOAN_IDLE) |"),
+             "[LOAN_HELD] = { \"HELD\", INTO(LOAN_IDLE) |",
+             "[LOAN_HELD] = { \"HELD\", INTO(LOAN_HELD) | INTO(LOAN_IDLE) |"),
         ]),
     Mutation(
         "loan_renewed_late", "a renewed loan lends from when the answer came", [

@@ -74,26 +74,17 @@ enum link_state {
     LINK_CLOSED, /* no event comes any more */
 };
 
-static const char *const LINK_NAMES[] = {
-    [LINK_DOWN] = "down",           [LINK_GREETING] = "greeting",
-    [LINK_PREPARING] = "preparing", [LINK_WAITING] = "waiting",
-    [LINK_READY] = "ready",         [LINK_CLOSED] = "closed",
+static const struct transitions LINK_TRANSITIONS = {
+    .subject = "link to Redis",
+    .states = {
+        [LINK_DOWN] = { "down", INTO(LINK_GREETING) | INTO(LINK_CLOSED) },
+        [LINK_GREETING] = { "greeting", INTO(LINK_PREPARING) | INTO(LINK_DOWN) | INTO(LINK_CLOSED) },
+        [LINK_PREPARING] = { "preparing", INTO(LINK_WAITING) | INTO(LINK_READY) | INTO(LINK_DOWN) | INTO(LINK_CLOSED) },
+        [LINK_WAITING] = { "waiting", INTO(LINK_READY) | INTO(LINK_DOWN) | INTO(LINK_CLOSED) },
+        [LINK_READY] = { "ready", INTO(LINK_DOWN) | INTO(LINK_CLOSED) },
+        [LINK_CLOSED] = { "closed", 0 },
+    },
 };
-
-static const uint32_t LINK_NEXT[] = {
-    [LINK_DOWN] = TRANSITION_TO(LINK_GREETING) | TRANSITION_TO(LINK_CLOSED),
-    [LINK_GREETING] = TRANSITION_TO(LINK_PREPARING) | TRANSITION_TO(LINK_DOWN) |
-                      TRANSITION_TO(LINK_CLOSED),
-    [LINK_PREPARING] = TRANSITION_TO(LINK_WAITING) | TRANSITION_TO(LINK_READY) |
-                       TRANSITION_TO(LINK_DOWN) | TRANSITION_TO(LINK_CLOSED),
-    [LINK_WAITING] = TRANSITION_TO(LINK_READY) | TRANSITION_TO(LINK_DOWN) |
-                     TRANSITION_TO(LINK_CLOSED),
-    [LINK_READY] = TRANSITION_TO(LINK_DOWN) | TRANSITION_TO(LINK_CLOSED),
-    [LINK_CLOSED] = 0,
-};
-
-static const struct transitions LINK_TRANSITIONS = { "link to Redis", LINK_NAMES,
-                                                     LINK_NEXT };
 
 /* A question that is asked from time to time, one at a time. */
 enum asking { ASK_IDLE, ASK_SENT, ASK_REFUSED /* and not asked again */ };

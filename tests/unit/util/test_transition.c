@@ -9,13 +9,14 @@
 
 enum lamp { OFF, ON, BROKEN };
 
-static const char *const NAMES[] = { "OFF", "ON", "BROKEN" };
-static const uint32_t NEXT[] = {
-    [OFF] = TRANSITION_TO(ON),
-    [ON] = TRANSITION_TO(OFF) | TRANSITION_TO(BROKEN),
-    [BROKEN] = 0,
+static const struct transitions LAMP = {
+    .subject = "lamp",
+    .states = {
+        [OFF] = { "OFF", INTO(ON) },
+        [ON] = { "ON", INTO(OFF) | INTO(BROKEN) },
+        [BROKEN] = { "BROKEN", 0 },
+    },
 };
-static const struct transitions LAMP = { "lamp", NAMES, NEXT };
 
 START_TEST(only_what_the_table_has_is_allowed)
 {
