@@ -330,6 +330,24 @@ static void do_arrived(const struct scn_words *words, struct value *ret)
     scn_int(ret, client_has_reply(client_of(scn_word(words, 0))->c) ? 1 : 0);
 }
 
+/* `turn job a b`: of them, each that was granted it gives it back, and asks again. */
+static void do_turn(const struct scn_words *words, struct value *ret)
+{
+    const char *name = scn_word(words, 0);
+
+    (void)ret;
+    for (size_t i = 1; i < words->count; i++) {
+        struct client *c = client_of(words->at[i])->c;
+
+        if (client_has_reply(c)) {
+            int64_t token = client_read_int(c);
+
+            ck_assert_int_eq(ask_int(c, "UNLOCK %s TOKEN %" PRId64, name, token), 0);
+            client_send(c, "LOCK %s", name);
+        }
+    }
+}
+
 /* The daemon has closed these connections. */
 static void do_closed(const struct scn_words *words, struct value *ret)
 {
@@ -683,6 +701,7 @@ static const struct scn_verb VERBS[] = {
     { "reset", SCN_WORDS_MAX, do_reset },
     { "half-close", SCN_WORDS_MAX, do_half_close },
     { "arrived", 1, do_arrived },
+    { "turn", SCN_WORDS_MAX, do_turn },
     { "closed", SCN_WORDS_MAX, do_closed },
     { "raw", 2, do_raw },
     { "pipeline", SCN_WORDS_MAX, do_pipeline },
