@@ -155,16 +155,8 @@ static void add_wait(void *ctx, const struct wait_view *v)
             v->waiter.waited_ms, v->ahead, v->lent && v->waiter.local ? " local" : "");
 }
 
-static void add_waiter(void *ctx, const struct waiter_info *w)
-{
-    add_row(SPAN_NONE, "by %" PRIu64 " for %" PRIu64 " left %" PRId64 "%s%s%s%.*s",
-            w->conn, w->waited_ms, (int64_t)w->left_ms, of_latch(w),
-            w->local ? " local" : "", w->owner.len > 0 ? " as " : "", (int)w->owner.len,
-            w->owner.ptr);
-}
-
-void put_survey(struct value *ret, struct engine *eng, const char *what, size_t most,
-                struct span name)
+void put_survey(struct value *ret, const struct engine *eng, const char *what,
+                size_t most, struct span name)
 {
     rows[0] = '\0';
     row_count = 0;
@@ -176,12 +168,56 @@ void put_survey(struct value *ret, struct engine *eng, const char *what, size_t 
         survey_holds_of(eng, name, most, add_hold, NULL);
     } else if (strcmp(what, "waits-of") == 0) {
         survey_waits_of(eng, name, most, add_wait, NULL);
-    } else if (strcmp(what, "waiters") == 0) {
-        engine_waiters(eng, name, most, add_waiter, NULL);
     } else {
         scn_fail("there is no survey of %s", what);
     }
     scn_text(ret, "%s", rows);
+}
+
+/* Columns of a table of waiters, as texts with a blank between two of them. */
+struct waiter_columns {
+    char conns[1024], kinds[1024], owners[1024], waited_ms[1024], left_ms[1024],
+        local[1024];
+};
+
+__attribute__((format(printf, 2, 3))) static void add_cell(char column[1024],
+                                                           const char *fmt, ...)
+{
+    size_t len = strlen(column);
+    va_list ap;
+
+    if (len > 0) {
+        column[len++] = ' ';
+    }
+    va_start(ap, fmt);
+    (void)vsnprintf(column + len, 1024 - len, fmt, ap);
+    va_end(ap);
+}
+
+static void add_waiter(void *ctx, const struct waiter_info *w)
+{
+    struct waiter_columns *c = ctx;
+
+    add_cell(c->conns, "%" PRIu64, w->conn);
+    add_cell(c->kinds, "%s", lock_kind_name(w->terms.lock_kind));
+    add_cell(c->owners, "%.*s", w->owner.len > 0 ? (int)w->owner.len : 1,
+             w->owner.len > 0 ? w->owner.ptr : "-");
+    add_cell(c->waited_ms, "%" PRIu64, w->waited_ms);
+    add_cell(c->left_ms, "%" PRId64, (int64_t)w->left_ms);
+    add_cell(c->local, "%d", w->local);
+}
+
+void put_waiters(struct value *map, struct engine *eng, struct span name, size_t most)
+{
+    struct waiter_columns c = { 0 };
+
+    engine_waiters(eng, name, most, add_waiter, &c);
+    scn_put_text(map, "", "%s", c.conns);
+    scn_put_text(map, "kinds", "%s", c.kinds);
+    scn_put_text(map, "owners", "%s", c.owners);
+    scn_put_text(map, "waited_ms", "%s", c.waited_ms);
+    scn_put_text(map, "left_ms", "%s", c.left_ms);
+    scn_put_text(map, "local", "%s", c.local);
 }
 
 void put_name(struct value *map, const struct engine *eng, struct span name)

@@ -12,9 +12,12 @@ void put_engine_stats(struct value *map, const struct engine *eng);
 void put_engine_timings(struct value *map, const struct engine *eng);
 
 /* The rows of survey.h, at most so many, as one text: `holds`, `waits`, `holds-of` and
- * `waits-of` that name, and its `waiters` as WAITERS lists them. */
-void put_survey(struct value *ret, struct engine *eng, const char *what, size_t most,
-                struct span name);
+ * `waits-of` that name. */
+void put_survey(struct value *ret, const struct engine *eng, const char *what,
+                size_t most, struct span name);
+/* The waiters of a name, in order, at most so many: their connections, and `kinds`,
+ * `owners`, `waited_ms`, `left_ms` and `local` beside them. */
+void put_waiters(struct value *map, struct engine *eng, struct span name, size_t most);
 /* What is known of a name here; nil: nobody here holds it or waits for it. */
 void put_name(struct value *map, const struct engine *eng, struct span name);
 /* A survey of all names, ten at a time: how many there are, and how many came in a step

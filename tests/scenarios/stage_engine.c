@@ -1334,30 +1334,12 @@ static void do_survey(const struct scn_words *words, struct value *ret)
                span_str(words->count > 2 ? words->at[2] : ""));
 }
 
-struct waiting {
-    char conns[1024], kinds[1024];
-};
-
-static void add_waiter(void *ctx, const struct waiter_info *info)
-{
-    struct waiting *w = ctx;
-    size_t at = strlen(w->conns), kinds_at = strlen(w->kinds);
-    const char *blank = at == 0 ? "" : " ";
-
-    (void)snprintf(w->conns + at, sizeof w->conns - at, "%s%" PRIu64, blank,
-                   info->conn);
-    (void)snprintf(w->kinds + kinds_at, sizeof w->kinds - kinds_at, "%s%s", blank,
-                   LOCK_KINDS[info->terms.lock_kind]);
-}
-
-/* `waiters job -> "2 3"`: the connections of its queue; their `kinds`. */
+/* `waiters job 9 -> "2 3"`: the connections of its queue, at most so many; beside them
+ * a row for each thing that is known of them. */
 static void do_waiters(const struct scn_words *words, struct value *ret)
 {
-    struct waiting w = { "", "" };
-
-    engine_waiters(e.engine, span_str(scn_word(words, 0)), SIZE_MAX, add_waiter, &w);
-    scn_put_text(ret, "", "%s", w.conns);
-    scn_put_text(ret, "kinds", "%s", w.kinds);
+    put_waiters(ret, e.engine, span_str(scn_word(words, 0)),
+                (size_t)scn_number_or(words, 1, INT64_MAX));
 }
 
 static void do_name(const struct scn_words *words, struct value *ret)
@@ -1422,7 +1404,7 @@ static const struct scn_verb VERBS[] = {
     { "stopped", 0, do_stopped },
     { "stats", 0, do_stats },
     { "survey", 3, do_survey },
-    { "waiters", 1, do_waiters },
+    { "waiters", 2, do_waiters },
     { "name", 1, do_name },
     { "names", 0, do_names },
     { "timings", 0, do_timings },
