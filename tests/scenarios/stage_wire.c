@@ -367,6 +367,24 @@ static void do_raw(const struct scn_words *words, struct value *ret)
 
 enum { PIPELINE_MS = 30000 };
 
+/* `packet a "LOCK x" PING`: these lines in one write. */
+static void do_packet(const struct scn_words *words, struct value *ret)
+{
+    struct wire_client *w = make_client(scn_word(words, 0));
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    (void)ret;
+    for (size_t i = 1; i < words->count; i++) {
+        (void)fprintf(out, "%s\r\n", words->at[i]);
+    }
+    (void)fclose(out);
+    w->locks = true;
+    client_send_raw(open_client_of(w), text, len);
+    free(text);
+}
+
 /* `pipeline a 16 LOCK name:%`: so many lines in one write; % is 0 to 15. */
 static void do_pipeline(const struct scn_words *words, struct value *ret)
 {
@@ -704,6 +722,7 @@ static const struct scn_verb VERBS[] = {
     { "turn", SCN_WORDS_MAX, do_turn },
     { "closed", SCN_WORDS_MAX, do_closed },
     { "raw", 2, do_raw },
+    { "packet", SCN_WORDS_MAX, do_packet },
     { "pipeline", SCN_WORDS_MAX, do_pipeline },
     { "redis", SCN_WORDS_MAX, do_redis },
     { "now", 0, do_now },

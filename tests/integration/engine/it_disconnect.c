@@ -2,24 +2,33 @@
 #include "support/runner.h"
 #include "support/stand.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
     TIMES = 2500,    /* of each of the four ways */
     MOMENT_US = 400, /* an uncontended grant takes about this long */
+    RUN_TIMES = 300, /* of each way to leave within a transaction or a pipeline.. */
+    RUN_US = 1500,   /* ..which take about this long */
     NAMES = 7,
 };
 
 enum way { CLOSE_TCP, RESET_TCP, CLOSE_UNIX, HALF_CLOSE };
 
-static void spend_a_moment(void)
+static void spend_at_most(int us)
 {
-    struct timespec ts = { .tv_nsec = (rand() % MOMENT_US) * 1000L };
+    struct timespec ts = { .tv_nsec = (rand() % us) * 1000L };
 
     if (rand() % 4 != 0) {
         (void)nanosleep(&ts, NULL);
     }
+}
+
+static struct client *open_to_leave(enum way way)
+{
+    return way == CLOSE_UNIX ? client_open_unix(stand.daemon) : open_client();
 }
 
 static void leave(struct client *c, enum way way)
@@ -46,11 +55,10 @@ static void ask_and_leave(enum way way)
     const char *grace = way == HALF_CLOSE ? " GRACE 0" : "";
 
     for (int i = 0; i < TIMES; i++) {
-        struct client *c =
-            way == CLOSE_UNIX ? client_open_unix(stand.daemon) : open_client();
+        struct client *c = open_to_leave(way);
 
         client_send(c, "LOCK job%d%s", rand() % NAMES, grace);
-        spend_a_moment();
+        spend_at_most(MOMENT_US);
         leave(c, way);
     }
 }
@@ -108,7 +116,7 @@ START_TEST(those_who_leave_while_others_hold_disturb_nobody)
         struct client *c = open_client();
 
         client_send(c, "LOCK job%d", rand() % NAMES);
-        spend_a_moment();
+        spend_at_most(MOMENT_US);
         leave(c, (enum way)(rand() % 2));
         if (i % 10 == 0) { /* a hand-over to somebody who may be gone */
             int name = rand() % NAMES;
@@ -146,5 +154,56 @@ START_TEST(a_grant_to_a_closed_connection_goes_to_the_next_waiter)
         client_close(next);
     }
     expect_nothing_left();
+    stand_down();
+}
+
+static const enum way WAYS[] = { CLOSE_TCP, CLOSE_UNIX, RESET_TCP };
+
+START_TEST(nothing_is_left_of_those_who_leave_in_a_transaction, TEST_ROWS(WAYS))
+{
+    static const char QUEUED[] = "MULTI\r\nLOCK a WAIT 0 GRACE 0\r\n"
+                                 "LOCK b WAIT 0 GRACE 0\r\n"
+                                 "MLOCK 2 c d WAIT 0 GRACE 0\r\n";
+
+    stand_up(NULL);
+    for (int i = 0; i < RUN_TIMES; i++) {
+        struct client *c = open_to_leave(WAYS[_i]);
+
+        client_send_raw(c, QUEUED, strlen(QUEUED));
+        expect_status(c, "OK");
+        for (int queued = 0; queued < 3; queued++) {
+            expect_status(c, "QUEUED");
+        }
+        client_send(c, "EXEC");
+        spend_at_most(RUN_US);
+        leave(c, WAYS[_i]);
+    }
+    expect_nothing_left();
+    stand_down();
+}
+
+START_TEST(nothing_is_left_of_those_who_leave_in_a_pipeline, TEST_ROWS(WAYS))
+{
+    struct client *other;
+
+    stand_up(NULL);
+    other = open_client();
+    (void)ask_int(other, "LOCK taken");
+    for (int i = 0; i < RUN_TIMES; i++) {
+        struct client *c = open_to_leave(WAYS[_i]);
+        char lines[256];
+
+        (void)snprintf(
+            lines, sizeof lines,
+            "LOCK a GRACE 0\r\nLOCK b GRACE 0\r\nLOCK c GRACE 0\r\nUNLOCK b\r\n"
+            "LOCK d GRACE 0\r\nLOCK e GRACE 0\r\n%s\r\nLOCK f GRACE 0\r\n",
+            i % 2 == 0 ? "PING" : "LOCK taken");
+        client_send_raw(c, lines, strlen(lines));
+        spend_at_most(RUN_US);
+        leave(c, WAYS[_i]);
+    }
+    ck_assert_int_eq(ask_int(other, "UNLOCK taken"), 0);
+    await_no_locks(30000);
+    client_close(other);
     stand_down();
 }
