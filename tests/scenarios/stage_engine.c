@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/lock_args.h"
 #include "scenarios/engine_fields.h"
+#include "scenarios/op_fields.h"
 #include "support/engine.h"
 #include "support/op_words.h"
 #include "support/scenario.h"
@@ -29,132 +30,14 @@ static size_t taken_count;
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-static const char *const LOCK_KINDS[] = { "plain", "fair",    "read",
-                                          "write", "permits", "latch" };
-
 /* --- ops ------------------------------------------------------------------------ */
-
-static const char *const TARGETS[] = {
-    [TARGET_FIELD] = "field", [TARGET_REQUEST] = "request", [TARGET_TOKEN] = "token",
-    [TARGET_ID] = "id",       [TARGET_ENTRY] = "entry",     [TARGET_OWNER] = "owner",
-    [TARGET_VALUE] = "value", [TARGET_ANY] = "any",
-};
-
-static const char *const LATCH_VERBS[] = {
-    [LATCH_TO_SET] = "set",
-    [LATCH_TO_COUNT] = "count",
-    [LATCH_TO_DELETE] = "delete",
-    [LATCH_TO_LOOK] = "look",
-};
-static const char *const LATCH_STATES[] = {
-    [LATCH_NONE] = "none", [LATCH_SET] = "set",   [LATCH_OPEN] = "open",
-    [LATCH_GONE] = "gone", [LATCH_LOST] = "lost",
-};
-
-/* The place of a word in a list of words; -1: it is not there. */
-static int find_word(const char *const *words, size_t count, const char *word)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (words[i] != NULL && strcmp(words[i], word) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-static const struct scn_field ACQUIRE_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "propose", op.acquire.propose),
-    SCN_MEMBER(struct seen_op, "retract_from", op.acquire.retract_from),
-    SCN_MEMBER(struct seen_op, "raise_token", op.acquire.raise_token),
-    SCN_MEMBER(struct seen_op, "leave_keeper", op.acquire.leave_keeper),
-    SCN_MEMBER(struct seen_op, "reenter_only", op.acquire.reenter_only),
-    SCN_MEMBER(struct seen_op, "fair", op.acquire.fair),
-    SCN_MEMBER(struct seen_op, "enqueue", op.acquire.enqueue),
-    SCN_MEMBER(struct seen_op, "was_queued", op.acquire.was_queued),
-};
-static const struct scn_field BATCH_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "all_or_none", op.batch.all_or_none),
-};
-static const struct scn_field RELEASE_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "token", op.release.target.token),
-    SCN_MEMBER(struct seen_op, "ends_in_ms", op.release.ends_in_ms),
-    SCN_MEMBER(struct seen_op, "tombstone_ms", op.release.tombstone_ms),
-    SCN_MEMBER(struct seen_op, "retract_from", op.release.retract_from),
-    SCN_MEMBER(struct seen_op, "has_next", op.release.has_next),
-    SCN_MEMBER(struct seen_op, "subscribed", op.release.subscribed),
-    SCN_MEMBER(struct seen_op, "if_keeper", op.release.if_keeper),
-    SCN_MEMBER(struct seen_op, "force", op.release.force),
-    SCN_MEMBER(struct seen_op, "leave_tombstone", op.release.leave_tombstone),
-    SCN_MEMBER(struct seen_op, "tombstone_if_missing", op.release.tombstone_if_missing),
-    SCN_MEMBER(struct seen_op, "may_rest", op.release.may_rest),
-    SCN_MEMBER(struct seen_op, "skips_rest", op.release.skips_rest),
-    SCN_MEMBER(struct seen_op, "was_held", op.release.was_held),
-};
-static const struct scn_field ATTACH_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "token", op.attach.target.token),
-    SCN_MEMBER(struct seen_op, "lease_ms", op.attach.lease_ms),
-    SCN_MEMBER(struct seen_op, "asked_ago_ms", op.attach.asked_ago_ms),
-    SCN_MEMBER(struct seen_op, "exact", op.attach.exact),
-};
-static const struct scn_field RESTORE_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "token", op.restore.token),
-    SCN_MEMBER(struct seen_op, "entries", op.restore.entry_count),
-    SCN_MEMBER(struct seen_op, "presumed", op.restore.presumed),
-    SCN_MEMBER(struct seen_op, "loan_token", op.restore.loan_token),
-    SCN_MEMBER(struct seen_op, "raise_token", op.restore.raise_token),
-};
-static const struct scn_field QUEUE_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "known", op.queue.known),
-    SCN_MEMBER(struct seen_op, "whole", op.queue.whole),
-};
-static const struct scn_field RENEW_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "lease_ms", items[0].lease_ms),
-    SCN_MEMBER(struct seen_op, "token", items[0].token),
-    SCN_MEMBER(struct seen_op, "loan_token", items[0].loan_token),
-    SCN_MEMBER(struct seen_op, "exact", items[0].exact),
-    SCN_MEMBER(struct seen_op, "fence", items[0].fence),
-    SCN_MEMBER(struct seen_op, "loans", op.renew.loans),
-};
-static const struct scn_field LATCH_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "count", op.latch.count),
-    SCN_MEMBER(struct seen_op, "generation", op.latch.generation),
-    SCN_MEMBER(struct seen_op, "only_tells", op.latch.only_tells),
-};
-static const struct scn_field OP_FIELDS[] = {
-    SCN_MEMBER(struct seen_op, "class", op.lock_class),
-    SCN_MEMBER(struct seen_op, "group", op.group),
-    SCN_MEMBER(struct seen_op, "grouped", op.grouped),
-    SCN_MEMBER(struct seen_op, "seen_token", op.seen_token),
-    SCN_MEMBER(struct seen_op, "fair_wait_ms", op.fair_wait_ms),
-};
-
-static const struct {
-    const struct scn_field *fields;
-    size_t count;
-} SEEN[] = {
-    [OP_ACQUIRE] = { ACQUIRE_FIELDS, COUNT(ACQUIRE_FIELDS) },
-    [OP_ACQUIRE_BATCH] = { BATCH_FIELDS, COUNT(BATCH_FIELDS) },
-    [OP_RELEASE] = { RELEASE_FIELDS, COUNT(RELEASE_FIELDS) },
-    [OP_RENEW] = { RENEW_FIELDS, COUNT(RENEW_FIELDS) },
-    [OP_ATTACH] = { ATTACH_FIELDS, COUNT(ATTACH_FIELDS) },
-    [OP_RESTORE] = { RESTORE_FIELDS, COUNT(RESTORE_FIELDS) },
-    [OP_QUEUE] = { QUEUE_FIELDS, COUNT(QUEUE_FIELDS) },
-    [OP_LATCH] = { LATCH_FIELDS, COUNT(LATCH_FIELDS) },
-    [OP_SCAN] = { NULL, 0 },
-};
 
 static void show_claim(const struct claim *c, struct value *ret)
 {
-    static const char *const OWNERS[] = { "anonymous", "id", "named", "rest" };
-
     scn_put_text(ret, "lock_kind", "%s", LOCK_KINDS[c->lock_kind]);
-    scn_put_text(ret, "owner_kind", "%s", OWNERS[c->owner_kind]);
+    scn_put_text(ret, "owner_kind", "%s", OWNER_KINDS[c->owner_kind]);
     scn_put_int(ret, "claim_lease_ms", (int64_t)c->lease_ms);
-    scn_put_int(ret, "block_us", c->block_us);
-    scn_put_int(ret, "permits", c->permits);
-    scn_put_int(ret, "limit", c->limit);
-    scn_put_int(ret, "atleast_ms", (int64_t)c->atleast_ms);
-    scn_put_int(ret, "asked_ago_ms", (int64_t)c->asked_ago_ms);
+    put_claim_fields(ret, c);
     scn_put_text(ret, "data", "%.*s", (int)c->data.len, c->data.ptr);
 }
 
@@ -197,7 +80,6 @@ static void show_list(const struct seen_op *op, struct value *ret)
 
 static void show_op(const struct seen_op *op, struct value *ret)
 {
-    static const char *const YIELDS[] = { "never", "if-others", "always" };
     const struct claim *claim = op_claim(&op->op);
 
     scn_put_text(ret, "", "%s", OP_WORDS[op->op.kind]);
@@ -207,7 +89,7 @@ static void show_op(const struct seen_op *op, struct value *ret)
     scn_put_text(ret, "member", "%s", op->member);
     scn_put_text(ret, "target_field", "%s", op->target_field);
     scn_put_text(ret, "target_entry", "%s", op->target_entry);
-    scn_put_fields(ret, op, OP_FIELDS, COUNT(OP_FIELDS));
+    put_op_fields(ret, &op->op, op->items);
     if (claim != NULL) {
         show_claim(claim, ret);
     }
@@ -230,63 +112,7 @@ static void show_op(const struct seen_op *op, struct value *ret)
     if (op->op.kind == OP_QUEUE) {
         show_waited(op, ret);
     }
-    scn_put_fields(ret, op, SEEN[op->op.kind].fields, SEEN[op->op.kind].count);
     show_list(op, ret);
-}
-
-static const struct scn_field RESULT[] = {
-    SCN_MEMBER(struct op_result, "token", token),
-    SCN_MEMBER(struct op_result, "loan_token", loan_token),
-    SCN_MEMBER(struct op_result, "ttl", ttl_ms),
-    SCN_MEMBER(struct op_result, "count", count),
-    SCN_MEMBER(struct op_result, "attached", attached),
-    SCN_MEMBER(struct op_result, "elsewhere", elsewhere),
-    SCN_MEMBER(struct op_result, "moved", moved),
-    SCN_MEMBER(struct op_result, "fair", fair),
-    SCN_MEMBER(struct op_result, "withheld", withheld),
-    SCN_MEMBER(struct op_result, "foreign", foreign),
-    SCN_MEMBER(struct op_result, "by_latchd", by_latchd),
-    SCN_MEMBER(struct op_result, "free", permits.free),
-    SCN_MEMBER(struct op_result, "limit", permits.limit),
-    SCN_MEMBER(struct op_result, "is_lock", is_lock),
-    SCN_MEMBER(struct op_result, "class", lock_class),
-    SCN_MEMBER(struct op_result, "freed", release.freed),
-    SCN_MEMBER(struct op_result, "own_head", release.own_head),
-    SCN_MEMBER(struct op_result, "shared", release.shared),
-    SCN_MEMBER(struct op_result, "listeners", release.listeners),
-    SCN_MEMBER(struct op_result, "rest_ms", release.rest_ms),
-    SCN_MEMBER(struct op_result, "restored", restore.restored),
-    SCN_MEMBER(struct op_result, "permits", attach.permits),
-    SCN_MEMBER(struct op_result, "atleast_ms", attach.atleast_ms),
-    SCN_MEMBER(struct op_result, "value", latch.value),
-    SCN_MEMBER(struct op_result, "generation", latch.generation),
-    SCN_MEMBER(struct op_result, "last_gone", latch.last_gone),
-    SCN_MEMBER(struct op_result, "last_lost", latch.last_lost),
-};
-
-static const struct {
-    const char *name;
-    size_t offset;
-} RESULT_TEXTS[] = {
-    { "text", offsetof(struct op_result, text) },
-    { "field", offsetof(struct op_result, attach.field) },
-    { "entry", offsetof(struct op_result, attach.entry) },
-    { "attached_data", offsetof(struct op_result, attach.data) },
-    { "who", offsetof(struct op_result, inspect.who) },
-    { "data", offsetof(struct op_result, inspect.data) },
-};
-
-/* A word of a list, as in `kind=read`; -1: it is not about that. */
-static int read_choice(const char *word, const char *key, const char *const *words,
-                       size_t count)
-{
-    const char *choice = scn_option(word, key);
-    int i = choice == NULL ? -1 : find_word(words, count, choice);
-
-    if (choice != NULL && i < 0) {
-        scn_fail("there is no %s '%s'", key, choice);
-    }
-    return i;
 }
 
 /* The fair queue that INSPECT finds, between blanks; the text lives as long as its
@@ -310,8 +136,8 @@ static void read_queue(const char *text, struct op_result *ret)
 static void read_result_word(const char *word, struct op_result *ret)
 {
     static struct op_field holder;
-    int kind = read_choice(word, "kind", LOCK_KINDS, COUNT(LOCK_KINDS));
-    int state = read_choice(word, "state", LATCH_STATES, COUNT(LATCH_STATES));
+    int kind = read_choice(word, "kind", LOCK_KINDS, LOCK_KIND_COUNT);
+    int state = read_choice(word, "state", LATCH_STATES, LATCH_STATE_COUNT);
     const char *owner = scn_option(word, "holder");
     const char *queue = scn_option(word, "queue");
 
@@ -333,17 +159,7 @@ static void read_result_word(const char *word, struct op_result *ret)
         ret->inspect.field_count = 1;
         return;
     }
-    for (size_t i = 0; i < COUNT(RESULT_TEXTS); i++) {
-        const char *text = scn_option(word, RESULT_TEXTS[i].name);
-
-        if (text != NULL) {
-            struct span s = span_str(text);
-
-            memcpy((char *)ret + RESULT_TEXTS[i].offset, &s, sizeof s);
-            return;
-        }
-    }
-    scn_set_field(ret, RESULT, COUNT(RESULT), word);
+    set_result_field(ret, word);
 }
 
 /* The status, then what else the result has. */

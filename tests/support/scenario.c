@@ -1287,7 +1287,9 @@ void test_collect(int argc, char **argv)
             scn_fail("`scenario`, `define` or `let`");
         }
     }
-    group.timeout_s = scn_stage.timeout_s;
+    group = (struct test_group){ .setup_once = scn_stage.start,
+                                 .teardown_once = scn_stage.stop,
+                                 .timeout_s = scn_stage.timeout_s };
     group_entry.file = path;
     runner_add(&group_entry);
     for (size_t i = 0; i < case_count; i++) {

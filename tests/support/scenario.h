@@ -39,7 +39,9 @@ struct scn_verb {
 };
 
 struct scn_stage {
-    int timeout_s; /* of one scenario; 0: Check's own */
+    int timeout_s;       /* of one scenario; 0: Check's own */
+    void (*start)(void); /* before all scenarios, or NULL */
+    void (*stop)(void);  /* after all of them, or NULL */
     void (*begin)(void);
     void (*end)(void);     /* after a scenario that did not fail */
     void (*wait)(void);    /* between two looks of `within` and `until` */

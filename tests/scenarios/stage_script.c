@@ -1,0 +1,942 @@
+/* The stage `script`: the Lua scripts of backend/script/lua/ on a real Redis, one op at
+ * a time, over a blocking connection. All scenarios of a program share the Redis; each
+ * begins without a key.
+ *
+ * A client is a daemon, named by a letter: A is the instance $A, `aaaaaaaaaaaaaaaa`.
+ * `A: acquire job request q:1 lease_ms=1000 -> ok token=$t` runs that op as daemon A.
+ * After the kind and the name come positional words for the hold, then fields by their
+ * names in op_fields.c:
+ *
+ *   a claim    request R | id FIELD | owner FIELD ENTRY | field FIELD
+ *   a target   request R | field F | id F E | entry F E | owner F [E] | value F [E] |
+ *              token T | any
+ *
+ * `kind=read` is the lock kind of either, from which the class follows, or `class=rw`
+ * says it; `member=M` is a fair claim; `next` begins the claim that gets the lock after
+ * a release. `asked=` and `deadline=` are microseconds of Redis's clock. */
+#include "backend/script/script_codec.h"
+#include "scenarios/op_fields.h"
+#include "scenarios/redis_words.h"
+#include "support/daemon.h"
+#include "support/op_words.h"
+#include "support/runner.h"
+#include "support/scenario.h"
+#include "util/buf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEASE_MS = 30000, FAIR_WAIT_MS = 30000, ROOM = 1 << 18 };
+
+static const uint64_t NEVER_LATE = UINT64_C(1) << 53;
+
+static struct test_redis *redis;
+
+/* Texts that live as long as the scenario. */
+static char room[ROOM];
+static size_t room_used;
+
+static const char *keep_text(const char *text)
+{
+    size_t len = strlen(text) + 1;
+    char *kept = room + room_used;
+
+    ck_assert_uint_le(room_used + len, sizeof room);
+    memcpy(kept, text, len);
+    room_used += len;
+    return kept;
+}
+
+static const char *keep_joined(const char *a, const char *b)
+{
+    const char *kept = keep_text(a);
+
+    room_used--;
+    (void)keep_text(b);
+    return kept;
+}
+
+/* --- ops ------------------------------------------------------------------------ */
+
+/* An op as it is read; what it points to is here, too. */
+struct request {
+    struct op op;
+    struct op_times times;
+    bool asked;
+    struct renew_item items[OP_RENEW_MAX];
+    struct batch_item names[OP_BATCH_MAX];
+    struct restore_entry entries[OP_RESTORE_ENTRIES_MAX];
+    struct span members[OP_QUEUE_MAX];
+    uint64_t waited_ms[OP_QUEUE_MAX];
+};
+
+static struct request request;
+
+/* The words of an op, one after the other. */
+struct cursor {
+    const struct scn_words *words;
+    size_t at;
+};
+
+static bool has_more(const struct cursor *c)
+{
+    return c->at < c->words->count;
+}
+
+static const char *next_text(struct cursor *c)
+{
+    return keep_text(scn_word(c->words, c->at++));
+}
+
+static struct span next_span(struct cursor *c)
+{
+    return span_str(next_text(c));
+}
+
+static bool next_is(const struct cursor *c, const char *word)
+{
+    return has_more(c) && strcmp(c->words->at[c->at], word) == 0;
+}
+
+/* The next word is a field, and no positional one: an entry never has a `=`. */
+static bool next_is_field(const struct cursor *c)
+{
+    return has_more(c) && strchr(c->words->at[c->at], '=') != NULL;
+}
+
+static bool read_class(struct op *op, const char *word)
+{
+    static const char *const WORDS[] = { [CLASS_PLAIN] = "plain",
+                                         [CLASS_RW] = "rw",
+                                         [CLASS_SEMAPHORE] = "semaphore",
+                                         [CLASS_LATCH] = "latch" };
+    int class = read_choice(word, "class", WORDS, sizeof WORDS / sizeof WORDS[0]);
+
+    if (class >= 0) {
+        op->lock_class = (enum lock_class) class;
+    }
+    return class >= 0;
+}
+
+static int read_kind(const char *word)
+{
+    return read_choice(word, "kind", LOCK_KINDS, LOCK_KIND_COUNT);
+}
+
+static bool read_times(const char *word)
+{
+    const char *asked = scn_option(word, "asked");
+    const char *deadline = scn_option(word, "deadline");
+
+    if (asked != NULL) {
+        request.times.asked_us = strtoull(asked, NULL, 10);
+        request.asked = true;
+    } else if (deadline != NULL) {
+        request.times.deadline_us = strtoull(deadline, NULL, 10);
+    }
+    return asked != NULL || deadline != NULL;
+}
+
+static void read_op_word(struct op *op, const char *word)
+{
+    if (!read_class(op, word) && !read_times(word) && !set_op_field(op, word)) {
+        scn_fail("'%s' is no field of %s", word, OP_WORDS[op->kind]);
+    }
+}
+
+/* The owner of a claim, or of a hold that is renewed. */
+static void read_owner(struct cursor *c, enum owner_kind *kind, struct span *field,
+                       struct span *entry)
+{
+    *kind = OWNER_ANONYMOUS;
+    if (next_is(c, "request")) {
+        c->at++;
+        *entry = next_span(c);
+    } else if (next_is(c, "field")) {
+        c->at++;
+        *field = next_span(c);
+    } else if (next_is(c, "id")) {
+        c->at++;
+        *kind = OWNER_ID;
+        *field = next_span(c);
+    } else if (next_is(c, "owner")) {
+        c->at++;
+        *kind = OWNER_NAMED;
+        *field = next_span(c);
+        *entry = next_span(c);
+    }
+}
+
+/* Readers and permits have their field from the beginning. */
+static void complete_claim(struct claim *claim)
+{
+    bool given = claim->lock_kind == KIND_READ || claim->lock_kind == KIND_PERMITS;
+
+    if (claim->owner_kind == OWNER_ANONYMOUS && given && claim->field.len == 0) {
+        claim->field = span_str(keep_joined("latchd:", claim->entry.ptr));
+    }
+}
+
+static void be_fair(struct op *op, struct claim *claim, const char *member)
+{
+    claim->lock_kind = KIND_FAIR;
+    claim->member = span_str(keep_text(member));
+    if (claim->owner_kind == OWNER_ANONYMOUS && claim->entry.len == 0) {
+        claim->entry = span_after(claim->member, strlen("latchd:"));
+    }
+    if (op->kind == OP_ACQUIRE) {
+        op->acquire.fair = true;
+    }
+}
+
+static bool read_claim_word(struct op *op, struct claim *claim, const char *word)
+{
+    const char *member = scn_option(word, "member");
+    const char *entry = scn_option(word, "entry");
+    int kind = read_kind(word);
+
+    if (member != NULL) {
+        be_fair(op, claim, member);
+    } else if (entry != NULL) {
+        claim->entry = span_str(keep_text(entry));
+    } else if (kind >= 0) {
+        claim->lock_kind = (enum lock_kind)kind;
+        op->lock_class = lock_class_of(claim->lock_kind);
+    } else if (strcmp(word, "rest") == 0) {
+        claim->owner_kind = OWNER_REST;
+    } else {
+        return set_claim_field(claim, keep_text(word));
+    }
+    return true;
+}
+
+/* Up to the end, or to the word `until`. */
+static void read_claim(struct cursor *c, struct op *op, struct claim *claim,
+                       const char *until)
+{
+    enum owner_kind owner_kind;
+
+    *claim = (struct claim){ .lease_ms = LEASE_MS };
+    read_owner(c, &owner_kind, &claim->field, &claim->entry);
+    claim->owner_kind = owner_kind;
+    while (has_more(c) && !next_is(c, until)) {
+        const char *word = c->words->at[c->at++];
+
+        if (!read_claim_word(op, claim, word)) {
+            read_op_word(op, word);
+        }
+    }
+    complete_claim(claim);
+}
+
+static void read_target(struct cursor *c, struct target *t)
+{
+    int kind = find_word(TARGETS, TARGET_COUNT, scn_word(c->words, c->at++));
+
+    if (kind < 0) {
+        scn_fail("'%s' is no target", c->words->at[c->at - 1]);
+    }
+    t->kind = (enum target_kind)kind;
+    if (t->kind == TARGET_TOKEN) {
+        t->token = (uint64_t)scn_number(c->words, c->at++);
+    } else if (t->kind == TARGET_REQUEST) {
+        t->entry = next_span(c);
+    } else if (t->kind != TARGET_ANY) {
+        t->field = next_span(c);
+        if (t->kind != TARGET_FIELD && has_more(c) && !next_is(c, "next") &&
+            !next_is_field(c)) {
+            t->entry = next_span(c);
+        }
+    }
+}
+
+static bool read_target_word(struct op *op, struct target *t, const char *word)
+{
+    const char *entry = scn_option(word, "entry");
+    int kind = read_kind(word);
+
+    if (kind >= 0) {
+        t->lock_kind = (enum lock_kind)kind;
+        op->lock_class = lock_class_of(t->lock_kind);
+    } else if (entry != NULL) {
+        t->entry = span_str(keep_text(entry));
+    }
+    return kind >= 0 || entry != NULL;
+}
+
+static void read_release(struct cursor *c, struct op *op)
+{
+    int yield;
+
+    op->release.leave_tombstone = true;
+    read_target(c, &op->release.target);
+    while (has_more(c) && !next_is(c, "next")) {
+        const char *word = c->words->at[c->at++];
+
+        yield = read_choice(word, "yield", YIELDS, YIELD_COUNT);
+        if (yield >= 0) {
+            op->release.yield = (enum yield)yield;
+        } else if (!read_target_word(op, &op->release.target, word)) {
+            read_op_word(op, word);
+        }
+    }
+    if (has_more(c)) {
+        c->at++;
+        op->release.has_next = true;
+        read_claim(c, op, &op->release.next, "");
+    }
+}
+
+static void read_attach(struct cursor *c, struct op *op)
+{
+    op->attach.lease_ms = LEASE_MS;
+    read_target(c, &op->attach.target);
+    while (has_more(c)) {
+        const char *word = c->words->at[c->at++];
+
+        if (!read_target_word(op, &op->attach.target, word)) {
+            read_op_word(op, word);
+        }
+    }
+}
+
+/* `NAME WHO key=value..`, up to `and` */
+static void read_item(struct cursor *c, struct op *op, struct renew_item *item)
+{
+    *item = (struct renew_item){ .name = next_span(c), .lease_ms = LEASE_MS };
+    if (next_is(c, "token")) {
+        c->at++;
+        item->token = (uint64_t)scn_number(c->words, c->at);
+        item->field = span_str(keep_joined("latchd:", c->words->at[c->at++]));
+    } else {
+        read_owner(c, &item->owner_kind, &item->field, &item->entry);
+    }
+    for (; has_more(c) && !next_is(c, "and"); c->at++) {
+        const char *word = c->words->at[c->at];
+        int kind = read_kind(word);
+
+        if (kind >= 0) {
+            item->lock_kind = (enum lock_kind)kind;
+            op->lock_class = lock_class_of(item->lock_kind);
+        } else if (!set_item_field(item, word)) {
+            read_op_word(op, word);
+        }
+    }
+    c->at += has_more(c) ? 1 : 0;
+}
+
+static void read_renew(struct cursor *c, struct op *op)
+{
+    op->renew.items = request.items;
+    while (has_more(c)) {
+        ck_assert_uint_lt(op->renew.count, OP_RENEW_MAX);
+        read_item(c, op, &request.items[op->renew.count++]);
+    }
+}
+
+/* Names, `and` between them: `a request q:1 and b request q:1 all_or_none=1` */
+static void read_batch(struct cursor *c, struct op *op)
+{
+    op->batch.items = request.names;
+    while (has_more(c)) {
+        struct batch_item *item = &request.names[op->batch.count++];
+
+        ck_assert_uint_le(op->batch.count, OP_BATCH_MAX);
+        item->name = next_span(c);
+        read_claim(c, op, &item->claim, "and");
+        c->at += has_more(c) ? 1 : 0;
+    }
+}
+
+/* `kept=id:1` is an entry, `kept=id:1@500` one that is kept for 500 ms; of a hold
+ * without entries `for_ms=500`. */
+static bool read_kept(struct op *op, const char *word)
+{
+    const char *kept = scn_option(word, "kept"), *ms = scn_option(word, "for_ms");
+
+    if (kept != NULL) {
+        struct restore_entry *entry = &request.entries[op->restore.entry_count++];
+        const char *at = strchr(kept, '@');
+
+        ck_assert_uint_le(op->restore.entry_count, OP_RESTORE_ENTRIES_MAX);
+        entry->entry =
+            span_of(keep_text(kept), at == NULL ? strlen(kept) : (size_t)(at - kept));
+        entry->for_ms = at == NULL ? 0 : strtoull(at + 1, NULL, 10);
+    } else if (ms != NULL) {
+        request.entries[0].for_ms = strtoull(ms, NULL, 10);
+    }
+    return kept != NULL || ms != NULL;
+}
+
+static void read_restore(struct cursor *c, struct op *op)
+{
+    struct claim *claim = &op->restore.claim;
+    enum owner_kind owner_kind;
+
+    *claim = (struct claim){ .lease_ms = LEASE_MS };
+    read_owner(c, &owner_kind, &claim->field, &claim->entry);
+    claim->owner_kind = owner_kind;
+    op->restore.entries = request.entries;
+    while (has_more(c)) {
+        const char *word = c->words->at[c->at++];
+
+        if (!read_kept(op, word) && !read_claim_word(op, claim, word)) {
+            read_op_word(op, word);
+        }
+    }
+    complete_claim(claim);
+    op->restore.entry_count += op->restore.entry_count == 0 ? 1 : 0;
+}
+
+/* Members; `latchd:..:7@500` has waited for 500 ms. */
+static void read_members(struct cursor *c, struct op *op)
+{
+    op->queue.members = request.members;
+    while (has_more(c)) {
+        const char *word = c->words->at[c->at++];
+        const char *at = strchr(word, '@');
+        size_t i = op->queue.count;
+
+        if (strchr(word, '=') != NULL) {
+            read_op_word(op, word);
+            continue;
+        }
+        ck_assert_uint_lt(i, OP_QUEUE_MAX);
+        request.members[i] =
+            span_of(keep_text(word), at == NULL ? strlen(word) : (size_t)(at - word));
+        if (at != NULL) {
+            request.waited_ms[i] = strtoull(at + 1, NULL, 10);
+            op->queue.waited_ms = request.waited_ms;
+        }
+        op->queue.count++;
+    }
+}
+
+/* `set REQUEST 7`, `count REQUEST`, `delete REQUEST`, `look` */
+static void read_latch(struct cursor *c, struct op *op)
+{
+    int verb = find_word(LATCH_VERBS, LATCH_VERB_COUNT, scn_word(c->words, c->at++));
+
+    if (verb < 0) {
+        scn_fail("a latch knows no '%s'", c->words->at[c->at - 1]);
+    }
+    op->lock_class = CLASS_LATCH;
+    op->latch.verb = (enum latch_verb)verb;
+    if (op->latch.verb != LATCH_TO_LOOK) {
+        op->latch.request = next_span(c);
+    }
+    if (op->latch.verb == LATCH_TO_SET) {
+        op->latch.count = scn_number(c->words, c->at++);
+    }
+    while (has_more(c)) {
+        read_op_word(op, c->words->at[c->at++]);
+    }
+}
+
+static void read_fields(struct cursor *c, struct op *op)
+{
+    while (has_more(c)) {
+        read_op_word(op, c->words->at[c->at++]);
+    }
+}
+
+static void read_op(const struct scn_words *words, struct op *op)
+{
+    struct cursor c = { words, 1 };
+    int kind = find_word(OP_WORDS, OP_SCAN + 1, scn_word(words, 0));
+
+    if (kind < 0) {
+        scn_fail("'%s' is no op", words->at[0]);
+    }
+    *op = (struct op){ .kind = (enum op_kind)kind, .fair_wait_ms = FAIR_WAIT_MS };
+    if (op->kind != OP_RENEW && op->kind != OP_ACQUIRE_BATCH && op->kind != OP_SCAN) {
+        op->name = next_span(&c);
+    }
+    switch (op->kind) {
+    case OP_ACQUIRE:
+        read_claim(&c, op, &op->acquire.claim, "");
+        break;
+    case OP_ACQUIRE_BATCH:
+        read_batch(&c, op);
+        break;
+    case OP_RELEASE:
+        read_release(&c, op);
+        break;
+    case OP_RENEW:
+        read_renew(&c, op);
+        break;
+    case OP_ATTACH:
+        read_attach(&c, op);
+        break;
+    case OP_RESTORE:
+        read_restore(&c, op);
+        break;
+    case OP_QUEUE:
+    case OP_LEAVE:
+        read_members(&c, op);
+        break;
+    case OP_LATCH:
+        read_latch(&c, op);
+        break;
+    case OP_INSPECT:
+    case OP_LIMIT:
+    case OP_SCAN:
+        read_fields(&c, op);
+        break;
+    }
+}
+
+/* --- results -------------------------------------------------------------------- */
+
+/* Words with blanks between. */
+struct line {
+    size_t len;
+    char text[16384];
+};
+
+static void add_span(struct line *line, struct span s)
+{
+    line->len += (size_t)snprintf(line->text + line->len, sizeof line->text - line->len,
+                                  "%s%.*s", line->len == 0 ? "" : " ", (int)s.len,
+                                  s.len == 0 ? "" : s.ptr);
+    ck_assert_uint_lt(line->len, sizeof line->text);
+}
+
+static void put_line(struct value *map, const char *key, const struct line *line)
+{
+    scn_put_text(map, key, "%s", line->text);
+}
+
+static void put_span(struct value *map, const char *key, struct span s)
+{
+    scn_put_text(map, key, "%.*s", (int)s.len, s.len == 0 ? "" : s.ptr);
+}
+
+/* Owners and the rest one after the other, in the order of their fields: those of a
+ * hash have none of their own. */
+static void put_inspect(struct value *map, const struct op_result *r)
+{
+    struct line queue = { 0 };
+
+    scn_put_int(map, "fields", (int64_t)r->inspect.field_count);
+    for (size_t i = 0; i < r->inspect.field_count && i < 8; i++) {
+        const struct op_field *f = &r->inspect.fields[i];
+        char owner[512];
+        char text[128];
+
+        (void)snprintf(owner, sizeof owner, "of-%.*s", (int)f->owner.len, f->owner.ptr);
+        (void)snprintf(text, sizeof text, "%s %" PRId64 " %" PRIu64,
+                       LOCK_KINDS[f->lock_kind], f->count, f->token);
+        scn_put_text(map, owner, "%s", text);
+        if (i == 0) {
+            put_span(map, "owner", f->owner);
+        }
+    }
+    for (size_t i = 0; i < r->inspect.queue_count && i < 64; i++) {
+        add_span(&queue, r->inspect.queue[i]);
+    }
+    put_line(map, "queue", &queue);
+    scn_put_int(map, "queued", (int64_t)r->inspect.queue_count);
+    put_span(map, "who", r->inspect.who);
+    put_span(map, "data", r->inspect.data);
+    scn_put_int(map, "atleast_ms", (int64_t)r->inspect.atleast_ms);
+    scn_put_int(map, "is_string", r->inspect.is_string);
+}
+
+static void put_items(struct value *map, const struct op_result *r)
+{
+    struct line items = { 0 };
+
+    for (size_t i = 0; i < r->renew.count; i++) {
+        add_span(&items, span_str(RENEW_WORDS[r->renew.items[i]]));
+    }
+    put_line(map, "items", &items);
+}
+
+static void put_scan(struct value *map, const struct op_result *r)
+{
+    struct line names = { 0 };
+
+    for (size_t i = 0; i < r->scan.count; i++) {
+        add_span(&names, r->scan.names[i]);
+    }
+    scn_put_int(map, "cursor", (int64_t)r->scan.cursor);
+    put_line(map, "names", &names);
+}
+
+static void put_result(struct value *map, const struct op_result *r, enum op_kind kind);
+
+/* `results.0.token`, and `statuses` of all. */
+static void put_results(struct value *map, const struct op_result *results,
+                        size_t count)
+{
+    struct line statuses = { 0 };
+    struct value list = { .type = VALUE_LIST,
+                          .count = count,
+                          .items = calloc(count + 1, sizeof *list.items) };
+
+    for (size_t i = 0; i < count; i++) {
+        add_span(&statuses, span_str(OP_STATUS_WORDS[results[i].status]));
+        put_result(&list.items[i], &results[i], OP_ACQUIRE);
+    }
+    put_line(map, "statuses", &statuses);
+    scn_put_int(map, "results", 0);
+    map->items[map->count - 1] = list;
+}
+
+static void put_result(struct value *map, const struct op_result *r, enum op_kind kind)
+{
+    scn_put_text(map, "", "%s", OP_STATUS_WORDS[r->status]);
+    scn_put_text(map, "status", "%s", OP_STATUS_WORDS[r->status]);
+    put_result_fields(map, r, kind);
+    scn_put_text(map, "kind", "%s", LOCK_KINDS[r->lock_kind]);
+    put_span(map, "text", r->text);
+    if (kind == OP_RENEW) {
+        put_items(map, r);
+    } else if (kind == OP_INSPECT) {
+        put_inspect(map, r);
+    } else if (kind == OP_ATTACH) {
+        put_span(map, "field", r->attach.field);
+        put_span(map, "entry", r->attach.entry);
+        put_span(map, "data", r->attach.data);
+    } else if (kind == OP_LATCH) {
+        scn_put_text(map, "state", "%s", LATCH_STATES[r->latch.state]);
+    } else if (kind == OP_ACQUIRE_BATCH) {
+        put_results(map, r->batch.results, r->batch.count);
+    } else if (kind == OP_SCAN) {
+        put_scan(map, r);
+    }
+}
+
+/* --- calls ---------------------------------------------------------------------- */
+
+static uint64_t time_us(void)
+{
+    redisReply *reply = redis_ask(redis, "TIME");
+    uint64_t us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+                  strtoull(reply->element[1]->str, NULL, 10);
+
+    freeReplyObject(reply);
+    return us;
+}
+
+static redisReply *call(const char *instance, const struct op *ops, size_t count)
+{
+    redisContext *side = redis_side(redis);
+    struct buf out = { 0 };
+    void *reply = NULL;
+
+    if (!request.asked) {
+        uint64_t now_us = time_us();
+
+        request.times.asked_us =
+            now_us < request.times.deadline_us ? now_us : request.times.deadline_us;
+    }
+    script_call(&out, ops, count, instance, request.times);
+    ck_assert_int_eq(redisAppendFormattedCommand(side, buf_ptr(&out), buf_len(&out)),
+                     REDIS_OK);
+    buf_reset(&out);
+    ck_assert_int_eq(redisGetReply(side, &reply), REDIS_OK);
+    return reply;
+}
+
+/* Of the daemon with that letter. */
+static const char *instance_of(const char *letter, char ret[OP_INSTANCE_LEN + 1])
+{
+    if (*letter < 'A' || *letter > 'F' || letter[1] != '\0') {
+        scn_fail("a daemon is A to F, not '%s'", letter);
+    }
+    memset(ret, *letter - 'A' + 'a', OP_INSTANCE_LEN);
+    ret[OP_INSTANCE_LEN] = '\0';
+    return ret;
+}
+
+/* Ops for one call together. */
+static struct op together[SCRIPT_BATCH_MAX];
+static size_t together_count;
+
+/* `with acquire a request q:1`; then `A: all` sends all of them in one call. */
+static void do_with(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    ck_assert_uint_lt(together_count, SCRIPT_BATCH_MAX);
+    read_op(words, &together[together_count]);
+    ck_assert(script_batch_is_simple(&together[together_count]));
+    together_count++;
+}
+
+static void say_all(const char *instance, struct value *ret)
+{
+    redisReply *reply = call(instance, together, together_count);
+    struct op_result results[SCRIPT_BATCH_MAX] = { 0 };
+    struct script_result parts[SCRIPT_BATCH_MAX] = { 0 };
+    bool refused = script_reply_part(reply, 0, together_count) == NULL;
+
+    for (size_t i = 0; i < together_count && !refused; i++) {
+        script_reply(script_reply_part(reply, i, together_count), together->kind, 0,
+                     &parts[i]);
+        results[i] = parts[i].result;
+    }
+    scn_put_text(ret, "", "%s", refused ? "refused" : "ok");
+    put_results(ret, results, refused ? 0 : together_count);
+    for (size_t i = 0; i < together_count; i++) {
+        script_result_fini(&parts[i]);
+    }
+    freeReplyObject(reply);
+    together_count = 0;
+}
+
+static void say(const struct scn_saying *saying, struct value *ret)
+{
+    static struct script_result result;
+    char instance[OP_INSTANCE_LEN + 1];
+    redisReply *reply;
+
+    memset(&request, 0, sizeof request);
+    request.times.deadline_us = NEVER_LATE;
+    (void)instance_of(saying->who, instance);
+    if (strcmp(scn_word(saying->words, 0), "all") == 0) {
+        struct cursor c = { saying->words, 1 };
+
+        while (has_more(&c)) {
+            ck_assert(read_times(c.words->at[c.at++]));
+        }
+        say_all(instance, ret);
+        return;
+    }
+    read_op(saying->words, &request.op);
+    reply = call(instance, &request.op, 1);
+    script_reply(reply, request.op.kind, op_item_count(&request.op), &result);
+    put_result(ret, &result.result, request.op.kind);
+    if (result.result.status == OP_ERROR && saying->want == SCN_NOTHING) {
+        scn_fail("%.*s", (int)result.result.text.len, result.result.text.ptr);
+    }
+    script_result_fini(&result);
+    freeReplyObject(reply);
+}
+
+static bool look_up(const char *name, char ret[SCN_VALUE_MAX])
+{
+    if (*name < 'A' || *name > 'F' || name[1] != '\0') {
+        return false;
+    }
+    (void)instance_of(name, ret);
+    return true;
+}
+
+/* --- Redis ---------------------------------------------------------------------- */
+
+static void do_redis(const struct scn_words *words, struct value *ret)
+{
+    say_to_redis(redis, words, ret);
+}
+
+static void do_redisson(const struct scn_words *words, struct value *ret)
+{
+    say_as_redisson(redis, words, ret);
+}
+
+static void do_listen(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    listen_at_redis(redis, words);
+}
+
+/* `listen-all`: until the end, to a pattern that fits every channel. */
+static void do_listen_all(const struct scn_words *words, struct value *ret)
+{
+    redisContext *c = redisConnectUnix(redis_path(redis));
+
+    (void)ret;
+    (void)words;
+    freeReplyObject(redisCommand(c, "PSUBSCRIBE *"));
+}
+
+static void do_hear(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    hear_from_redis(words);
+}
+
+static void do_deafen(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    stop_listening(scn_word(words, 0));
+}
+
+/* Microseconds of Redis's clock. */
+static void do_time(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    scn_int(ret, (int64_t)time_us());
+}
+
+/* How many scripts there are; Redis knows each by the SHA1 that was embedded. */
+static void do_load_scripts(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    for (int i = 0; i < LUA_COUNT; i++) {
+        redis_expect(redis, LUA_SCRIPTS[PUBLISH_PLAIN][i].sha1, "SCRIPT LOAD %b",
+                     LUA_SCRIPTS[PUBLISH_PLAIN][i].text,
+                     LUA_SCRIPTS[PUBLISH_PLAIN][i].len);
+    }
+    scn_int(ret, LUA_COUNT);
+}
+
+/* `marks 107000`: there are ended marks, and each was made just now, to live so long.
+ */
+static void do_marks(const struct scn_words *words, struct value *ret)
+{
+    redisReply *keys = redis_ask(redis, "KEYS latchd:ended:*");
+    int64_t ms = scn_number(words, 0);
+
+    (void)ret;
+    ck_assert_uint_gt(keys->elements, 0);
+    for (size_t i = 0; i < keys->elements; i++) {
+        const char *key = keys->element[i]->str;
+        int64_t ttl = redis_ask_int(redis, "PTTL %s", key);
+
+        /* On a slow machine the moment may be long. */
+        ck_assert_msg(ttl <= ms && ttl > ms - 30000, "%s: %" PRId64, key, ttl);
+    }
+    freeReplyObject(keys);
+}
+
+/* --- the fair queue ------------------------------------------------------------- */
+
+/* `queue job`: its members, between blanks; each has a score, and no other has one. */
+static void do_queue(const struct scn_words *words, struct value *ret)
+{
+    const char *name = scn_word(words, 0);
+    redisReply *list = redis_ask(redis, "LRANGE redisson_lock_queue:{%s} 0 -1", name);
+    struct line text = { 0 };
+
+    for (size_t i = 0; i < list->elements; i++) {
+        const char *member = list->element[i]->str;
+        redisReply *score =
+            redis_ask(redis, "ZSCORE redisson_lock_timeout:{%s} %s", name, member);
+
+        ck_assert_msg(score->type == REDIS_REPLY_STRING, "%s has no score", member);
+        freeReplyObject(score);
+        add_span(&text, span_str(member));
+    }
+    ck_assert_int_eq(redis_ask_int(redis, "ZCARD redisson_lock_timeout:{%s}", name),
+                     (int64_t)list->elements);
+    freeReplyObject(list);
+    scn_text(ret, "%s", text.text);
+}
+
+/* `due job MEMBER`: how far its score is ahead of Redis's clock, ms. */
+static void do_due(const struct scn_words *words, struct value *ret)
+{
+    redisReply *score = redis_ask(redis, "ZSCORE redisson_lock_timeout:{%s} %s",
+                                  scn_word(words, 0), scn_word(words, 1));
+
+    ck_assert_msg(score->type == REDIS_REPLY_STRING, "%s has no score", words->at[1]);
+    scn_int(ret, strtoll(score->str, NULL, 10) - (int64_t)(time_us() / 1000));
+    freeReplyObject(score);
+}
+
+/* `set-due job MEMBER -1` */
+static void do_set_due(const struct scn_words *words, struct value *ret)
+{
+    int64_t at = (int64_t)(time_us() / 1000) + scn_number(words, 2);
+
+    (void)ret;
+    ck_assert_int_eq(redis_ask_int(redis,
+                                   "ZADD redisson_lock_timeout:{%s} XX CH %lld %s",
+                                   words->at[0], (long long)at, words->at[1]),
+                     1);
+}
+
+/* `pass job 6000`: as if the queue and the lease had been made so long ago. */
+static void do_pass(const struct scn_words *words, struct value *ret)
+{
+    static const char SCRIPT[] =
+        "local all = redis.call('ZRANGE', KEYS[1], 0, -1) "
+        "for _, m in ipairs(all) do redis.call('ZINCRBY', KEYS[1], -ARGV[1], m) end "
+        "all = redis.call('HKEYS', KEYS[2]) "
+        "for _, i in ipairs(all) do "
+        "  local at = tonumber(redis.call('HGET', KEYS[2], i)) "
+        "  if at then redis.call('HSET', KEYS[2], i, "
+        "string.format('%.0f', at - ARGV[1])) end "
+        "end "
+        "local left = redis.call('PTTL', KEYS[3]) - ARGV[1] "
+        "if left > 0 then redis.call('PEXPIRE', KEYS[3], left) "
+        "else redis.call('DEL', KEYS[3]) end "
+        "return 1";
+    const char *name = scn_word(words, 0);
+
+    (void)ret;
+    ck_assert_int_eq(redis_ask_int(redis,
+                                   "EVAL %s 3 redisson_lock_timeout:{%s} "
+                                   "latchd:fair:{%s} %s %s",
+                                   SCRIPT, name, name, name, scn_word(words, 1)),
+                     1);
+}
+
+/* --- the stage ------------------------------------------------------------------ */
+
+static void start(void)
+{
+    redis = redis_start();
+}
+
+static void stop(void)
+{
+    redis_stop(redis);
+}
+
+static void begin(void)
+{
+    struct value none = { 0 };
+
+    room_used = together_count = 0;
+    redis_expect(redis, "OK", "FLUSHALL");
+    redis_expect(redis, "OK", "CONFIG SET maxmemory 0"); /* a scenario may have */
+    do_load_scripts(NULL, &none);
+    value_fini(&none);
+}
+
+static void end(void)
+{
+    stop_all_listening();
+}
+
+static void pause_5_ms(void)
+{
+    test_sleep_ms(5);
+}
+
+static const struct scn_verb VERBS[] = {
+    { "redis", SCN_WORDS_MAX, do_redis },
+    { "redisson", 6, do_redisson },
+    { "listen", 2, do_listen },
+    { "listen-all", 0, do_listen_all },
+    { "hear", 2, do_hear },
+    { "deafen", 1, do_deafen },
+    { "time", 0, do_time },
+    { "load-scripts", 0, do_load_scripts },
+    { "marks", 1, do_marks },
+    { "with", SCN_WORDS_MAX, do_with },
+    { "queue", 1, do_queue },
+    { "due", 2, do_due },
+    { "set-due", 3, do_set_due },
+    { "pass", 2, do_pass },
+    { NULL, 0, NULL },
+};
+
+const struct scn_stage scn_stage = {
+    .timeout_s = 30,
+    .start = start,
+    .stop = stop,
+    .begin = begin,
+    .end = end,
+    .wait = pause_5_ms,
+    .now = test_now_ms,
+    .say = say,
+    .look_up = look_up,
+    .verbs = VERBS,
+};
