@@ -10,7 +10,7 @@
 enum { EARS_MAX = 16 };
 
 static struct {
-    char name[SCN_NAME_MAX];
+    char name[4 * SCN_NAME_MAX];
     redisContext *c; /* NULL: this place is free */
 } ears[EARS_MAX];
 
@@ -195,7 +195,7 @@ void listen_at_redis(struct test_redis *redis, const struct scn_words *words)
     }
     ck_assert_uint_lt(i, EARS_MAX);
     (void)snprintf(ears[i].name, sizeof ears[i].name, "%s", words->at[0]);
-    ears[i].c = redisson_listen(&r, scn_word(words, 1));
+    ears[i].c = redisson_listen(&r, words->at[words->count - 1]);
 }
 
 void hear_from_redis(const struct scn_words *words)

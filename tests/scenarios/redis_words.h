@@ -16,8 +16,8 @@ void say_to_redis(struct test_redis *redis, const struct scn_words *words,
 void say_as_redisson(struct test_redis *redis, const struct scn_words *words,
                      struct value *ret);
 
-/* `listen EAR CHANNEL`, `hear EAR 0`: the next message is this; `hear EAR`: none has
- * come. `deafen EAR` ends that. */
+/* `EAR CHANNEL`, or `CHANNEL` for an ear of that name; then `EAR 0`: the next message
+ * is this, `EAR`: none has come. */
 void listen_at_redis(struct test_redis *redis, const struct scn_words *words);
 void hear_from_redis(const struct scn_words *words);
 void stop_listening(const char *ear);

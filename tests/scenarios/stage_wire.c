@@ -5,7 +5,7 @@
  * reads the next reply, `a: LOCK job -> token` does both, and `a -> ...` says that
  * nothing has arrived. Nothing sleeps: what takes time is waited for, by `await` and
  * `within`. The token that client `a` was given last is $a, those of an MLOCK $a.0.. */
-#include "support/redisson.h"
+#include "scenarios/redis_words.h"
 #include "support/runner.h"
 #include "support/scenario.h"
 #include "support/stand.h"
@@ -22,7 +22,6 @@ enum {
     DAEMONS_MAX = 3,
     ARGS_MAX = 12,
     TOKENS_MAX = 4,
-    EARS_MAX = 16,
 };
 
 static struct wire_client {
@@ -39,12 +38,6 @@ static struct {
     bool runs;
 } daemons[DAEMONS_MAX];
 static size_t daemon_count;
-
-static struct {
-    char *channel;
-    redisContext *c;
-} ears[EARS_MAX];
-static size_t ear_count;
 
 /* --- Redis and the daemons ------------------------------------------------------ */
 
@@ -111,7 +104,7 @@ static void begin(void)
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max; /* crowds need many files */
     (void)setrlimit(RLIMIT_NOFILE, &limit);
-    client_count = daemon_count = ear_count = 0;
+    client_count = daemon_count = 0;
     memset(&stand, 0, sizeof stand);
     start_pulse();
 }
@@ -121,10 +114,7 @@ static void end(void)
     for (size_t i = 0; i < client_count; i++) {
         client_close(clients[i].c);
     }
-    for (size_t i = 0; i < ear_count; i++) {
-        redisFree(ears[i].c);
-        free(ears[i].channel);
-    }
+    stop_all_listening();
     client_close(stand.admin);
     for (size_t i = 0; i < daemon_count; i++) {
         if (daemons[i].runs) {
@@ -462,41 +452,10 @@ static bool look_up(const char *name, char ret[SCN_VALUE_MAX])
 
 /* --- looks ---------------------------------------------------------------------- */
 
-static void from_reply(const redisReply *r, struct value *ret)
-{
-    switch (r->type) {
-    case REDIS_REPLY_NIL:
-        break;
-    case REDIS_REPLY_INTEGER:
-        scn_int(ret, r->integer);
-        break;
-    case REDIS_REPLY_ARRAY:
-        ret->type = VALUE_LIST;
-        ret->count = r->elements;
-        ret->items = calloc(r->elements + 1, sizeof *ret->items);
-        for (size_t i = 0; i < r->elements; i++) {
-            from_reply(r->element[i], &ret->items[i]);
-        }
-        break;
-    default:
-        scn_text(ret, "%s", r->str);
-        ret->type = r->type == REDIS_REPLY_ERROR ? VALUE_ERROR : VALUE_TEXT;
-        break;
-    }
-}
-
 /* A command, straight to Redis. */
 static void do_redis(const struct scn_words *words, struct value *ret)
 {
-    const char *argv[SCN_WORDS_MAX];
-    redisReply *reply;
-
-    (void)scn_word(words, 0);
-    memcpy(argv, words->at, words->count * sizeof argv[0]);
-    reply = redisCommandArgv(redis_side(server()), (int)words->count, argv, NULL);
-    ck_assert_msg(reply != NULL, "%s", redis_side(server())->errstr);
-    from_reply(reply, ret);
-    freeReplyObject(reply);
+    say_to_redis(server(), words, ret);
 }
 
 static uint64_t stopwatch;
@@ -604,104 +563,21 @@ static void do_renewed(const struct scn_words *words, struct value *ret)
     await_renewals(scn_word(words, 0), (int)scn_number(words, 1));
 }
 
-/* --- Redisson, by the scripts that it calls --------------------------------------- */
-
-static int64_t fair_lock(const struct redisson *r, const char *name, int64_t lease_ms)
-{
-    return redisson_fair_lock(r, name, lease_ms, REDISSON_FAIR_WAIT);
-}
-
-static int64_t fenced_lock(const struct redisson *r, const char *name, int64_t lease_ms)
-{
-    int64_t token;
-
-    return redisson_fenced_lock(r, name, lease_ms, &token) == REDISSON_NIL
-               ? token
-               : REDISSON_NIL;
-}
-
-static int64_t spin_unlock(const struct redisson *r, const char *name,
-                           const char *request)
-{
-    (void)request;
-    return redisson_spin_unlock(r, name);
-}
-
-static int64_t count_latch(const struct redisson *r, const char *name,
-                           const char *request)
-{
-    (void)request;
-    redisson_latch_count(r, name);
-    return REDISSON_NIL;
-}
-
-/* `redisson f00:1 lock job 30000`: what its script answers; nil is a lock taken, and of
- * `fenced-lock` one that is not. An unlock may have the id of a request. */
 static void do_redisson(const struct scn_words *words, struct value *ret)
 {
-    const struct redisson r = { .redis = server(), .owner = scn_word(words, 0) };
-    const char *verb = scn_word(words, 1), *name = scn_word(words, 2);
-    static const struct {
-        const char *verb;
-        int64_t (*take)(const struct redisson *r, const char *name, int64_t number);
-        int64_t (*leave)(const struct redisson *r, const char *name,
-                         const char *request);
-    } CALLS[] = {
-        { "lock", redisson_lock, NULL },
-        { "renew", redisson_renew_lock, NULL },
-        { "fair-lock", fair_lock, NULL },
-        { "fenced-lock", fenced_lock, NULL },
-        { "read-lock", redisson_read_lock, NULL },
-        { "write-lock", redisson_write_lock, NULL },
-        { "latch-set", redisson_latch_set, NULL },
-        { "unlock", NULL, redisson_unlock },
-        { "spin-unlock", NULL, spin_unlock },
-        { "fair-unlock", NULL, redisson_fair_unlock },
-        { "read-unlock", NULL, redisson_read_unlock },
-        { "write-unlock", NULL, redisson_write_unlock },
-        { "latch-count", NULL, count_latch },
-    };
-
-    for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++) {
-        if (strcmp(CALLS[i].verb, verb) == 0) {
-            const char *request = words->count > 3 ? words->at[3] : NULL;
-            int64_t answer =
-                CALLS[i].take != NULL
-                    ? CALLS[i].take(&r, name, scn_number_or(words, 3, REDISSON_LEASE))
-                    : CALLS[i].leave(&r, name, request);
-
-            if (answer != REDISSON_NIL) {
-                scn_int(ret, answer);
-            }
-            return;
-        }
-    }
-    scn_fail("a Redisson does not %s", verb);
+    say_as_redisson(server(), words, ret);
 }
 
-/* `listen gate`: straight at Redis. */
 static void do_listen(const struct scn_words *words, struct value *ret)
 {
-    const struct redisson r = { .redis = server() };
-
     (void)ret;
-    ck_assert_uint_lt(ear_count, EARS_MAX);
-    ears[ear_count].channel = strdup(scn_word(words, 0));
-    ears[ear_count].c = redisson_listen(&r, ears[ear_count].channel);
-    ear_count++;
+    listen_at_redis(server(), words);
 }
 
-/* `hear gate 0`: the next message of that channel is this. */
 static void do_hear(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
-    for (size_t i = 0; i < ear_count; i++) {
-        if (strcmp(ears[i].channel, scn_word(words, 0)) == 0) {
-            redisson_hear(ears[i].c, scn_word(words, 1));
-            return;
-        }
-    }
-    scn_fail("nobody listens to %s", words->at[0]);
+    hear_from_redis(words);
 }
 
 static const struct scn_verb VERBS[] = {
@@ -735,8 +611,8 @@ static const struct scn_verb VERBS[] = {
     { "ttl-everywhere", 0, do_endless_keys },
     { "script-calls", 0, do_script_calls },
     { "renewed", 2, do_renewed },
-    { "redisson", 4, do_redisson },
-    { "listen", 1, do_listen },
+    { "redisson", 6, do_redisson },
+    { "listen", 2, do_listen },
     { "hear", 2, do_hear },
     { NULL, 0, NULL },
 };
