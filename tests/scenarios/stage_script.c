@@ -327,9 +327,16 @@ static void read_item(struct cursor *c, struct op *op, struct renew_item *item)
     c->at += has_more(c) ? 1 : 0;
 }
 
+/* Those that `item` has said before this RENEW. */
+static struct renew_item said_items[OP_RENEW_MAX];
+static size_t said_item_count;
+
 static void read_renew(struct cursor *c, struct op *op)
 {
     op->renew.items = request.items;
+    op->renew.count = said_item_count;
+    memcpy(request.items, said_items, sizeof request.items);
+    said_item_count = 0;
     while (has_more(c)) {
         ck_assert_uint_lt(op->renew.count, OP_RENEW_MAX);
         read_item(c, op, &request.items[op->renew.count++]);
@@ -387,7 +394,11 @@ static void read_restore(struct cursor *c, struct op *op)
         }
     }
     complete_claim(claim);
-    op->restore.entry_count += op->restore.entry_count == 0 ? 1 : 0;
+    if (op->restore.entry_count == 0) {
+        op->restore.entry_count = 1;
+        request.entries[0].entry =
+            claim->owner_kind == OWNER_NAMED ? claim->entry : SPAN_NONE;
+    }
 }
 
 /* Members; `latchd:..:7@500` has waited for 500 ms. */
@@ -548,11 +559,14 @@ static void put_inspect(struct value *map, const struct op_result *r)
 static void put_items(struct value *map, const struct op_result *r)
 {
     struct line items = { 0 };
+    int64_t ok = 0;
 
     for (size_t i = 0; i < r->renew.count; i++) {
+        ok += r->renew.items[i] == RENEW_OK ? 1 : 0;
         add_span(&items, span_str(RENEW_WORDS[r->renew.items[i]]));
     }
     put_line(map, "items", &items);
+    scn_put_int(map, "ok_items", ok);
 }
 
 static void put_scan(struct value *map, const struct op_result *r)
@@ -667,6 +681,20 @@ static void do_with(const struct scn_words *words, struct value *ret)
     together_count++;
 }
 
+/* `item n7 token $last`: one more item of the next RENEW. */
+static void do_item(const struct scn_words *words, struct value *ret)
+{
+    struct cursor c = { words, 0 };
+    struct op op = { .kind = OP_RENEW };
+
+    (void)ret;
+    ck_assert_uint_lt(said_item_count, OP_RENEW_MAX);
+    read_item(&c, &op, &said_items[said_item_count++]);
+}
+
+/* Of the op that was run last. */
+static uint64_t last_token;
+
 static void say_all(const char *instance, struct value *ret)
 {
     redisReply *reply = call(instance, together, together_count);
@@ -710,6 +738,7 @@ static void say(const struct scn_saying *saying, struct value *ret)
     reply = call(instance, &request.op, 1);
     script_reply(reply, request.op.kind, op_item_count(&request.op), &result);
     put_result(ret, &result.result, request.op.kind);
+    last_token = result.result.token;
     if (result.result.status == OP_ERROR && saying->want == SCN_NOTHING) {
         scn_fail("%.*s", (int)result.result.text.len, result.result.text.ptr);
     }
@@ -717,8 +746,13 @@ static void say(const struct scn_saying *saying, struct value *ret)
     freeReplyObject(reply);
 }
 
+/* `$A` is an instance, `$last` the token of the last result. */
 static bool look_up(const char *name, char ret[SCN_VALUE_MAX])
 {
+    if (strcmp(name, "last") == 0) {
+        (void)snprintf(ret, SCN_VALUE_MAX, "%" PRIu64, last_token);
+        return true;
+    }
     if (*name < 'A' || *name > 'F' || name[1] != '\0') {
         return false;
     }
@@ -785,6 +819,22 @@ static void do_load_scripts(const struct scn_words *words, struct value *ret)
     scn_int(ret, LUA_COUNT);
 }
 
+/* `renew-without-gt 1 n ..`: the script for a Redis that takes no GT, here one whose
+ * word for it is another, with these keys and arguments. */
+static void do_renew_without_gt(const struct scn_words *words, struct value *ret)
+{
+    const struct lua_script *script = &LUA_SCRIPTS[PUBLISH_PLAIN][LUA_RENEW];
+    char *text = strdup(script->text), *gt = strstr(text, "'GT'");
+    struct scn_words command = { .count = words->count + 2, .at = { "EVAL", text } };
+
+    ck_assert_ptr_nonnull(gt);
+    memcpy(gt, "'G?'", 4);
+    ck_assert_ptr_null(strstr(gt, "'GT'"));
+    memcpy(command.at + 2, words->at, words->count * sizeof words->at[0]);
+    say_to_redis(redis, &command, ret);
+    free(text);
+}
+
 /* `marks 107000`: there are ended marks, and each was made just now, to live so long.
  */
 static void do_marks(const struct scn_words *words, struct value *ret)
@@ -802,6 +852,64 @@ static void do_marks(const struct scn_words *words, struct value *ret)
         ck_assert_msg(ttl <= ms && ttl > ms - 30000, "%s: %" PRId64, key, ttl);
     }
     freeReplyObject(keys);
+}
+
+/* All there is; with `times` as long as it lasts, in 10 s, and without the times that
+ * are a part of it. */
+static char *dump(bool times)
+{
+    static const char SCRIPT[] =
+        "local times, out = ARGV[1] == '1', {} "
+        "local keys = redis.call('KEYS', '*') table.sort(keys) "
+        "for _, k in ipairs(keys) do "
+        "  local what, v = redis.call('TYPE', k).ok, nil "
+        "  v = what == 'hash' and redis.call('HGETALL', k) "
+        "    or what == 'list' and redis.call('LRANGE', k, 0, -1) "
+        "    or what == 'zset' and redis.call('ZRANGE', k, 0, -1, 'WITHSCORES') "
+        "    or { redis.call('GET', k) } "
+        "  for i, w in ipairs(v) do "
+        "    if times and string.find(k, 'keeper', 1, true) then "
+        "      w = string.sub(w, 1, 16) "
+        "    elseif times and string.find(k, 'fence', 1, true) then "
+        "      w = string.gsub(w, ' %d+$', '') "
+        "    elseif times and string.find(k, 'entries', 1, true) and #w > 32 then "
+        "      w = string.sub(w, 1, 16) .. string.sub(w, 33) "
+        "    end "
+        "    v[i] = w "
+        "  end "
+        "  out[#out + 1] = k .. '=' .. table.concat(v, ' ') .. (times and "
+        "    string.format(' %.0f', redis.call('PTTL', k) / 10000) or '') "
+        "end return table.concat(out, '\\n')";
+    redisReply *reply = redis_ask(redis, "EVAL %s 0 %s", SCRIPT, times ? "1" : "0");
+    char *text;
+
+    ck_assert_msg(reply->type == REDIS_REPLY_STRING, "%s", reply->str);
+    text = strdup(reply->str);
+    freeReplyObject(reply);
+    return text;
+}
+
+static char *remembered;
+static bool remembers_times;
+
+/* `remember` all keys, as they are `unchanged` later. `remember times`: their TTLs,
+ * too, but not when somebody took a hold over. */
+static void do_remember(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    free(remembered);
+    remembers_times = words->count > 0;
+    remembered = dump(remembers_times);
+}
+
+static void do_unchanged(const struct scn_words *words, struct value *ret)
+{
+    char *now = dump(remembers_times);
+
+    (void)words;
+    (void)ret;
+    ck_assert_str_eq(now, remembered);
+    free(now);
 }
 
 /* --- the fair queue ------------------------------------------------------------- */
@@ -893,7 +1001,7 @@ static void begin(void)
 {
     struct value none = { 0 };
 
-    room_used = together_count = 0;
+    room_used = together_count = said_item_count = 0;
     redis_expect(redis, "OK", "FLUSHALL");
     redis_expect(redis, "OK", "CONFIG SET maxmemory 0"); /* a scenario may have */
     do_load_scripts(NULL, &none);
@@ -902,6 +1010,8 @@ static void begin(void)
 
 static void end(void)
 {
+    free(remembered);
+    remembered = NULL;
     stop_all_listening();
 }
 
@@ -919,7 +1029,11 @@ static const struct scn_verb VERBS[] = {
     { "deafen", 1, do_deafen },
     { "time", 0, do_time },
     { "load-scripts", 0, do_load_scripts },
+    { "item", SCN_WORDS_MAX, do_item },
+    { "renew-without-gt", 20, do_renew_without_gt },
     { "marks", 1, do_marks },
+    { "remember", 1, do_remember },
+    { "unchanged", 0, do_unchanged },
     { "with", SCN_WORDS_MAX, do_with },
     { "queue", 1, do_queue },
     { "due", 2, do_due },
