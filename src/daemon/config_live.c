@@ -705,8 +705,9 @@ static void warn_of_secrets(const struct options *o, const struct config *c)
 void unsafe_warn(const struct options *options, const struct config *c)
 {
     if (geteuid() == 0) {
-        log_warning("server", "it runs as root, and needs no privileges at all: start "
-                              "it as another user");
+        log_warning("server",
+                    "latchd runs as root, and needs no privileges at all: start "
+                    "it as another user");
     }
     warn_of_open_access(c);
     warn_of_secrets(options, c);

@@ -488,7 +488,7 @@ static void shutdown_begin(struct server *s)
         cmd_stop(s->cmd);
         break;
     case SERVER_STOPPING:
-        log_notice("server", "told again to stop: not waiting for Redis");
+        log_notice("server", "second signal: latchd stops without waiting for Redis");
         s->stop_deadline_ms = 0;
         break;
     case SERVER_CLOSING:
@@ -622,8 +622,8 @@ static void log_withheld(const struct server *s, uint64_t before_ms)
     if (before_ms == 0 && stats.quarantine_left_ms != 0) {
         log_warning("locks",
                     "Redis may have lost what clients of %" PRIu64 " other daemons "
-                    "hold: what nobody holds here is granted again in %" PRIu64 " ms, "
-                    "when they have put it back",
+                    "hold: names that nobody holds here are granted again in %" PRIu64
+                    " ms, when the others have restored theirs",
                     stats.other_daemons, stats.quarantine_left_ms);
     }
 }
@@ -658,8 +658,8 @@ static void on_failed_over(struct server *s, const struct store_event *ev)
     engine_stats(s->engine, &stats);
     log_warning("locks",
                 "Redis has failed over, and may have lost the last grants: %" PRIu64
-                " holds are put back; what nobody holds here is granted again in "
-                "%" PRIu64 " ms",
+                " holds are restored; names that nobody holds here are granted again "
+                "in %" PRIu64 " ms",
                 stats.restoring, stats.quarantine_left_ms);
 }
 

@@ -16,7 +16,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Skip, is_sanitized, tap
 from children import die_with_parent
 
-ROOT = "it runs as root"
+ROOT = "latchd runs as root"
 NO_PASSWORD = "there is no password, and protected-mode is no"
 IN_THE_CLEAR = "passwords of clients from other machines cross the network"
 OPEN_SOCKET = "can write to"
