@@ -294,15 +294,13 @@ struct acl *acl_new(const struct acl_catalog *catalog)
 
 void acl_free(struct acl *a)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct acl_user *user;
 
     if (a == NULL) {
         return;
     }
-    TABLE_FOREACH(n, &walk, &a->users)
-    {
-        remove_user(a, user_of(n));
+    TABLE_EACH(user, &a->users, in_users) {
+        remove_user(a, user);
     }
     table_fini(&a->users);
     free(a);
@@ -350,12 +348,10 @@ void acl_each(const struct acl *a, acl_user_fn *fn, void *ctx)
     size_t count = 0;
     struct acl_user **sorted = xcalloc(acl_count(a), sizeof(struct acl_user *));
     struct acl *users = (struct acl *)(uintptr_t)a; /* which a walk does not change */
-    struct table_walk walk;
-    struct table_node *n;
+    struct acl_user *user;
 
-    TABLE_FOREACH(n, &walk, &users->users)
-    {
-        sorted[count++] = user_of(n);
+    TABLE_EACH(user, &users->users, in_users) {
+        sorted[count++] = user;
     }
     qsort(sorted, count, sizeof(*sorted), compare_users);
     for (size_t i = 0; i < count; i++) {
@@ -455,24 +451,20 @@ bool acl_delete(struct acl *a, struct span name)
 /* Deletes all users that are not in the list. */
 static void acl_keep_only(struct acl *a, const struct span *names, size_t count)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct acl_user *user;
 
-    TABLE_FOREACH(n, &walk, &a->users)
-    {
-        user_of(n)->gone = user_of(n) != a->standard;
+    TABLE_EACH(user, &a->users, in_users) {
+        user->gone = user != a->standard;
     }
     for (size_t i = 0; i < count; i++) {
-        struct acl_user *user = acl_find(a, names[i]);
-
+        user = acl_find(a, names[i]);
         if (user != NULL) {
             user->gone = false;
         }
     }
-    TABLE_FOREACH(n, &walk, &a->users)
-    {
-        if (user_of(n)->gone) {
-            remove_user(a, user_of(n));
+    TABLE_EACH(user, &a->users, in_users) {
+        if (user->gone) {
+            remove_user(a, user);
         }
     }
 }

@@ -27,12 +27,10 @@ void name_order_init(struct name_order *o)
 
 void name_order_fini(struct name_order *o)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct ordered_op *op;
 
-    TABLE_FOREACH(n, &walk, &o->ops)
-    {
-        name_order_remove(o, container_of(n, struct ordered_op, in_ops));
+    TABLE_EACH(op, &o->ops, in_ops) {
+        name_order_remove(o, op);
     }
     table_fini(&o->ops);
     table_fini(&o->names);
@@ -522,7 +520,7 @@ void replica_ack_abandon(struct replica_ack *a, redis_group_fn *concerns, void *
                          bool sent_too)
 {
     struct redis_call call;
-    struct list *it, *tmp;
+    struct held *h;
 
     redis_link_abandon(a->second, concerns, ctx, sent_too);
     for (size_t i = a->lost.count; i > 0 && !a->closed; i--) {
@@ -533,12 +531,9 @@ void replica_ack_abandon(struct replica_ack *a, redis_group_fn *concerns, void *
             *(struct redis_call *)fifo_push(&a->lost, sizeof(call)) = call;
         }
     }
-    LIST_FOREACH_SAFE(it, tmp, &a->held)
-    {
-        struct held *h = container_of(it, struct held, in_held);
-
+    LIST_EACH_SAFE(h, &a->held, in_held) {
         if (sent_too && !a->closed && concerns(ctx, h->call.group)) {
-            list_del(it);
+            list_del(&h->in_held);
             hand_on(a, &h->call, NULL, true);
             freeReplyObject(h->reply);
             free(h);

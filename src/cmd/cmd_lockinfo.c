@@ -96,11 +96,9 @@ bool redis_names_on_scanned(struct cmd *c, uint64_t id,
                             const struct scanned_names *names, struct buf *out,
                             struct effect_reply *ret)
 {
-    struct list *it;
+    struct redis_names *r;
 
-    LIST_FOREACH(it, &c->redis_names)
-    {
-        struct redis_names *r = names_of(it);
+    LIST_EACH(r, &c->redis_names, in_all) {
         const struct conn *conn;
 
         if (r->id != id) {

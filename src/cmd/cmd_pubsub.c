@@ -425,7 +425,7 @@ static void write_flags(struct command_ctx *ctx, const struct tracker *tr)
 void cmd_client_trackinginfo(struct command_ctx *ctx)
 {
     const struct tracker *tr = ctx->client->tracker;
-    struct list *it;
+    const struct track_prefix *p;
 
     resp_map(ctx->out, ctx->proto, 3);
     resp_bulk_str(ctx->out, "flags");
@@ -437,11 +437,7 @@ void cmd_client_trackinginfo(struct command_ctx *ctx)
     if (tr == NULL) {
         return;
     }
-    LIST_FOREACH(it, &tr->prefixes)
-    {
-        const struct track_prefix *p =
-            container_of(it, struct track_prefix, in_tracker);
-
+    LIST_EACH(p, &tr->prefixes, in_tracker) {
         resp_bulk(ctx->out, span_of(p->text, p->len));
     }
 }

@@ -29,15 +29,13 @@ void monitor_feed(const struct command_ctx *ctx)
 {
     struct cmd *c = ctx->cmd;
     struct buf line = { 0 };
-    struct list *node, *next;
+    struct client *client;
 
     if (is_hidden(ctx->command)) {
         return;
     }
     write_line(ctx, &line);
-    LIST_FOREACH_SAFE(node, next, &c->monitors)
-    {
-        struct client *client = container_of(node, struct client, monitors);
+    LIST_EACH_SAFE(client, &c->monitors, monitors) {
         struct conn *conn = net_find(c->env.net, client->id);
 
         if (conn != NULL && !conn_overflows(conn)) {

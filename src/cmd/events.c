@@ -119,7 +119,7 @@ static void note_name(struct cmd *c, uint64_t id, bool bcast, struct span name)
 /* Collects a notice for the connections that it concerns. */
 static void tracking_notice(struct cmd *c, const struct effect_notice *notice)
 {
-    struct list *it;
+    const struct tracker *tr;
 
     if (c->tracking.count == 0 || notice->kind == NOTICE_GRANTED ||
         notice->kind == NOTICE_RELEASED) {
@@ -128,10 +128,7 @@ static void tracking_notice(struct cmd *c, const struct effect_notice *notice)
     for (size_t i = 0; i < notice->conn_count; i++) {
         note_name(c, notice->conns[i], false, notice->name);
     }
-    LIST_FOREACH(it, &c->tracking.bcast)
-    {
-        const struct tracker *tr = container_of(it, struct tracker, in_bcast);
-
+    LIST_EACH(tr, &c->tracking.bcast, in_bcast) {
         if (tracker_wants(tr, notice->name)) {
             note_name(c, tr->conn, true, notice->name);
         }
@@ -185,14 +182,13 @@ struct tracker *tracker_new(struct tracking *t, uint64_t conn)
 /* Unlinks and frees a tracker. Accepts NULL. */
 static void tracker_free(struct tracking *t, struct tracker *tr)
 {
-    struct list *it, *tmp;
+    struct track_prefix *prefix;
 
     if (tr == NULL) {
         return;
     }
-    LIST_FOREACH_SAFE(it, tmp, &tr->prefixes)
-    {
-        free(container_of(it, struct track_prefix, in_tracker));
+    LIST_EACH_SAFE(prefix, &tr->prefixes, in_tracker) {
+        free(prefix);
     }
     list_del(&tr->in_bcast);
     list_del(&tr->in_dirty);
@@ -206,20 +202,12 @@ bool prefixes_overlap(struct span a, struct span b)
     return span_starts(a, b) || span_starts(b, a);
 }
 
-static struct span text_of(const struct list *it)
-{
-    const struct track_prefix *p = container_of(it, struct track_prefix, in_tracker);
-
-    return span_of(p->text, p->len);
-}
-
 bool tracker_overlaps(const struct tracker *tr, struct span prefix, struct span *ret)
 {
-    struct list *it;
+    const struct track_prefix *p;
 
-    LIST_FOREACH(it, &tr->prefixes)
-    {
-        *ret = text_of(it);
+    LIST_EACH(p, &tr->prefixes, in_tracker) {
+        *ret = span_of(p->text, p->len);
         if (prefixes_overlap(*ret, prefix)) {
             return true;
         }
@@ -245,11 +233,10 @@ void tracker_add_prefix(struct tracking *t, struct tracker *tr, struct span pref
 
 bool tracker_wants(const struct tracker *tr, struct span name)
 {
-    struct list *it;
+    const struct track_prefix *p;
 
-    LIST_FOREACH(it, &tr->prefixes)
-    {
-        if (span_starts(name, text_of(it))) {
+    LIST_EACH(p, &tr->prefixes, in_tracker) {
+        if (span_starts(name, span_of(p->text, p->len))) {
             return true;
         }
     }

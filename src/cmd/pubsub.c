@@ -120,23 +120,17 @@ static uint16_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
 static struct subscription *subscription_find(const struct subscriber *s,
                                               const struct topic *t)
 {
-    struct list *it;
+    struct subscription *sub;
 
     if (t->sub_count < s->channels + s->patterns) {
-        LIST_FOREACH(it, &t->subs)
-        {
-            struct subscription *sub = container_of(it, struct subscription, in_topic);
-
+        LIST_EACH(sub, &t->subs, in_topic) {
             if (sub->subscriber == s) {
                 return sub;
             }
         }
         return NULL;
     }
-    LIST_FOREACH(it, &s->subs)
-    {
-        struct subscription *sub = container_of(it, struct subscription, in_subscriber);
-
+    LIST_EACH(sub, &s->subs, in_subscriber) {
         if (sub->topic == t) {
             return sub;
         }
@@ -212,12 +206,9 @@ bool pubsub_remove(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind
 bool pubsub_remove_one(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
                        pubsub_name_fn *fn, void *ctx)
 {
-    struct list *it;
+    struct subscription *sub;
 
-    LIST_FOREACH(it, &s->subs)
-    {
-        struct subscription *sub = container_of(it, struct subscription, in_subscriber);
-
+    LIST_EACH(sub, &s->subs, in_subscriber) {
         if (sub->topic->kind == kind) {
             struct topic *t = sub->topic;
 
@@ -233,22 +224,19 @@ bool pubsub_remove_one(struct pubsub *p, struct subscriber *s, enum pubsub_kind 
 
 void pubsub_remove_all(struct pubsub *p, struct subscriber *s)
 {
-    struct list *it, *tmp;
+    struct subscription *sub;
 
-    LIST_FOREACH_SAFE(it, tmp, &s->subs)
-    {
-        subscription_free(p, container_of(it, struct subscription, in_subscriber));
+    LIST_EACH_SAFE(sub, &s->subs, in_subscriber) {
+        subscription_free(p, sub);
     }
 }
 
 void pubsub_each_of(const struct subscriber *s, pubsub_each_fn *fn, void *ctx)
 {
-    struct list *it;
+    struct subscription *sub;
 
-    LIST_FOREACH(it, &s->subs)
-    {
-        const struct topic *t =
-            container_of(it, struct subscription, in_subscriber)->topic;
+    LIST_EACH(sub, &s->subs, in_subscriber) {
+        const struct topic *t = sub->topic;
 
         fn(ctx, t->kind, topic_name(t));
     }
@@ -257,11 +245,10 @@ void pubsub_each_of(const struct subscriber *s, pubsub_each_fn *fn, void *ctx)
 static void deliver_to_topic(const struct topic *t, struct span pattern,
                              pubsub_deliver_fn *fn, void *ctx)
 {
-    struct list *it;
+    struct subscription *sub;
 
-    LIST_FOREACH(it, &t->subs)
-    {
-        fn(ctx, container_of(it, struct subscription, in_topic)->subscriber, pattern);
+    LIST_EACH(sub, &t->subs, in_topic) {
+        fn(ctx, sub->subscriber, pattern);
     }
 }
 
@@ -269,15 +256,13 @@ void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn
                     void *ctx)
 {
     struct topic *t = topic_find(p, PUBSUB_CHANNEL, channel);
-    struct table_walk walk;
-    struct table_node *n;
+    struct topic *topic;
 
     if (t != NULL) {
         deliver_to_topic(t, SPAN_NONE, fn, ctx);
     }
-    TABLE_FOREACH(n, &walk, &p->topics[PUBSUB_PATTERN])
-    {
-        t = topic_of(n);
+    TABLE_EACH(topic, &p->topics[PUBSUB_PATTERN], in_topics) {
+        t = topic;
         if (glob_match(topic_name(t), channel)) {
             deliver_to_topic(t, topic_name(t), fn, ctx);
         }
@@ -297,12 +282,10 @@ void pubsub_deliver(struct pubsub *p, enum pubsub_kind kind, struct span name,
 
 void pubsub_each_channel(struct pubsub *p, pubsub_name_fn *fn, void *ctx)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct topic *topic;
 
-    TABLE_FOREACH(n, &walk, &p->topics[PUBSUB_CHANNEL])
-    {
-        fn(ctx, topic_name(topic_of(n)));
+    TABLE_EACH(topic, &p->topics[PUBSUB_CHANNEL], in_topics) {
+        fn(ctx, topic_name(topic));
     }
 }
 

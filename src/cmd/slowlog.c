@@ -295,22 +295,21 @@ static bool read_count(struct command_ctx *ctx, size_t *ret)
 static void write_entries(struct command_ctx *ctx, const struct slowlog *log,
                           size_t pairs)
 {
-    const struct list *node;
+    struct entry *e;
     size_t count;
 
     if (!read_count(ctx, &count)) {
         return;
     }
     resp_array(ctx->out, count < log->count ? count : log->count);
-    LIST_FOREACH(node, &log->entries)
-    {
+    LIST_EACH(e, &log->entries, all) {
         if (count-- == 0) {
             return;
         }
         if (pairs != 0) {
             resp_map(ctx->out, ctx->proto, pairs);
         }
-        buf_add_span(ctx->out, buf_span(&container_of(node, struct entry, all)->text));
+        buf_add_span(ctx->out, buf_span(&e->text));
     }
 }
 

@@ -708,12 +708,9 @@ static bool may_be_a_waiters(const struct lock *lock, const struct waiter *w,
 static void end_outdated_answer(struct engine *eng, struct lock *lock,
                                 struct asked asked)
 {
-    struct list *it, *tmp;
+    struct waiter *w;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH_SAFE(w, &lock->queue, in_queue) {
         if (waiter_awaits_head(w) && w->since <= asked.at) {
             waiter_decide(eng, w);
         }

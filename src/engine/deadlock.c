@@ -87,7 +87,7 @@ static bool follow_wait(struct search *search, const struct waiter *w,
 static bool follow_holder(struct search *search, struct owner_waits *waits,
                           struct bounds way)
 {
-    struct list *it;
+    const struct waiter *w;
 
     if (waits->seen == search->eng->deadlock_search &&
         waits->wait_until >= way.wait_until && waits->lease_until <= way.lease_until) {
@@ -96,9 +96,7 @@ static bool follow_holder(struct search *search, struct owner_waits *waits,
     waits->seen = search->eng->deadlock_search;
     waits->wait_until = way.wait_until;
     waits->lease_until = way.lease_until;
-    LIST_FOREACH(it, &waits->waiters)
-    {
-        const struct waiter *w = container_of(it, struct waiter, in_waits);
+    LIST_EACH(w, &waits->waiters, in_waits) {
         struct bounds on = way;
 
         on.wait_until = w->deadline < on.wait_until ? w->deadline : on.wait_until;
@@ -114,7 +112,7 @@ static bool follow_wait(struct search *search, const struct waiter *w,
                         struct bounds way)
 {
     bool behind = behind_a_writer(search, w);
-    struct list *it;
+    const struct hold *h;
 
     /* An owner that holds the lock already, of any kind, may not have to wait. */
     if (search->length == CYCLE_LENGTH_MAX ||
@@ -122,9 +120,7 @@ static bool follow_wait(struct search *search, const struct waiter *w,
         return false;
     }
     search->length++;
-    LIST_FOREACH(it, &w->lock->holds)
-    {
-        const struct hold *h = container_of(it, struct hold, in_lock);
+    LIST_EACH(h, &w->lock->holds, in_lock) {
         struct bounds on = way;
         struct owner_waits *waits;
 

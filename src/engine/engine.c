@@ -51,41 +51,34 @@ struct engine *engine_new(const struct engine_setup *setup)
 
 static void free_pending_releases(struct engine *eng, struct lock *lock)
 {
-    struct list *it, *tmp;
+    struct pending_release *d;
 
     list_splice(&lock->releases, &lock->parallel_releases);
-    LIST_FOREACH_SAFE(it, tmp, &lock->releases)
-    {
-        pending_release_free(eng, lock,
-                             container_of(it, struct pending_release, in_lock));
+    LIST_EACH_SAFE(d, &lock->releases, in_lock) {
+        pending_release_free(eng, lock, d);
     }
 }
 
 static void free_sessions(struct engine *eng)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct session *s;
+    struct pending_request *c;
+    struct attach *a;
+    struct waiter *w;
 
     eng->stopping = true; /* nothing is kept and nothing begins a grace */
-    TABLE_FOREACH(n, &walk, &eng->sessions)
-    {
-        struct session *s = container_of(n, struct session, conn);
-        struct list *it, *next;
+    TABLE_EACH(s, &eng->sessions, conn) {
 
         session_forget_lost(s);
         s->closing = true;
-        LIST_FOREACH_SAFE(it, next, &s->pending_requests)
-        {
-            pending_request_free(eng,
-                                 container_of(it, struct pending_request, in_session));
+        LIST_EACH_SAFE(c, &s->pending_requests, in_session) {
+            pending_request_free(eng, c);
         }
-        LIST_FOREACH_SAFE(it, next, &s->attaches)
-        {
-            attach_free(eng, container_of(it, struct attach, in_session));
+        LIST_EACH_SAFE(a, &s->attaches, in_session) {
+            attach_free(eng, a);
         }
-        LIST_FOREACH_SAFE(it, next, &s->waiters)
-        {
-            waiter_remove(eng, container_of(it, struct waiter, in_session));
+        LIST_EACH_SAFE(w, &s->waiters, in_session) {
+            waiter_remove(eng, w);
         }
         table_remove(&eng->sessions, &s->conn);
         pool_free_sized(&eng->pool, s, sizeof(*s));
@@ -94,32 +87,27 @@ static void free_sessions(struct engine *eng)
 
 void engine_free(struct engine *eng)
 {
-    struct table_walk walk;
-    struct table_node *n;
-    struct list *it, *next;
+    struct inflight_op *o;
+    struct waiter *w;
+    struct hold *h;
+    struct lock *lock;
 
     if (eng == NULL) {
         return;
     }
     mlocks_free(eng);
     count_log_free(eng);
-    TABLE_FOREACH(n, &walk, &eng->inflight_ops)
-    {
-        inflight_free(eng, container_of(n, struct inflight_op, op));
+    TABLE_EACH(o, &eng->inflight_ops, op) {
+        inflight_free(eng, o);
     }
     free_sessions(eng);
-    LIST_FOREACH_SAFE(it, next, &eng->waiters)
-    {
-        waiter_remove(eng, container_of(it, struct waiter, in_all));
+    LIST_EACH_SAFE(w, &eng->waiters, in_all) {
+        waiter_remove(eng, w);
     }
-    LIST_FOREACH_SAFE(it, next, &eng->holds)
-    {
-        hold_forget(eng, container_of(it, struct hold, in_all), false);
+    LIST_EACH_SAFE(h, &eng->holds, in_all) {
+        hold_forget(eng, h, false);
     }
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
+    TABLE_EACH(lock, &eng->names, in_names) {
         free_pending_releases(eng, lock);
         loan_drop(eng, lock);
         leader_watch_free(eng, lock);
@@ -257,26 +245,22 @@ uint64_t engine_next_deadline(const struct engine *eng)
 
 void engine_stop(struct engine *eng)
 {
-    struct list *it, *tmp;
+    struct loan *loan;
+    struct waiter *w;
+    struct hold *h;
 
     eng->stopping = true;
     peers_leave(eng);
     mlock_stop(eng);
     watch_set_stop(eng, &eng->leader_watches);
     watch_set_stop(eng, &eng->latch_watches);
-    LIST_FOREACH(it, &eng->loans)
-    {
-        lock_touch(eng, container_of(it, struct loan, in_all)->lock);
+    LIST_EACH(loan, &eng->loans, in_all) {
+        lock_touch(eng, loan->lock);
     }
-    LIST_FOREACH_SAFE(it, tmp, &eng->waiters)
-    {
-        waiter_end_error(eng, container_of(it, struct waiter, in_all), LOCK_GOAWAY,
-                         TEXT_GOING, false);
+    LIST_EACH_SAFE(w, &eng->waiters, in_all) {
+        waiter_end_error(eng, w, LOCK_GOAWAY, TEXT_GOING, false);
     }
-    LIST_FOREACH_SAFE(it, tmp, &eng->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_all);
-
+    LIST_EACH_SAFE(h, &eng->holds, in_all) {
         if (h->attached > 0) {
             hold_set_uncertain(eng, h);
             renew_request(eng, h);
@@ -297,24 +281,23 @@ bool engine_stopped(const struct engine *eng)
 void engine_on_conn_closed(struct engine *eng, uint64_t conn)
 {
     struct session *s = session_find(eng, conn);
-    struct list *it, *tmp;
+    struct pending_request *c;
+    struct waiter *w;
+    struct attach *a;
 
     if (s == NULL) {
         return;
     }
     s->closing = true;
     mlock_conn_closed(eng, s);
-    LIST_FOREACH_SAFE(it, tmp, &s->pending_requests)
-    {
-        pending_request_free(eng, container_of(it, struct pending_request, in_session));
+    LIST_EACH_SAFE(c, &s->pending_requests, in_session) {
+        pending_request_free(eng, c);
     }
-    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
-    {
-        waiter_detach(eng, container_of(it, struct waiter, in_session));
+    LIST_EACH_SAFE(w, &s->waiters, in_session) {
+        waiter_detach(eng, w);
     }
-    LIST_FOREACH_SAFE(it, tmp, &s->attaches)
-    {
-        entry_detach(eng, container_of(it, struct attach, in_session));
+    LIST_EACH_SAFE(a, &s->attaches, in_session) {
+        entry_detach(eng, a);
     }
     session_free(eng, s);
     engine_settle(eng);
@@ -323,7 +306,7 @@ void engine_on_conn_closed(struct engine *eng, uint64_t conn)
 void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
 {
     struct session *s = session_find(eng, conn);
-    struct list *it, *tmp;
+    struct attach *a;
     bool closing;
 
     if (s == NULL) {
@@ -331,10 +314,7 @@ void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
     }
     closing = s->closing;
     s->closing = true; /* it stays until the list has been walked */
-    LIST_FOREACH_SAFE(it, tmp, &s->attaches)
-    {
-        struct attach *a = container_of(it, struct attach, in_session);
-
+    LIST_EACH_SAFE(a, &s->attaches, in_session) {
         if (a->grant == grant) {
             if (a->entry->member != NULL) {
                 a->entry->member->token_sent = false;
@@ -352,15 +332,12 @@ enum grant_state engine_grant_state(const struct engine *eng, uint64_t conn,
 {
     struct session *s = session_find(eng, conn);
     enum grant_state state = GRANT_OVER;
-    struct list *it;
+    const struct attach *a;
 
     if (s == NULL) {
         return state;
     }
-    LIST_FOREACH(it, &s->attaches)
-    {
-        const struct attach *a = container_of(it, struct attach, in_session);
-
+    LIST_EACH(a, &s->attaches, in_session) {
         if (a->grant == grant) { /* an MLOCK's is in several places */
             if (!entry_is_fresh(eng, a->entry)) {
                 return GRANT_STALE;
@@ -383,14 +360,13 @@ uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn)
 {
     const struct session *s = session_find(eng, conn);
     uint32_t least = 0;
-    struct list *it;
+    struct attach *a;
 
     if (s == NULL) {
         return 0;
     }
-    LIST_FOREACH(it, &s->attaches)
-    {
-        const struct entry *e = container_of(it, struct attach, in_session)->entry;
+    LIST_EACH(a, &s->attaches, in_session) {
+        const struct entry *e = a->entry;
         uint32_t every_ms = entry_heartbeat(e);
 
         if (every_ms != 0 && (least == 0 || every_ms < least)) {
@@ -403,15 +379,12 @@ uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn)
 void engine_end_wait(struct engine *eng, struct call_ref from)
 {
     struct session *s = session_find(eng, from.conn);
-    struct list *it, *tmp;
+    struct waiter *w;
 
     if (s == NULL) {
         return;
     }
-    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_session);
-
+    LIST_EACH_SAFE(w, &s->waiters, in_session) {
         if (w->call == from.call) {
             waiter_expire(eng, w);
             break;
@@ -461,12 +434,9 @@ static bool mlock_is_refused(const struct mlock *ml, engine_refuses_fn *refuses,
 static void refuse_mlocks(struct engine *eng, const struct session *s,
                           engine_refuses_fn *refuses, void *ctx)
 {
-    struct list *it, *tmp;
+    struct mlock *ml;
 
-    LIST_FOREACH_SAFE(it, tmp, &s->mlocks)
-    {
-        struct mlock *ml = container_of(it, struct mlock, in_session);
-
+    LIST_EACH_SAFE(ml, &s->mlocks, in_session) {
         if (mlock_is_refused(ml, refuses, ctx)) {
             emit_error(eng, ml->call, LOCK_NOPERM, TEXT_NO_RIGHT);
             mlock_end(eng, ml, false);
@@ -477,12 +447,9 @@ static void refuse_mlocks(struct engine *eng, const struct session *s,
 static void refuse_locks(struct engine *eng, const struct session *s,
                          engine_refuses_fn *refuses, void *ctx)
 {
-    struct list *it, *tmp;
+    struct waiter *w;
 
-    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_session);
-
+    LIST_EACH_SAFE(w, &s->waiters, in_session) {
         if (w->member == NULL && refuses(ctx, w->call, lock_name(w->lock))) {
             waiter_end_error(eng, w, LOCK_NOPERM, TEXT_NO_RIGHT, false);
         }
@@ -559,12 +526,12 @@ static struct own find_own(const struct lock *lock, const struct session *s,
                            const struct hold_req *req)
 {
     struct own own = { 0 };
-    struct list *it;
+    struct attach *a;
 
     if (lock->lock_class != CLASS_PLAIN && s != NULL) {
-        LIST_FOREACH(it, &s->attaches) /* they are fewer than the holds may be */
-        {
-            struct entry *e = container_of(it, struct attach, in_session)->entry;
+        /* they are fewer than the holds may be */
+        LIST_EACH(a, &s->attaches, in_session) {
+            struct entry *e = a->entry;
 
             if (e->hold->lock != lock || entry_is_ending(e)) {
                 continue;
@@ -879,7 +846,6 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
                            const struct hold_req *req, bool *ret_others)
 {
     struct waiter *w = waiter_of_id(eng, req);
-    struct list *it, *tmp;
     size_t count = 0;
 
     if (w != NULL && waits_as(w, req)) {
@@ -889,9 +855,7 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
         }
         return count;
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
-    {
-        w = container_of(it, struct waiter, in_queue);
+    LIST_EACH_SAFE(w, &lock->queue, in_queue) {
         if (waits_as(w, req) && may_cancel(req, w->spec->terms.user, ret_others)) {
             cancel_wait(eng, w);
             count++;
@@ -903,7 +867,7 @@ static size_t cancel_waits(struct engine *eng, struct lock *lock,
 size_t engine_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others)
 {
     struct lock *lock = lock_find(eng, req->name);
-    struct list *it;
+    struct hold *h;
     size_t count;
 
     *ret_others = false;
@@ -913,10 +877,8 @@ size_t engine_cancel(struct engine *eng, const struct hold_req *req, bool *ret_o
         return count;
     }
     count += cancel_waits(eng, lock, req, ret_others);
-    LIST_FOREACH(it, &lock->holds)
-    {
-        count +=
-            cancel_kept(eng, container_of(it, struct hold, in_lock), req, ret_others);
+    LIST_EACH(h, &lock->holds, in_lock) {
+        count += cancel_kept(eng, h, req, ret_others);
     }
     engine_settle(eng);
     return count;
@@ -1114,13 +1076,10 @@ void engine_semaphore_limit(struct engine *eng, struct call_ref from, struct spa
  * the head is answered by what the head hears. */
 static void resume_lock(struct engine *eng, struct lock *lock)
 {
-    struct list *it, *tmp;
+    struct waiter *w;
 
     last_answer_over(lock);
-    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH_SAFE(w, &lock->queue, in_queue) {
         if (waiter_is_head(w)) {
             lock_ask(eng, lock);
         } else if (w->once && w->probe == PROBE_NONE && w->in_flight == NULL) {
@@ -1133,9 +1092,8 @@ static void resume_lock(struct engine *eng, struct lock *lock)
 
 void engine_on_store_up(struct engine *eng, bool same_server)
 {
-    struct table_walk walk;
-    struct table_node *n;
-    struct list *it, *next;
+    struct pending_request *c;
+    struct lock *lock;
 
     if (peers_ask_first(eng)) {
         return;
@@ -1145,10 +1103,7 @@ void engine_on_store_up(struct engine *eng, bool same_server)
     if (!same_server) {
         eng->last_stale_op = eng->next_op;
         peers_withhold(eng);
-        TABLE_FOREACH(n, &walk, &eng->names)
-        {
-            struct lock *lock = lock_of(n);
-
+        TABLE_EACH(lock, &eng->names, in_names) {
             restore_lock(eng, lock);
         }
         release_log_replay(eng, NULL, NULL);
@@ -1158,15 +1113,10 @@ void engine_on_store_up(struct engine *eng, bool same_server)
     }
     count_log_resume(eng);
     peers_greet(eng);
-    LIST_FOREACH_SAFE(it, next, &eng->waiting_for_store)
-    {
-        pending_request_queue(eng,
-                              container_of(it, struct pending_request, in_waiting));
+    LIST_EACH_SAFE(c, &eng->waiting_for_store, in_waiting) {
+        pending_request_queue(eng, c);
     }
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
+    TABLE_EACH(lock, &eng->names, in_names) {
         resume_lock(eng, lock);
     }
     engine_settle(eng);
@@ -1194,15 +1144,11 @@ void engine_set_trouble(struct engine *eng, struct span why)
 
 void engine_on_clock_jump(struct engine *eng)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct lock *lock;
 
     eng->last_stale_op = eng->next_op;
     holds_set_uncertain(eng);
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
+    TABLE_EACH(lock, &eng->names, in_names) {
         fair_refresh_soon(eng, lock); /* its scores are by that clock */
     }
     engine_settle(eng);
@@ -1217,8 +1163,7 @@ void engine_on_clock_behind(struct engine *eng, uint64_t us)
 
 void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct lock *lock;
 
     eng->stats.failovers++;
     loans_pause(eng);
@@ -1228,10 +1173,7 @@ void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *
             quarantine_group(eng, i, eng->now + eng->cfg.quarantine_ms);
         }
     }
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
+    TABLE_EACH(lock, &eng->names, in_names) {
         if (concerns == NULL || concerns(ctx, lock->group)) {
             quarantine_exempt(eng, lock);
             restore_lock(eng, lock);
@@ -1249,17 +1191,13 @@ void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *
 void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concerns,
                                  void *ctx)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct lock *lock;
 
     quarantine_lift(eng, concerns, ctx);
     if (concerns == NULL) {
         peers_lost_nothing(eng);
     }
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
+    TABLE_EACH(lock, &eng->names, in_names) {
         if ((concerns == NULL || concerns(ctx, lock->group)) &&
             lock_head(lock) != NULL) {
             last_answer_over(lock);
@@ -1289,13 +1227,9 @@ void engine_on_subscribed(struct engine *eng, struct span name,
 
 void engine_on_subscriptions_lost(struct engine *eng)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct lock *lock;
 
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
+    TABLE_EACH(lock, &eng->names, in_names) {
         if (lock->sub == SUB_ON || lock->sub == SUB_SURE) {
             lock_set_sub(lock, SUB_ASKED); /* the store asks again by itself */
         }
@@ -1307,17 +1241,16 @@ void engine_on_message(struct engine *eng, struct span name, enum lock_class loc
                        struct span payload)
 {
     struct lock *lock = lock_find(eng, name);
-    struct list *it;
+    struct hold *h;
 
     if (lock == NULL || lock->lock_class != lock_class) {
         return;
     }
     lock_doubt_seen(eng, lock);
     /* Of a semaphore, that some permits came back says nothing of the others. */
-    LIST_FOREACH(it, &lock->holds)
-    {
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (lock_class != CLASS_SEMAPHORE) {
-            hold_freed(eng, container_of(it, struct hold, in_lock));
+            hold_freed(eng, h);
         }
     }
     last_answer_over(lock);

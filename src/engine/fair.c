@@ -442,12 +442,9 @@ static void name_waiter(struct engine *eng, struct naming *naming,
 static void name_places(struct engine *eng, struct fair *f, enum fair_place place,
                         struct naming *naming)
 {
-    struct list *it;
+    struct waiter *w;
 
-    LIST_FOREACH(it, &f->lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH(w, &f->lock->queue, in_queue) {
         if (w->place == place) {
             name_waiter(eng, naming, w);
             w->place_op = naming->op;
@@ -590,12 +587,9 @@ void fair_on_timer(struct engine *eng, struct timer *t)
 /* Notes that Redis has the places of all waiters that the op named. */
 static void mark_told(struct fair *f, uint64_t op)
 {
-    struct list *it;
+    struct waiter *w;
 
-    LIST_FOREACH(it, &f->lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH(w, &f->lock->queue, in_queue) {
         if (w->place == PLACE_ASKED && w->place_op == op) {
             w->place = PLACE_TOLD;
         }

@@ -214,7 +214,7 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *tar
     struct span owner = field_owner(target->field);
     struct hold *maybe[2] = { NULL, NULL };
     struct entry *e = NULL;
-    struct list *it;
+    struct hold *h;
 
     switch (target->kind) {
     case TARGET_FIELD:
@@ -232,10 +232,8 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *tar
         break;
     case TARGET_ID:
         /* An ID of a named owner, who is not said. */
-        LIST_FOREACH(it, &lock->holds)
-        {
-            e = e != NULL ? e
-                          : find_target(container_of(it, struct hold, in_lock), target);
+        LIST_EACH(h, &lock->holds, in_lock) {
+            e = e != NULL ? e : find_target(h, target);
         }
         return e;
     case TARGET_OWNER:
@@ -258,11 +256,10 @@ struct entry *entry_of_request(const struct pending_request *c)
 
 bool entry_is_being_renewed(const struct entry *e)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &e->hold->lock->renews)
-    {
-        if (entry_of_request(container_of(it, struct pending_request, in_lock)) == e) {
+    LIST_EACH(c, &e->hold->lock->renews, in_lock) {
+        if (entry_of_request(c) == e) {
             return true;
         }
     }
@@ -274,13 +271,9 @@ bool entry_is_being_renewed(const struct entry *e)
 static struct lease_shortening *lease_shortening_of(const struct lock *lock,
                                                     struct span field)
 {
-    struct list *it;
+    struct lease_shortening *shortening;
 
-    LIST_FOREACH(it, &lock->shortenings)
-    {
-        struct lease_shortening *shortening =
-            container_of(it, struct lease_shortening, in_lock);
-
+    LIST_EACH(shortening, &lock->shortenings, in_lock) {
         if (span_eq(span_of(shortening->field, shortening->field_len), field)) {
             return shortening;
         }
@@ -519,12 +512,9 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
 
 void holds_set_uncertain(struct engine *eng)
 {
-    struct list *it;
+    struct hold *h;
 
-    LIST_FOREACH(it, &eng->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_all);
-
+    LIST_EACH(h, &eng->holds, in_all) {
         hold_set_uncertain(eng, h);
         renew_request(eng, h);
     }
@@ -550,23 +540,19 @@ void hold_mark_restored(struct engine *eng, struct hold *h)
 
 void lock_drop_shortenings(struct lock *lock)
 {
-    struct list *it, *tmp;
+    struct lease_shortening *shortening;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->shortenings)
-    {
-        lease_shortening_free(container_of(it, struct lease_shortening, in_lock));
+    LIST_EACH_SAFE(shortening, &lock->shortenings, in_lock) {
+        lease_shortening_free(shortening);
     }
 }
 
 /* Drops shortenings whose hold is gone and whose op is answered. */
 static void drop_stale(const struct engine *eng, struct lock *lock)
 {
-    struct list *it, *tmp;
+    struct lease_shortening *shortening;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->shortenings)
-    {
-        struct lease_shortening *shortening =
-            container_of(it, struct lease_shortening, in_lock);
+    LIST_EACH_SAFE(shortening, &lock->shortenings, in_lock) {
         struct span field = span_of(shortening->field, shortening->field_len);
 
         if (inflight_find(eng, shortening->op) == NULL &&
@@ -644,12 +630,9 @@ static const struct inflight_op *call_cuts(const struct pending_request *c,
 void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_id)
 {
     struct hold *h = e->hold;
-    struct list *it;
+    const struct pending_request *c;
 
-    LIST_FOREACH(it, &h->lock->renews)
-    {
-        const struct pending_request *c =
-            container_of(it, struct pending_request, in_lock);
+    LIST_EACH(c, &h->lock->renews, in_lock) {
         const struct inflight_op *o = call_cuts(c, op_id);
         const struct lease_shortening *shortening = lease_shortening_find(h);
 
@@ -664,12 +647,10 @@ void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_i
 static bool calls_cut_since(const struct engine *eng, const struct lock *lock,
                             uint64_t op_id)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &lock->renews)
-    {
-        const struct inflight_op *o =
-            call_cuts(container_of(it, struct pending_request, in_lock), op_id);
+    LIST_EACH(c, &lock->renews, in_lock) {
+        const struct inflight_op *o = call_cuts(c, op_id);
 
         if (o != NULL && eng->now >= lease_valid_until(o->sent, o->lease_ms)) {
             return true;
@@ -813,12 +794,10 @@ void rest_begin(struct engine *eng, struct lock *lock, uint64_t token, uint64_t 
 /* The answers to requests in flight do not count: the rest takes the hold's place. */
 static void cut_requests(const struct lock *lock)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &lock->renews)
-    {
-        struct inflight_op *o =
-            container_of(it, struct pending_request, in_lock)->in_flight;
+    LIST_EACH(c, &lock->renews, in_lock) {
+        struct inflight_op *o = c->in_flight;
 
         if (o != NULL) {
             o->request.cut = true;
@@ -978,12 +957,10 @@ static bool ran_out(const struct engine *eng, const struct hold *h)
 static uint64_t renewed_until(const struct engine *eng, const struct hold *h)
 {
     uint64_t until = 0;
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &h->lock->renews)
-    {
-        const struct inflight_op *o =
-            container_of(it, struct pending_request, in_lock)->in_flight;
+    LIST_EACH(c, &h->lock->renews, in_lock) {
+        const struct inflight_op *o = c->in_flight;
 
         if (o != NULL && o->request.renewed_token == h->token && !o->request.cut &&
             !answer_predates_store(eng, h->lock, o->op.key) &&

@@ -48,14 +48,13 @@ static size_t scale_size(size_t size, size_t seen, size_t count)
 static size_t queue_size(const struct lock *lock, size_t samples)
 {
     size_t size = 0, seen = 0;
-    struct list *it;
+    struct waiter *w;
 
-    LIST_FOREACH(it, &lock->queue)
-    {
+    LIST_EACH(w, &lock->queue, in_queue) {
         if (seen == samples) {
             break;
         }
-        size += waiter_size(container_of(it, struct waiter, in_queue));
+        size += waiter_size(w);
         seen++;
     }
     return scale_size(size, seen, lock->waiting);
@@ -64,14 +63,13 @@ static size_t queue_size(const struct lock *lock, size_t samples)
 static size_t holds_size(const struct lock *lock, size_t samples)
 {
     size_t size = 0, seen = 0;
-    struct list *it;
+    struct hold *h;
 
-    LIST_FOREACH(it, &lock->holds)
-    {
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (seen == samples) {
             break;
         }
-        size += hold_size(container_of(it, struct hold, in_lock));
+        size += hold_size(h);
         seen++;
     }
     return scale_size(size, seen, lock->hold_count);
@@ -81,15 +79,14 @@ static size_t inflight_size(const struct lock *lock)
 {
     size_t size =
         size_of(lock->loan) + (lock_is_asking(lock) ? sizeof(struct inflight_op) : 0);
-    struct list *it;
+    struct pending_release *d;
+    struct lease_shortening *shortening;
 
-    LIST_FOREACH(it, &lock->releases)
-    {
-        size += size_of(container_of(it, struct pending_release, in_lock));
+    LIST_EACH(d, &lock->releases, in_lock) {
+        size += size_of(d);
     }
-    LIST_FOREACH(it, &lock->shortenings)
-    {
-        size += size_of(container_of(it, struct lease_shortening, in_lock));
+    LIST_EACH(shortening, &lock->shortenings, in_lock) {
+        size += size_of(shortening);
     }
     return size;
 }
@@ -478,12 +475,9 @@ void inspect_answer_uncertain(struct engine *eng, const struct pending_request *
     struct hold_view *holds = effects_alloc(&eng->fx, (most + 1) * sizeof(*holds));
     uint64_t until = eng->now;
     size_t count = 0;
-    struct list *it;
+    const struct hold *h;
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        const struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (count == most) {
             break;
         }
@@ -625,15 +619,13 @@ static void tell_awaits(const struct engine *eng, const struct lock *lock, size_
                         waiter_info_fn *fn, void *ctx)
 {
     const struct latch_watch *watch = lock->latch_watch;
-    struct list *it;
+    struct pending_request *c;
 
     if (watch == NULL) {
         return;
     }
-    LIST_FOREACH(it, &watch->watch.followers)
-    {
-        struct waiter_info info =
-            await_info_of(eng, container_of(it, struct pending_request, in_waiting));
+    LIST_EACH(c, &watch->watch.followers, in_waiting) {
+        struct waiter_info info = await_info_of(eng, c);
 
         if (count-- == 0) {
             break;
@@ -646,14 +638,12 @@ void engine_waiters(struct engine *eng, struct span name, size_t count,
                     waiter_info_fn *fn, void *ctx)
 {
     const struct lock *lock = lock_find(eng, name);
-    struct list *it;
+    struct waiter *w;
 
     if (lock == NULL) {
         return;
     }
-    LIST_FOREACH(it, &lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
+    LIST_EACH(w, &lock->queue, in_queue) {
         struct waiter_info info = waiter_info_of(eng, w);
 
         if (count == 0) {

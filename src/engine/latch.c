@@ -215,12 +215,9 @@ static void answer_await(struct engine *eng, struct pending_request *c,
 
 static void answer_awaits(struct engine *eng, struct latch_watch *watch)
 {
-    struct list *it, *tmp;
+    struct pending_request *c;
 
-    LIST_FOREACH_SAFE(it, tmp, &watch->watch.followers)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_waiting);
+    LIST_EACH_SAFE(c, &watch->watch.followers, in_waiting) {
         enum latch_state state = state_for(&watch->told, c);
 
         if (!name_watch_is_known_to(&watch->watch, c)) {
@@ -344,17 +341,13 @@ void latch_watch_note(struct engine *eng, struct lock *lock)
 
 void latch_watches_distrust(struct engine *eng)
 {
-    struct list *it, *follower;
+    struct name_watch *watch;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &eng->latch_watches.list)
-    {
-        struct name_watch *watch = container_of(it, struct name_watch, in_set);
-
+    LIST_EACH(watch, &eng->latch_watches.list, in_set) {
         latch_watch_of(watch)->heard_open = 0;
-        LIST_FOREACH(follower, &watch->followers)
-        {
-            container_of(follower, struct pending_request, in_waiting)
-                ->follower.is_doubted = true;
+        LIST_EACH(c, &watch->followers, in_waiting) {
+            c->follower.is_doubted = true;
         }
     }
 }

@@ -61,12 +61,10 @@ static struct leader_watch *leader_watch_of(const struct name_watch *watch)
 
 static bool followers_wait(const struct leader_watch *watch)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &watch->watch.followers)
-    {
-        if (container_of(it, struct pending_request, in_waiting)
-                ->follower.waits_for_change) {
+    LIST_EACH(c, &watch->watch.followers, in_waiting) {
+        if (c->follower.waits_for_change) {
             return true;
         }
     }
@@ -80,12 +78,10 @@ bool leader_watch_lasts(const struct leader_watch *watch)
 
 void leader_watches_announce(struct engine *eng)
 {
-    struct list *it;
+    struct name_watch *watch;
 
-    LIST_FOREACH(it, &eng->leader_watches.list)
-    {
-        leader_watch_of(container_of(it, struct name_watch, in_set))->told_others_at =
-            NEVER;
+    LIST_EACH(watch, &eng->leader_watches.list, in_set) {
+        leader_watch_of(watch)->told_others_at = NEVER;
     }
 }
 
@@ -99,12 +95,9 @@ static void answer_follower(struct engine *eng, const struct name_watch *watch,
 
 static void answer_followers(struct engine *eng, struct leader_watch *watch)
 {
-    struct list *it, *tmp;
+    struct pending_request *c;
 
-    LIST_FOREACH_SAFE(it, tmp, &watch->watch.followers)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_waiting);
+    LIST_EACH_SAFE(c, &watch->watch.followers, in_waiting) {
         bool waits = c->follower.waits_for_change &&
                      watch->leader.token == c->follower.after &&
                      eng->now < c->follower.wait_until;

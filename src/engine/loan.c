@@ -189,11 +189,10 @@ bool loan_log_has(const struct engine *eng, struct span name, uint64_t token)
 
 void loan_log_free(struct engine *eng)
 {
-    struct list *it, *tmp;
+    struct logged_loan *loan;
 
-    LIST_FOREACH_SAFE(it, tmp, &eng->loan_log_list)
-    {
-        forget_logged(eng, container_of(it, struct logged_loan, in_time));
+    LIST_EACH_SAFE(loan, &eng->loan_log_list, in_time) {
+        forget_logged(eng, loan);
     }
     table_fini(&eng->loan_log);
 }

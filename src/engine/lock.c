@@ -91,7 +91,7 @@ static void index_take(struct lock *lock, const struct hold *h)
 void index_add(struct engine *eng, struct hold *h)
 {
     struct lock *lock = h->lock;
-    struct list *it;
+    struct hold *other;
 
     lock->hold_count++;
     if (h->lock_kind == KIND_WRITE) {
@@ -101,9 +101,8 @@ void index_add(struct engine *eng, struct hold *h)
         index_put(lock, h);
     } else if (lock->hold_count >= INDEX_FROM) {
         lock->index = xcalloc(1, sizeof(struct hold_index));
-        LIST_FOREACH(it, &lock->holds)
-        {
-            index_put(lock, container_of(it, struct hold, in_lock));
+        LIST_EACH(other, &lock->holds, in_lock) {
+            index_put(lock, other);
         }
     }
 }
@@ -151,15 +150,12 @@ static struct hold *with_token(const struct table *tokens, uint64_t token)
 
 struct hold *lock_hold_of(const struct lock *lock, struct span field)
 {
-    struct list *it;
+    struct hold *h;
 
     if (lock->index != NULL) {
         return with_field(&lock->index->fields, field);
     }
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (span_eq(hold_field(h), field)) {
             return h;
         }
@@ -169,15 +165,12 @@ struct hold *lock_hold_of(const struct lock *lock, struct span field)
 
 struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 {
-    struct list *it;
+    struct hold *h;
 
     if (lock->index != NULL) {
         return with_token(&lock->index->tokens, token);
     }
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (h->token == token) {
             return h;
         }
@@ -220,13 +213,9 @@ static bool may_be_released(const struct engine *eng, const struct hold *h)
  * FORCEUNLOCK, or one by an owner or a value. The list is in order of time. */
 static bool any_may_be_released(const struct engine *eng, const struct lock *lock)
 {
-    struct list *it;
+    const struct pending_release *d;
 
-    LIST_FOREACH(it, &lock->releases)
-    {
-        const struct pending_release *d =
-            container_of(it, struct pending_release, in_lock);
-
+    LIST_EACH(d, &lock->releases, in_lock) {
         if (!is_overdue(eng, d)) {
             return false;
         }
@@ -242,7 +231,7 @@ static bool any_may_be_released(const struct engine *eng, const struct lock *loc
 static bool held_here(const struct engine *eng, const struct lock *lock)
 {
     const struct hold *writer = lock->writer;
-    struct list *it;
+    const struct hold *h;
 
     if (lock->lock_class == CLASS_SEMAPHORE) {
         return false; /* others may get permits beside that */
@@ -254,10 +243,7 @@ static bool held_here(const struct engine *eng, const struct lock *lock)
         !may_be_released(eng, writer)) {
         return true;
     }
-    LIST_FOREACH(it, &lock->holds)
-    {
-        const struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (!may_be_released(eng, h)) {
             return hold_is_certain(eng, h);
         }
@@ -453,7 +439,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind lock_kind
     struct hold *known = lock_hold_of(lock, field);
     struct hold *writer = lock->writer, *newest = lock_hold(lock);
     size_t count = 0;
-    struct list *it;
+    struct hold *h;
 
     if (known == NULL && field.len == 0) {
         known = lock_hold_with(lock, token);
@@ -474,10 +460,7 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind lock_kind
         }
         return count;
     }
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (h != known && count < max && !can_stand_beside(lock_kind, field, h)) {
             ret[count++] = h;
         }
@@ -495,11 +478,10 @@ uint64_t lock_leader_token(const struct lock *lock)
 
 bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)
 {
-    struct list *it;
+    struct hold *h;
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        if (!hold_is_certain(eng, container_of(it, struct hold, in_lock))) {
+    LIST_EACH(h, &lock->holds, in_lock) {
+        if (!hold_is_certain(eng, h)) {
             return true;
         }
     }

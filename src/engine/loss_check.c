@@ -64,15 +64,12 @@ static bool has_too_many_permits(const struct inflight_op *o, const struct op_re
 {
     const struct lock *lock = o->lock;
     int64_t sure = lock->permits_here;
-    struct list *it;
+    const struct hold *h;
 
     if (lock_hold_of(lock, spec_field(o->claim.spec)) == NULL) {
         sure += o->claim.spec->terms.permits;
     }
-    LIST_FOREACH(it, &lock->holds)
-    {
-        const struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         sure -= hold_is_ending(h) ? h->entries->spec->terms.permits : 0;
     }
     return r->permits.limit != 0 && sure > r->permits.limit - r->permits.free;
@@ -82,7 +79,7 @@ static bool has_too_many_permits(const struct inflight_op *o, const struct op_re
 static void add_by_grant(struct entries *es, const struct inflight_op *o,
                          const struct op_result *r, const struct hold *but)
 {
-    struct list *it;
+    struct hold *h;
 
     if (o->claim.waiter == NULL) {
         return;
@@ -93,9 +90,8 @@ static void add_by_grant(struct entries *es, const struct inflight_op *o,
     } else if (o->lock->permits_here + o->claim.spec->terms.permits >
                    r->permits.limit - r->permits.free &&
                has_too_many_permits(o, r)) {
-        LIST_FOREACH(it, &o->lock->holds)
-        {
-            add_hold(es, container_of(it, struct hold, in_lock), NULL);
+        LIST_EACH(h, &o->lock->holds, in_lock) {
+            add_hold(es, h, NULL);
         }
     }
 }
@@ -124,18 +120,15 @@ static void add_by_attach(struct entries *es, const struct inflight_op *o,
 static void add_by_force(struct entries *es, const struct inflight_op *o,
                          const struct op_result *r)
 {
+    struct hold *h;
     const struct pending_release *d = o->claim.release;
     bool any = r->status == OP_OK && d->target.kind == TARGET_ANY;
     bool ran = release_may_have_ended_it(d); /* before: that was its doing */
-    struct list *it;
 
     if (!any && (r->status != OP_NOTHELD || ran)) {
         return;
     }
-    LIST_FOREACH(it, &o->lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &o->lock->holds, in_lock) {
         if (release_forces(d, h)) {
             add_hold(es, h, NULL);
         }

@@ -316,15 +316,12 @@ static void leave_entry(struct engine *eng, struct mlock_member *m, bool keep)
  * more. */
 static void mlock_drop_requests(struct engine *eng, struct mlock *ml, size_t first)
 {
-    struct list *it, *tmp;
+    struct pending_request *c;
 
     for (size_t i = first; i < ml->count; i++) {
         mlock_set_asked(&ml->members[i], false);
     }
-    LIST_FOREACH_SAFE(it, tmp, &ml->session->pending_requests)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_session);
+    LIST_EACH_SAFE(c, &ml->session->pending_requests, in_session) {
         struct mlock_member *m = mlock_find_member(eng, c->ref);
 
         if (m != NULL && m->mlock == ml && m >= &ml->members[first]) {
@@ -420,11 +417,10 @@ void mlock_end(struct engine *eng, struct mlock *ml, bool keep)
 
 void mlock_conn_closed(struct engine *eng, struct session *s)
 {
-    struct list *it, *tmp;
+    struct mlock *mlock;
 
-    LIST_FOREACH_SAFE(it, tmp, &s->mlocks)
-    {
-        mlock_end(eng, container_of(it, struct mlock, in_session), true);
+    LIST_EACH_SAFE(mlock, &s->mlocks, in_session) {
+        mlock_end(eng, mlock, true);
     }
 }
 
@@ -448,13 +444,9 @@ bool mlock_unblock(struct engine *eng, struct session *s, bool with_error)
 
 void mlock_stop(struct engine *eng)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct mlock *ml;
 
-    TABLE_FOREACH(n, &walk, &eng->mlocks)
-    {
-        struct mlock *ml = container_of(n, struct mlock, in_mlocks);
-
+    TABLE_EACH(ml, &eng->mlocks, in_mlocks) {
         if (ml->state == MLOCK_ACQUIRING) {
             emit_error(eng, ml->call, LOCK_GOAWAY, TEXT_GOING);
         }
@@ -466,12 +458,10 @@ void mlock_stop(struct engine *eng)
 
 void mlocks_free(struct engine *eng)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct mlock *mlock;
 
-    TABLE_FOREACH(n, &walk, &eng->mlocks)
-    {
-        mlock_free(eng, container_of(n, struct mlock, in_mlocks));
+    TABLE_EACH(mlock, &eng->mlocks, in_mlocks) {
+        mlock_free(eng, mlock);
     }
     table_fini(&eng->mlocks);
 }
@@ -964,13 +954,10 @@ static struct mlock *find_of_owner(const struct engine *eng, const struct hold_r
     const struct lock *lock = lock_find(eng, req->name);
     const struct hold *h = lock == NULL ? NULL : lock_hold_of(lock, req->owner);
     const struct owner_waits *waits = wait_graph_find(eng, req->owner);
-    struct list *it;
+    struct waiter *w;
 
     if (waits != NULL) {
-        LIST_FOREACH(it, &waits->waiters)
-        {
-            struct waiter *w = container_of(it, struct waiter, in_waits);
-
+        LIST_EACH(w, &waits->waiters, in_waits) {
             if (w->member != NULL && may_cancel(w->member->mlock, req, ret_others)) {
                 return w->member->mlock;
             }

@@ -38,12 +38,9 @@ void name_watch_note(struct engine *eng, struct name_watch *watch)
 
 void watch_set_doubt(struct engine *eng, struct watch_set *set)
 {
-    struct list *it;
+    struct name_watch *watch;
 
-    LIST_FOREACH(it, &set->list)
-    {
-        struct name_watch *watch = container_of(it, struct name_watch, in_set);
-
+    LIST_EACH(watch, &set->list, in_set) {
         watch->is_known = false;
         watch->why_unknown = SPAN_NONE;
         name_watch_note(eng, watch);
@@ -168,13 +165,9 @@ bool name_watch_is_known_to(const struct name_watch *watch,
 void name_watch_refuse(struct engine *eng, struct name_watch *watch, bool all,
                        enum lock_error error, struct span text)
 {
-    struct list *it, *tmp;
+    struct pending_request *c;
 
-    LIST_FOREACH_SAFE(it, tmp, &watch->followers)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_waiting);
-
+    LIST_EACH_SAFE(c, &watch->followers, in_waiting) {
         if (all || !c->follower.waits_for_change) {
             emit_error(eng, c->ref, error, text);
             pending_request_free(eng, c);
@@ -184,12 +177,10 @@ void name_watch_refuse(struct engine *eng, struct name_watch *watch, bool all,
 
 void watch_set_stop(struct engine *eng, struct watch_set *set)
 {
-    struct list *it;
+    struct name_watch *watch;
 
-    LIST_FOREACH(it, &set->list)
-    {
-        name_watch_refuse(eng, container_of(it, struct name_watch, in_set), true,
-                          LOCK_GOAWAY, TEXT_GOING);
+    LIST_EACH(watch, &set->list, in_set) {
+        name_watch_refuse(eng, watch, true, LOCK_GOAWAY, TEXT_GOING);
     }
 }
 
@@ -215,13 +206,9 @@ void name_watch_request_on_timer(struct engine *eng, struct pending_request *c)
 
 bool name_watch_unblock(struct engine *eng, struct session *s, bool with_error)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &s->pending_requests)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_session);
-
+    LIST_EACH(c, &s->pending_requests, in_session) {
         if (c->kind != PENDING_FOLLOWER) {
             continue;
         }
@@ -241,13 +228,9 @@ bool name_watch_unblock(struct engine *eng, struct session *s, bool with_error)
 void name_watch_refuse_waits(struct engine *eng, const struct session *s,
                              engine_refuses_fn *refuses, void *ctx)
 {
-    struct list *it, *tmp;
+    struct pending_request *c;
 
-    LIST_FOREACH_SAFE(it, tmp, &s->pending_requests)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_session);
-
+    LIST_EACH_SAFE(c, &s->pending_requests, in_session) {
         if (c->kind == PENDING_FOLLOWER &&
             refuses(ctx, c->ref.call, lock_name(c->lock))) {
             emit_error(eng, c->ref, LOCK_NOPERM, TEXT_NO_RIGHT);

@@ -159,12 +159,10 @@ bool pending_release_undoes(const struct pending_release *d,
 bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
                                  const struct acquire_spec *spec)
 {
-    struct list *it, *tmp;
+    struct pending_release *d;
     bool found = false;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->releases)
-    {
-        struct pending_release *d = container_of(it, struct pending_release, in_lock);
+    LIST_EACH_SAFE(d, &lock->releases, in_lock) {
         if (!release_is_in_flight(d) && pending_release_undoes(d, spec)) {
             pending_release_free(eng, lock, d);
             found = true;
@@ -186,13 +184,9 @@ static bool release_covers(const struct pending_release *d, struct span field,
 bool lock_ends_later(const struct lock *lock, const struct pending_release *d,
                      const struct acquire_spec *spec)
 {
-    struct list *it;
+    const struct pending_release *other;
 
-    LIST_FOREACH(it, &lock->releases)
-    {
-        const struct pending_release *other =
-            container_of(it, struct pending_release, in_lock);
-
+    LIST_EACH(other, &lock->releases, in_lock) {
         if (other != d &&
             (pending_release_undoes(other, spec) ||
              (release_is_if_keeper(other) &&
@@ -207,18 +201,12 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
                               struct span entry)
 {
     bool in_time = true;
-    struct list *it, *tmp;
+    struct pending_release *d;
 
-    LIST_FOREACH(it, &lock->parallel_releases)
-    {
-        in_time = in_time &&
-                  !release_covers(container_of(it, struct pending_release, in_lock),
-                                  field, entry);
+    LIST_EACH(d, &lock->parallel_releases, in_lock) {
+        in_time = in_time && !release_covers(d, field, entry);
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->releases)
-    {
-        struct pending_release *d = container_of(it, struct pending_release, in_lock);
-
+    LIST_EACH_SAFE(d, &lock->releases, in_lock) {
         if (!release_covers(d, field, entry)) {
             continue;
         }
@@ -258,12 +246,10 @@ static bool is_renewed_by(const struct lock *lock, const struct pending_release 
 bool pending_release_awaits_renewal(const struct lock *lock,
                                     const struct pending_release *d)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &lock->renews)
-    {
-        if (release_is_if_keeper(d) &&
-            is_renewed_by(lock, d, container_of(it, struct pending_request, in_lock))) {
+    LIST_EACH(c, &lock->renews, in_lock) {
+        if (release_is_if_keeper(d) && is_renewed_by(lock, d, c)) {
             return true;
         }
     }

@@ -195,11 +195,10 @@ static void hurry_info(struct engine *eng, struct pending_request *c)
 
 void pending_info_hurry(struct engine *eng)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &eng->infos)
-    {
-        hurry_info(eng, container_of(it, struct pending_request, in_all));
+    LIST_EACH(c, &eng->infos, in_all) {
+        hurry_info(eng, c);
     }
 }
 

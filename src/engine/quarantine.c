@@ -85,17 +85,14 @@ static bool may_have_more_elsewhere(const struct engine *eng, const struct hold 
  * was read here, others may have lost readers. */
 void quarantine_exempt(struct engine *eng, struct lock *lock)
 {
-    struct list *it;
+    const struct hold *h;
 
     lock->exempt = 0;
     lock->exempt_reads = true;
     if (lock->lock_class == CLASS_SEMAPHORE) {
         return; /* others may have lost permits beside those */
     }
-    LIST_FOREACH(it, &lock->holds)
-    {
-        const struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (is_held(eng, h)) {
             if (may_have_more_elsewhere(eng, h)) {
                 lock->exempt = 0;
@@ -110,12 +107,9 @@ void quarantine_exempt(struct engine *eng, struct lock *lock)
 /* Names that were exempt from the quarantine before stay exempt. */
 void quarantine_withhold(struct engine *eng, uint64_t until)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct lock *lock;
 
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
+    TABLE_EACH(lock, &eng->names, in_names) {
         uint64_t before = quarantine_of_name(eng, lock_name(lock));
 
         if (before == 0 || lock->exempt != before) {
@@ -123,10 +117,7 @@ void quarantine_withhold(struct engine *eng, uint64_t until)
         }
     }
     quarantine_all(eng, until);
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
+    TABLE_EACH(lock, &eng->names, in_names) {
         if (lock->exempt == 0) {
             quarantine_exempt(eng, lock);
         } else {

@@ -110,12 +110,9 @@ static bool successor_is_named(const struct engine *eng, const struct lock *lock
 static struct hold *release_find_forced(const struct lock *lock,
                                         const struct pending_release *d)
 {
-    struct list *it;
+    struct hold *h;
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (release_forces(d, h)) {
             return h;
         }
@@ -560,12 +557,9 @@ static void on_not_held(struct engine *eng, struct lock *lock,
 void pending_release_give_up(struct engine *eng, struct lock *lock,
                              struct pending_release *d)
 {
-    struct list *it;
+    struct hold *h;
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
+    LIST_EACH(h, &lock->holds, in_lock) {
         if (release_was_sent(d) && release_forces(d, h)) {
             hold_set_uncertain(eng, h);
             renew_request(eng, h);

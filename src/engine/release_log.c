@@ -78,12 +78,9 @@ static void replay_release(struct engine *eng, struct logged_release *logged)
 
 static bool is_asked_for(const struct lock *lock, const struct target *target)
 {
-    struct list *it;
+    const struct waiter *w;
 
-    LIST_FOREACH(it, &lock->queue)
-    {
-        const struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH(w, &lock->queue, in_queue) {
         if (w->in_flight != NULL && span_eq(spec_entry(w->spec), target->entry)) {
             return true;
         }

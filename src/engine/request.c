@@ -125,12 +125,10 @@ void request_expire(struct engine *eng)
 
 void requests_free(struct engine *eng)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct request *request;
 
-    TABLE_FOREACH(n, &walk, &eng->requests)
-    {
-        request_free(eng, request_in(n));
+    TABLE_EACH(request, &eng->requests, in_requests) {
+        request_free(eng, request);
     }
     table_fini(&eng->requests);
 }

@@ -36,14 +36,13 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
 
 void restore_lock(struct engine *eng, struct lock *lock)
 {
-    struct list *it;
+    struct hold *h;
 
     eng->last_stale_ops[lock->group] = eng->next_op;
     eng->restores_since = eng->now;
     loan_on_restore(eng, lock);
-    LIST_FOREACH(it, &lock->holds)
-    {
-        mark_for_restore(eng, container_of(it, struct hold, in_lock));
+    LIST_EACH(h, &lock->holds, in_lock) {
+        mark_for_restore(eng, h);
     }
     fair_lost(eng, lock);
     last_answer_over(lock);

@@ -173,16 +173,13 @@ void inflight_on_result(struct engine *eng, const struct op_result *r)
  * each other's answers, up to the first writer. */
 static void let_readers_in(struct engine *eng, struct lock *lock)
 {
-    struct list *it;
+    struct waiter *w;
 
     lock->readers_in = false;
     if (!lock_is_read_here(eng, lock)) {
         return;
     }
-    LIST_FOREACH(it, &lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH(w, &lock->queue, in_queue) {
         if (w->spec->terms.lock_kind != KIND_READ) {
             break;
         }
@@ -320,12 +317,9 @@ static void step_awaiting(struct engine *eng, struct lock *lock)
  * undo is in flight that could take away what they find. */
 static void step_probes(struct engine *eng, struct lock *lock)
 {
-    struct list *it;
+    struct waiter *w;
 
-    LIST_FOREACH(it, &lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH(w, &lock->queue, in_queue) {
         if (w->probe != PROBE_NONE && w->in_flight == NULL) {
             (w->probe == PROBE_JOIN ? acquire_join : acquire_probe)(eng, w);
         }

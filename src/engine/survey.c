@@ -3,16 +3,15 @@
 
 void survey_holds(const struct engine *eng, size_t count, hold_view_fn *fn, void *ctx)
 {
-    struct list *it;
+    struct hold *h;
 
-    LIST_FOREACH(it, &eng->holds)
-    {
+    LIST_EACH(h, &eng->holds, in_all) {
         struct hold_view view;
 
         if (count-- == 0) {
             break;
         }
-        view = hold_view_of(eng, container_of(it, struct hold, in_all));
+        view = hold_view_of(eng, h);
         fn(ctx, &view);
     }
 }
@@ -87,19 +86,18 @@ void survey_holds_of(const struct engine *eng, struct span name, size_t count,
                      hold_view_fn *fn, void *ctx)
 {
     const struct lock *lock = lock_find(eng, name);
-    struct list *it;
+    struct hold *h;
 
     if (lock == NULL) {
         return;
     }
-    LIST_FOREACH(it, &lock->holds)
-    {
+    LIST_EACH(h, &lock->holds, in_lock) {
         struct hold_view view;
 
         if (count-- == 0) {
             break;
         }
-        view = hold_view_of(eng, container_of(it, struct hold, in_lock));
+        view = hold_view_of(eng, h);
         fn(ctx, &view);
     }
 }
@@ -108,15 +106,13 @@ static void survey_awaits_of(const struct engine *eng, const struct lock *lock,
                              size_t count, wait_view_fn *fn, void *ctx)
 {
     const struct latch_watch *watch = lock->latch_watch;
-    struct list *it;
+    struct pending_request *c;
 
     if (watch == NULL) {
         return;
     }
-    LIST_FOREACH(it, &watch->watch.followers)
-    {
-        struct wait_view view =
-            await_view_of(eng, container_of(it, struct pending_request, in_waiting));
+    LIST_EACH(c, &watch->watch.followers, in_waiting) {
+        struct wait_view view = await_view_of(eng, c);
 
         if (count-- == 0) {
             break;
@@ -130,19 +126,18 @@ void survey_waits_of(const struct engine *eng, struct span name, size_t count,
 {
     const struct lock *lock = lock_find(eng, name);
     size_t ahead = 0;
-    struct list *it;
+    struct waiter *w;
 
     if (lock == NULL) {
         return;
     }
-    LIST_FOREACH(it, &lock->queue)
-    {
+    LIST_EACH(w, &lock->queue, in_queue) {
         struct wait_view view;
 
         if (ahead == count) {
             break;
         }
-        view = wait_view_of(eng, container_of(it, struct waiter, in_queue), ahead++);
+        view = wait_view_of(eng, w, ahead++);
         fn(ctx, &view);
     }
     survey_awaits_of(eng, lock, count - ahead, fn, ctx);
@@ -155,12 +150,9 @@ void survey_waits_of(const struct engine *eng, struct span name, size_t count,
 static uint64_t first_began(const struct lock *lock, uint64_t began)
 {
     size_t left = lock->marks == NULL ? 1 : SURVEY_AHEAD_MAX;
-    struct list *it;
+    const struct waiter *w;
 
-    LIST_FOREACH(it, &lock->queue)
-    {
-        const struct waiter *w = container_of(it, struct waiter, in_queue);
-
+    LIST_EACH(w, &lock->queue, in_queue) {
         began = w->began < began ? w->began : began;
         if (--left == 0) {
             break;

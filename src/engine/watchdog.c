@@ -511,12 +511,10 @@ static void attach_refused(struct engine *eng, struct inflight_op *o,
  * later op has shortened: they have to ask again. */
 static void cut_earlier_requests(const struct lock *lock, const struct inflight_op *o)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    LIST_FOREACH(it, &lock->renews)
-    {
-        struct inflight_op *other =
-            container_of(it, struct pending_request, in_lock)->in_flight;
+    LIST_EACH(c, &lock->renews, in_lock) {
+        struct inflight_op *other = c->in_flight;
 
         if (other != NULL && other->op.key < o->op.key) {
             other->request.cut = true;
@@ -535,11 +533,9 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
     bool ran = told || r->status == OP_UNKNOWN;
     bool known = false;
-    struct list *it;
+    struct hold *h;
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
+    LIST_EACH(h, &lock->holds, in_lock) {
         bool meant = told                      ? span_eq(hold_field(h), r->attach.field)
                      : o->request.call != NULL ? e != NULL && e->hold == h
                                                : !hold_is_rest(h); /* who knows */

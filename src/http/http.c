@@ -361,16 +361,13 @@ static void on_connection(void *cls, struct MHD_Connection *connection,
 static void cut_slow(struct http *h)
 {
     uint64_t now = clock_boot_ms();
-    struct list *it;
+    struct client *c;
 
     if (now - h->looked_ms < LOOK_MS) {
         return;
     }
     h->looked_ms = now;
-    LIST_FOREACH(it, &h->clients)
-    {
-        struct client *c = container_of(it, struct client, all);
-
+    LIST_EACH(c, &h->clients, all) {
         if (!c->cut && now - c->since_ms > HTTP_TAKE_MS) {
             c->cut = true;
             (void)shutdown(c->fd, SHUT_RDWR);

@@ -347,16 +347,14 @@ static void sweep_one(struct net *n, struct heartbeat *b, bool stalled, uint64_t
 void net_sweep_heartbeats(struct net *n, uint64_t now_ms)
 {
     bool stalled = now_ms > n->swept_ms + SWEEP_MS + STALL_MS;
-    struct table_walk walk;
-    struct table_node *node;
+    struct heartbeat *heartbeat;
 
     if (now_ms < net_next_sweep(n)) {
         return;
     }
     n->swept_ms = now_ms;
-    TABLE_FOREACH(node, &walk, &n->heartbeats)
-    {
-        sweep_one(n, container_of(node, struct heartbeat, slot), stalled, now_ms);
+    TABLE_EACH(heartbeat, &n->heartbeats, slot) {
+        sweep_one(n, heartbeat, stalled, now_ms);
     }
 }
 
@@ -1345,13 +1343,11 @@ bool net_run(struct net *n)
 
 static void check_lingering(struct net *n, uint64_t now_ms)
 {
-    struct list *node;
-    struct list *next;
+    struct conn *conn;
 
     n->linger_checked_ms = now_ms;
-    LIST_FOREACH_SAFE(node, next, &n->lingering)
-    {
-        conn_check_linger(container_of(node, struct conn, work), now_ms);
+    LIST_EACH_SAFE(conn, &n->lingering, work) {
+        conn_check_linger(conn, now_ms);
     }
 }
 
@@ -1395,18 +1391,14 @@ static bool is_idle(const struct net *n, struct conn *c, uint64_t now_ms)
 
 void net_tick(struct net *n, uint64_t now_ms)
 {
-    struct list *node;
-    struct list *next;
+    struct conn *c;
 
     check_lingering(n, clock_boot_ms());
     n->ticked_ms = now_ms;
     if (n->limits.idle_ms == 0) {
         return;
     }
-    LIST_FOREACH_SAFE(node, next, &n->conns)
-    {
-        struct conn *c = container_of(node, struct conn, all);
-
+    LIST_EACH_SAFE(c, &n->conns, all) {
         if (is_idle(n, c, now_ms)) {
             conn_set_end(c, END_IDLE);
             conn_close(c);
@@ -1448,12 +1440,10 @@ struct conn *net_find(struct net *n, uint64_t id)
 
 static void each_of(const struct list *conns, conn_fn *fn, void *ctx)
 {
-    struct list *node;
-    struct list *next;
+    struct conn *conn;
 
-    LIST_FOREACH_SAFE(node, next, conns)
-    {
-        fn(ctx, container_of(node, struct conn, all));
+    LIST_EACH_SAFE(conn, conns, all) {
+        fn(ctx, conn);
     }
 }
 

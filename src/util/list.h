@@ -15,13 +15,28 @@ struct list {
 #define container_of(ptr, type, member)                                                \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* Iterates over a list; the current node may be removed. */
-#define LIST_FOREACH_SAFE(it, tmp, head)                                               \
-    for ((it) = (head)->next, (tmp) = (it)->next; (it) != (head);                      \
-         (it) = (tmp), (tmp) = (it)->next)
-
-#define LIST_FOREACH(it, head)                                                         \
-    for ((it) = (head)->next; (it) != (head); (it) = (it)->next)
+/* A loop over the items of a list: LIST_EACH(w, &lock->queue, in_queue) { ... }; `item`
+ * is a pointer to what has the node `member`. With _SAFE the item may be removed. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
+#define LIST_EACH(item, head, member)                                                  \
+    LIST_EACH_(item, head, member, LIST_NODE(__LINE__))
+#define LIST_EACH_SAFE(item, head, member)                                             \
+    LIST_EACH_SAFE_(item, head, member, LIST_NODE(__LINE__), LIST_NEXT(__LINE__))
+#define LIST_EACH_(item, head, member, node)                                           \
+    for (struct list *node = (head)->next;                                             \
+         node != (head) &&                                                             \
+         ((item) = container_of(node, __typeof__(*(item)), member), true);             \
+         node = node->next)
+#define LIST_EACH_SAFE_(item, head, member, node, after)                               \
+    for (struct list *node = (head)->next, *after = node->next;                        \
+         node != (head) &&                                                             \
+         ((item) = container_of(node, __typeof__(*(item)), member), true);             \
+         node = after, after = node->next)
+#define LIST_NODE(line) LIST_NODE_(line)
+#define LIST_NODE_(line) list_node_##line
+#define LIST_NEXT(line) LIST_NEXT_(line)
+#define LIST_NEXT_(line) list_next_##line
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static inline void list_init(struct list *l)
 {

@@ -13,6 +13,8 @@
 #ifndef LATCHD_UTIL_TABLE_H
 #define LATCHD_UTIL_TABLE_H
 
+#include "util/list.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,8 +55,31 @@ struct table_node *table_walk(struct table_walk *w, struct table *t);
 struct table_node *table_walk_on(struct table_walk *w);
 void table_walk_end(struct table_walk *w);
 
-#define TABLE_FOREACH(node, walk, t)                                                   \
-    for ((node) = table_walk((walk), (t)); (node) != NULL; (node) = table_walk_on(walk))
+struct table_each {
+    struct table_walk walk;
+    struct table_node *node;
+};
+
+static inline struct table_each table_each(struct table *t)
+{
+    struct table_each each;
+
+    each.node = table_walk(&each.walk, t);
+    return each;
+}
+
+/* A loop over the items of a table, which it must not leave; `item` is a pointer to
+ * what has the node `member`. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
+#define TABLE_EACH(item, t, member) TABLE_EACH_(item, t, member, TABLE_NODE(__LINE__))
+#define TABLE_EACH_(item, t, member, each)                                             \
+    for (struct table_each each = table_each(t);                                       \
+         each.node != NULL &&                                                          \
+         ((item) = container_of(each.node, __typeof__(*(item)), member), 1);           \
+         each.node = table_walk_on(&each.walk))
+#define TABLE_NODE(line) TABLE_NODE_(line)
+#define TABLE_NODE_(line) table_each_##line
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* A walk in steps, between which the table may change. Calls `fn` for the nodes of one
  * or two buckets, and returns the cursor to continue with; 0 is both start and end. A

@@ -125,11 +125,10 @@ uint64_t conns_now(void)
 size_t conns_count(void)
 {
     size_t count = 0;
-    struct list *it;
+    struct redis_conn *conn;
 
-    LIST_FOREACH(it, &net.all)
-    {
-        count += container_of(it, struct redis_conn, in_all)->state != CLOSED;
+    LIST_EACH(conn, &net.all, in_all) {
+        count += conn->state != CLOSED;
     }
     return count;
 }
@@ -137,13 +136,10 @@ size_t conns_count(void)
 struct redis_conn *conns_at(size_t n)
 {
     size_t count = conns_count();
-    struct list *it;
+    struct redis_conn *c;
 
     n = count == 0 ? 0 : n % count;
-    LIST_FOREACH(it, &net.all)
-    {
-        struct redis_conn *c = container_of(it, struct redis_conn, in_all);
-
+    LIST_EACH(c, &net.all, in_all) {
         if (c->state != CLOSED && n-- == 0) {
             return c;
         }
@@ -153,12 +149,9 @@ struct redis_conn *conns_at(size_t n)
 
 void conns_end_turn(void)
 {
-    struct list *it, *tmp;
+    struct redis_conn *c;
 
-    LIST_FOREACH_SAFE(it, tmp, &net.all)
-    {
-        struct redis_conn *c = container_of(it, struct redis_conn, in_all);
-
+    LIST_EACH_SAFE(c, &net.all, in_all) {
         if (c->state == OPEN && buf_len(&c->out) != 0) {
             sentinel_fail("something was written, and not sent");
         }
@@ -193,13 +186,10 @@ static void tick(struct redis_conn *c)
 bool conns_run_timer(uint64_t until_ms)
 {
     struct redis_conn *first = NULL;
-    struct list *it;
+    struct redis_conn *c;
     uint64_t due = net.on_timer == NULL ? UINT64_MAX : net.due_ms;
 
-    LIST_FOREACH(it, &net.all)
-    {
-        struct redis_conn *c = container_of(it, struct redis_conn, in_all);
-
+    LIST_EACH(c, &net.all, in_all) {
         if (c->state == OPEN && c->tick_ms < due) {
             first = c;
             due = c->tick_ms;

@@ -449,8 +449,8 @@ MUTATIONS = [
     Mutation(
         "trusted_past", "what marks say after a failover is taken for what was awaited", [
             ("engine/latch.c",
-             "                ->follower.is_doubted = true;",
-             "                ->follower.is_doubted = false;"),
+             "            c->follower.is_doubted = true;",
+             "            c->follower.is_doubted = false;"),
         ]),
     Mutation(
         "next_latch", "who waits for a latch that was opened and set anew waits for the new one", [

@@ -69,16 +69,14 @@ struct quorum_subs *quorum_subs_new(unsigned node_count)
 
 void quorum_subs_free(struct quorum_subs *h)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct quorum_sub *sub;
 
     if (h == NULL) {
         return;
     }
-    TABLE_FOREACH(n, &walk, &h->all)
-    {
-        table_remove(&h->all, n);
-        free(heard_in(n));
+    TABLE_EACH(sub, &h->all, in_all) {
+        table_remove(&h->all, &sub->in_all);
+        free(sub);
     }
     table_fini(&h->all);
     free(h);
@@ -126,21 +124,17 @@ bool quorum_subs_on(struct quorum_subs *h, unsigned node, struct span name,
 
 bool quorum_subs_off(struct quorum_subs *h, unsigned node)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct quorum_sub *e;
+    struct quorum_sub *sub;
     bool below = false;
 
-    TABLE_FOREACH(n, &walk, &h->all)
-    {
-        struct quorum_sub *e = heard_in(n);
-
+    TABLE_EACH(e, &h->all, in_all) {
         e->nodes &= ~(1U << node);
         below = below || (e->told && !is_majority(h, e->nodes));
     }
     if (below) {
-        TABLE_FOREACH(n, &walk, &h->all)
-        {
-            heard_in(n)->told = false;
+        TABLE_EACH(sub, &h->all, in_all) {
+            sub->told = false;
         }
     }
     return below;
@@ -148,13 +142,9 @@ bool quorum_subs_off(struct quorum_subs *h, unsigned node)
 
 void quorum_subs_tell(struct quorum_subs *h, quorum_subs_fn *fn, void *ctx)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct quorum_sub *e;
 
-    TABLE_FOREACH(n, &walk, &h->all)
-    {
-        struct quorum_sub *e = heard_in(n);
-
+    TABLE_EACH(e, &h->all, in_all) {
         if (!e->told && is_majority(h, e->nodes)) {
             e->told = true;
             fn(ctx, span_of(e->name, e->len), e->lock_class);
@@ -737,14 +727,13 @@ struct quorum_coordinator *coordinator_new(const struct coordinator_setup *setup
 
 void coordinator_free(struct quorum_coordinator *b)
 {
-    struct list *it, *tmp;
+    struct quorum_call *call;
 
     if (b == NULL) {
         return;
     }
-    LIST_FOREACH_SAFE(it, tmp, &b->calls)
-    {
-        call_free(b, container_of(it, struct quorum_call, in_calls));
+    LIST_EACH_SAFE(call, &b->calls, in_calls) {
+        call_free(b, call);
     }
     heap_fini(&b->call_timers);
     quorum_nodes_fini(b);
@@ -895,13 +884,10 @@ void coordinator_node_up(struct quorum_coordinator *b, unsigned node, bool same,
 void coordinator_node_down(struct quorum_coordinator *b, unsigned node)
 {
     struct coordinator_node *n = &b->nodes[node];
-    struct list *it, *tmp;
+    struct sent_op *s;
 
     n->up = false;
-    LIST_FOREACH_SAFE(it, tmp, &n->sents)
-    {
-        struct sent_op *s = container_of(it, struct sent_op, in_node);
-
+    LIST_EACH_SAFE(s, &n->sents, in_node) {
         if (s->call != NULL) {
             call_on_silence(b, s->call, node);
         }

@@ -782,13 +782,9 @@ void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_cal
 
 void partial_holds_wake(struct quorum_coordinator *b)
 {
-    struct list *it;
+    struct partial_hold *partial;
 
-    LIST_FOREACH(it, &b->partial_order)
-    {
-        struct partial_hold *partial =
-            container_of(it, struct partial_hold, in_partial);
-
+    LIST_EACH(partial, &b->partial_order, in_partial) {
         if (is_asleep(partial)) {
             partial->probes = 0;
             list_append(&b->partial_due, &partial->in_due);
@@ -813,21 +809,18 @@ void quorum_nodes_init(struct quorum_coordinator *b)
 
 void quorum_nodes_fini(struct quorum_coordinator *b)
 {
-    struct list *it, *tmp;
-    struct table_walk walk;
-    struct table_node *n;
+    struct deferred_op *op;
+    struct partial_hold *hold;
+    struct sent_op *sent;
 
-    LIST_FOREACH_SAFE(it, tmp, &b->deferred_order)
-    {
-        deferred_op_free(b, container_of(it, struct deferred_op, in_deferred));
+    LIST_EACH_SAFE(op, &b->deferred_order, in_deferred) {
+        deferred_op_free(b, op);
     }
-    LIST_FOREACH_SAFE(it, tmp, &b->partial_order)
-    {
-        partial_hold_free(b, container_of(it, struct partial_hold, in_partial));
+    LIST_EACH_SAFE(hold, &b->partial_order, in_partial) {
+        partial_hold_free(b, hold);
     }
-    TABLE_FOREACH(n, &walk, &b->sents)
-    {
-        sent_op_free(b, container_of(n, struct sent_op, in_sents));
+    TABLE_EACH(sent, &b->sents, in_sents) {
+        sent_op_free(b, sent);
     }
     table_fini(&b->sents);
     table_fini(&b->deferred_ops);

@@ -147,14 +147,10 @@ static void ask_for(struct redis_relay *r, struct relay_channel *ch)
 static void on_lost(void *ctx)
 {
     struct redis_relay *r = ctx;
-    struct table_walk walk;
-    struct table_node *n;
+    struct relay_channel *ch;
 
     r->greeted = false;
-    TABLE_FOREACH(n, &walk, &r->channels)
-    {
-        struct relay_channel *ch = channel_in(n);
-
+    TABLE_EACH(ch, &r->channels, in_channels) {
         ch->state = RELAY_UNASKED;
         if (!ch->wanted) {
             free_channel(r, ch);
@@ -165,8 +161,7 @@ static void on_lost(void *ctx)
 static void on_pong(void *ctx, void *of, const redisReply *reply)
 {
     struct redis_relay *r = ctx;
-    struct table_walk walk;
-    struct table_node *n;
+    struct relay_channel *ch;
 
     if (reply->type == REDIS_REPLY_ERROR) {
         redis_conn_fail(r->conn, "%s", reply->str);
@@ -174,9 +169,8 @@ static void on_pong(void *ctx, void *of, const redisReply *reply)
     }
     r->greeted = true;
     redis_conn_ready(r->conn, "for messages of lock libraries");
-    TABLE_FOREACH(n, &walk, &r->channels)
-    {
-        ask_for(r, channel_in(n));
+    TABLE_EACH(ch, &r->channels, in_channels) {
+        ask_for(r, ch);
     }
 }
 
@@ -293,15 +287,13 @@ void redis_relay_close(struct redis_relay *r)
 
 void redis_relay_free(struct redis_relay *r)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct relay_channel *ch;
 
     if (r == NULL) {
         return;
     }
-    TABLE_FOREACH(n, &walk, &r->channels)
-    {
-        free_channel(r, channel_in(n));
+    TABLE_EACH(ch, &r->channels, in_channels) {
+        free_channel(r, ch);
     }
     table_fini(&r->channels);
     free(r);

@@ -299,12 +299,9 @@ static bool on_shard_gone(struct redis_sub *s, struct span channel)
 
 void redis_sub_retry(struct redis_sub *s)
 {
-    struct list *it, *tmp;
+    struct sub_channel *ch;
 
-    LIST_FOREACH_SAFE(it, tmp, &s->shard_refused)
-    {
-        struct sub_channel *ch = container_of(it, struct sub_channel, in_refused);
-
+    LIST_EACH_SAFE(ch, &s->shard_refused, in_refused) {
         list_del(&ch->in_refused);
         if (!sub_channel_is_wanted(ch)) {
             sub_confirmed(s, ch);
@@ -504,8 +501,7 @@ static void on_lost(void *ctx)
 {
     struct redis_sub *s = ctx;
     bool was_greeted = s->greeted;
-    struct table_walk walk;
-    struct table_node *n;
+    struct sub_channel *ch;
 
     s->greeted = false;
     s->one_by_one = s->was_refused;
@@ -513,9 +509,7 @@ static void on_lost(void *ctx)
     s->alone = NULL;
     s->open = 0;
     for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
-        TABLE_FOREACH(n, &walk, &s->by_class[lock_class])
-        {
-            struct sub_channel *ch = sub_channel_in(n);
+        TABLE_EACH(ch, &s->by_class[lock_class], in_channels) {
             ch->open = 0;
             ch->asked = false;
             ch->shard_on = ch->shard_asked = false;
@@ -745,13 +739,10 @@ void redis_sub_want(struct redis_sub *s, struct span name, enum lock_class lock_
 void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
                      bool (*concerns)(void *ctx, uint32_t group), void *ctx)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct sub_channel *ch;
 
     for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
-        TABLE_FOREACH(n, &walk, &from->by_class[lock_class])
-        {
-            struct sub_channel *ch = sub_channel_in(n);
+        TABLE_EACH(ch, &from->by_class[lock_class], in_channels) {
             struct span text = span_of(ch->text, ch->len);
 
             if (!sub_channel_is_wanted(ch) || !concerns(ctx, slot_of(text))) {
@@ -785,16 +776,14 @@ void redis_sub_close(struct redis_sub *s)
 
 void redis_sub_free(struct redis_sub *s)
 {
-    struct table_walk walk;
-    struct table_node *n;
+    struct sub_channel *ch;
 
     if (s == NULL) {
         return;
     }
     for (enum lock_class lock_class = 0; lock_class < LOCK_CLASSES; lock_class++) {
-        TABLE_FOREACH(n, &walk, &s->by_class[lock_class])
-        {
-            sub_channel_free(s, sub_channel_in(n));
+        TABLE_EACH(ch, &s->by_class[lock_class], in_channels) {
+            sub_channel_free(s, ch);
         }
         table_fini(&s->by_class[lock_class]);
     }

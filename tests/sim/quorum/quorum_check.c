@@ -44,7 +44,7 @@ static bool vouched(const struct qdaemon *d, const struct hold *h, size_t name)
 void quorum_check(struct quorum *q)
 {
     const struct hold *held[QUORUM_NAMES_MAX] = { NULL };
-    const struct list *it;
+    const struct hold *h;
 
     for (size_t i = 0; i < q->daemon_count; i++) {
         const struct qdaemon *d = &q->daemons[i];
@@ -52,9 +52,7 @@ void quorum_check(struct quorum *q)
         if (d->engine == NULL) {
             continue;
         }
-        LIST_FOREACH(it, &d->engine->holds)
-        {
-            const struct hold *h = container_of(it, struct hold, in_all);
+        LIST_EACH(h, &d->engine->holds, in_all) {
             size_t name = (size_t)(h->lock->name[0] - 'a');
 
             if (!vouched(d, h, name)) {

@@ -140,15 +140,12 @@ static bool is_its_own(const struct qclient *c, const struct entry *e)
 /* An owner alone tells its connection's entry, and if that has none there, any. */
 static bool tells_entry(const struct qdaemon *d, const struct qclient *c)
 {
-    const struct list *it;
+    const struct hold *h;
 
     if (c->owner[0] == '\0') {
         return true;
     }
-    LIST_FOREACH(it, &d->engine->holds)
-    {
-        const struct hold *h = container_of(it, struct hold, in_all);
-
+    LIST_EACH(h, &d->engine->holds, in_all) {
         for (const struct entry *e = h->entries; e != NULL; e = e->next) {
             if (is_its_own(c, e)) {
                 return true;

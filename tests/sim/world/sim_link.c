@@ -92,12 +92,9 @@ static bool is_about(const struct flight *f, struct span name)
 /* An earlier one of that name waits for the replicas. A renewal may be overtaken. */
 static bool waits_behind(const struct sim_daemon *d, const struct flight *f)
 {
-    struct list *it;
+    const struct flight *other;
 
-    LIST_FOREACH(it, &d->open)
-    {
-        const struct flight *other = container_of(it, struct flight, node);
-
+    LIST_EACH(other, &d->open, node) {
         if (other == f) {
             break;
         }
@@ -126,12 +123,9 @@ static bool share_name(const struct flight *f, const struct flight *other)
 static uint64_t names_answered_at(const struct sim_daemon *d, const struct flight *f)
 {
     uint64_t at = 0;
-    struct list *it;
+    const struct flight *other;
 
-    LIST_FOREACH(it, &d->open)
-    {
-        const struct flight *other = container_of(it, struct flight, node);
-
+    LIST_EACH(other, &d->open, node) {
         if (other == f) {
             break;
         }
@@ -236,7 +230,7 @@ void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
                 uint64_t gone_ms, bool same_server)
 {
     struct event *e;
-    struct list *it;
+    struct flight *f;
     bool arrives = same_server;
 
     if (!d->link_works || !d->told_up) {
@@ -246,10 +240,7 @@ void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
           notice_ms, gone_ms);
     d->link_works = false;
     d->link_gen++;
-    LIST_FOREACH(it, &d->open)
-    {
-        struct flight *f = container_of(it, struct flight, node);
-
+    LIST_EACH(f, &d->open, node) {
         if (f->settling) {
             continue; /* reported by the store, whatever its new link does */
         }
@@ -279,22 +270,15 @@ void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
 
 void link_lose_scripts(struct sim *s, struct sim_daemon *d)
 {
-    struct list *it;
-    struct list *tmp;
+    struct flight *f;
 
-    LIST_FOREACH(it, &d->open)
-    {
-        struct flight *f = container_of(it, struct flight, node);
-
+    LIST_EACH(f, &d->open, node) {
         if (!f->settling && f->event.kind == EVENT_ARRIVE) {
             heap_remove(&s->events, &f->event.node);
             f->event.flag = true;
         }
     }
-    LIST_FOREACH_SAFE(it, tmp, &s->orphans)
-    {
-        struct flight *f = container_of(it, struct flight, node);
-
+    LIST_EACH_SAFE(f, &s->orphans, node) {
         heap_remove(&s->events, &f->event.node);
         list_del(&f->node);
         flight_free(f);
@@ -313,12 +297,9 @@ void link_down(struct sim *s, struct sim_daemon *d)
 /* The ops that the old link left open will not run any more: it is killed. */
 static void settle(struct sim *s, struct sim_daemon *d, uint64_t after_ms)
 {
-    struct list *it;
+    struct flight *f;
 
-    LIST_FOREACH(it, &d->open)
-    {
-        struct flight *f = container_of(it, struct flight, node);
-
+    LIST_EACH(f, &d->open, node) {
         if (!f->settling) {
             heap_remove(&s->events, &f->event.node);
             f->settling = true;
@@ -375,13 +356,9 @@ void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
 
 void link_forget_daemon(struct sim *s, struct sim_daemon *d)
 {
-    struct list *it;
-    struct list *tmp;
+    struct flight *f;
 
-    LIST_FOREACH_SAFE(it, tmp, &d->open)
-    {
-        struct flight *f = container_of(it, struct flight, node);
-
+    LIST_EACH_SAFE(f, &d->open, node) {
         list_del(&f->node);
         if (f->event.kind == EVENT_ARRIVE && heap_armed(&f->event.node)) {
             f->orphan = true;

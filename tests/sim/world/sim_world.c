@@ -419,18 +419,14 @@ struct sim *sim_new(uint64_t seed, bool traced)
 
 void sim_free(struct sim *s)
 {
-    struct list *it;
-    struct list *tmp;
+    struct flight *f;
     struct heap_node *node;
 
     for (size_t i = 0; i < SIM_DAEMONS_MAX; i++) {
         engine_free(s->daemons[i].engine);
         link_forget_daemon(s, &s->daemons[i]);
     }
-    LIST_FOREACH_SAFE(it, tmp, &s->orphans)
-    {
-        struct flight *f = container_of(it, struct flight, node);
-
+    LIST_EACH_SAFE(f, &s->orphans, node) {
         heap_remove(&s->events, &f->event.node);
         flight_free(f);
     }

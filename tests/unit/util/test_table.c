@@ -178,16 +178,14 @@ START_TEST(coming_and_going_at_one_size_changes_no_bucket)
 
 START_TEST(a_walk_gives_each_once_and_may_remove_it)
 {
-    struct table_walk w;
-    struct table_node *n;
+    struct thing *thing;
     size_t seen = 0;
 
     put_some(0, SOME);
-    TABLE_FOREACH(n, &w, &t)
-    {
-        ck_assert_uint_eq(container_of(n, struct thing, node)->seen++, 0);
+    TABLE_EACH(thing, &t, node) {
+        ck_assert_uint_eq(thing->seen++, 0);
         if (seen++ % 10 != 0) {
-            take((size_t)(container_of(n, struct thing, node) - things));
+            take((size_t)(thing - things));
         }
     }
     ck_assert_uint_eq(seen, SOME);
@@ -198,14 +196,12 @@ START_TEST(a_walk_gives_each_once_and_may_remove_it)
 
 START_TEST(what_is_added_on_a_walk_costs_it_nothing)
 {
-    struct table_walk w;
-    struct table_node *n;
+    struct thing *thing;
     size_t added = SOME;
 
     put_some(0, SOME);
-    TABLE_FOREACH(n, &w, &t)
-    {
-        container_of(n, struct thing, node)->seen++;
+    TABLE_EACH(thing, &t, node) {
+        thing->seen++;
         if (added < 4 * SOME) {
             (void)put(added++, roll());
         }
