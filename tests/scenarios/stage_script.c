@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEASE_MS = 30000, FAIR_WAIT_MS = 30000, ROOM = 1 << 18 };
+enum { LEASE_MS = 30000, FAIR_WAIT_MS = 30000, ROOM = 1 << 20 };
 
 static const uint64_t NEVER_LATE = UINT64_C(1) << 53;
 
@@ -325,6 +325,9 @@ static void read_item(struct cursor *c, struct op *op, struct renew_item *item)
         }
     }
     c->at += has_more(c) ? 1 : 0;
+    if (item->field.len == 0) {
+        item->field = span_str(keep_joined("latchd:", item->entry.ptr));
+    }
 }
 
 /* Those that `item` has said before this RENEW. */
@@ -401,27 +404,55 @@ static void read_restore(struct cursor *c, struct op *op)
     }
 }
 
+static void add_member(struct op *op, struct span member, const char *waited_ms)
+{
+    size_t i = op->queue.count++;
+
+    ck_assert_uint_lt(i, OP_QUEUE_MAX);
+    request.members[i] = member;
+    if (waited_ms != NULL) {
+        request.waited_ms[i] = strtoull(waited_ms, NULL, 10);
+        op->queue.waited_ms = request.waited_ms;
+    }
+}
+
+/* `latchd:..:0..4094/2@9000-20`: every second one; the first has waited for 9000 ms,
+ * each one after it for 20 ms less. */
+static void add_members(struct op *op, const char *word, const char *dots)
+{
+    int stem = 0;
+    unsigned from = 0, to = 0, step = 1;
+    uint64_t waited = 0, less = 0;
+    const char *at = strchr(word, '@');
+
+    ck_assert_int_eq(sscanf(word, "latchd:%*[a-f]:%n%u", &stem, &from), 1);
+    ck_assert_int_ge(sscanf(dots, "..%u/%u", &to, &step), 1);
+    ck_assert(at == NULL || sscanf(at, "@%" SCNu64 "-%" SCNu64, &waited, &less) == 2);
+    for (; from <= to; from += step, waited -= less) {
+        char member[64], ms[24];
+
+        (void)snprintf(member, sizeof member, "%.*s%u", stem, word, from);
+        (void)snprintf(ms, sizeof ms, "%" PRIu64, waited);
+        add_member(op, span_str(keep_text(member)), at == NULL ? NULL : ms);
+    }
+}
+
 /* Members; `latchd:..:7@500` has waited for 500 ms. */
 static void read_members(struct cursor *c, struct op *op)
 {
     op->queue.members = request.members;
     while (has_more(c)) {
         const char *word = c->words->at[c->at++];
-        const char *at = strchr(word, '@');
-        size_t i = op->queue.count;
+        const char *at = strchr(word, '@'), *dots = strstr(word, "..");
+        size_t len = at == NULL ? strlen(word) : (size_t)(at - word);
 
         if (strchr(word, '=') != NULL) {
             read_op_word(op, word);
-            continue;
+        } else if (dots != NULL) {
+            add_members(op, word, dots);
+        } else {
+            add_member(op, span_of(keep_text(word), len), at == NULL ? NULL : at + 1);
         }
-        ck_assert_uint_lt(i, OP_QUEUE_MAX);
-        request.members[i] =
-            span_of(keep_text(word), at == NULL ? strlen(word) : (size_t)(at - word));
-        if (at != NULL) {
-            request.waited_ms[i] = strtoull(at + 1, NULL, 10);
-            op->queue.waited_ms = request.waited_ms;
-        }
-        op->queue.count++;
     }
 }
 
@@ -525,8 +556,8 @@ static void put_span(struct value *map, const char *key, struct span s)
     scn_put_text(map, key, "%.*s", (int)s.len, s.len == 0 ? "" : s.ptr);
 }
 
-/* Owners and the rest one after the other, in the order of their fields: those of a
- * hash have none of their own. */
+/* `of-o_write="write 1 7"`: the hold of the owner `o:write`, its count and its token.
+ */
 static void put_inspect(struct value *map, const struct op_result *r)
 {
     struct line queue = { 0 };
@@ -538,6 +569,9 @@ static void put_inspect(struct value *map, const struct op_result *r)
         char text[128];
 
         (void)snprintf(owner, sizeof owner, "of-%.*s", (int)f->owner.len, f->owner.ptr);
+        for (char *at = owner; *at != '\0'; at++) {
+            *at = *at == ':' ? '_' : *at;
+        }
         (void)snprintf(text, sizeof text, "%s %" PRId64 " %" PRIu64,
                        LOCK_KINDS[f->lock_kind], f->count, f->token);
         scn_put_text(map, owner, "%s", text);
