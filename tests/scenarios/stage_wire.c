@@ -9,6 +9,7 @@
 #include "support/runner.h"
 #include "support/scenario.h"
 #include "support/stand.h"
+#include "support/stand_local.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -549,10 +550,25 @@ static void do_endless_keys(const struct scn_words *words, struct value *ret)
     expect_ttl_everywhere();
 }
 
+/* All, and how many `more` since the last look. */
 static void do_script_calls(const struct scn_words *words, struct value *ret)
 {
+    static int64_t before;
+    int64_t calls = peek_script_calls();
+
     (void)words;
-    scn_int(ret, peek_script_calls());
+    scn_put_int(ret, "", calls);
+    scn_put_int(ret, "more", calls - before);
+    before = calls;
+}
+
+/* `lend a job`: LOCAL, until the hold is one from a loan; its token. */
+static void do_lend(const struct scn_words *words, struct value *ret)
+{
+    struct wire_client *w = make_client(scn_word(words, 0));
+
+    w->tokens[0] = take_lent(open_client_of(w), scn_word(words, 1));
+    scn_int(ret, w->tokens[0]);
 }
 
 /* `renewed job 2`: the lease of that key is renewed so often from now on, and never
@@ -611,6 +627,7 @@ static const struct scn_verb VERBS[] = {
     { "ttl-everywhere", 0, do_endless_keys },
     { "script-calls", 0, do_script_calls },
     { "renewed", 2, do_renewed },
+    { "lend", 2, do_lend },
     { "redisson", 6, do_redisson },
     { "listen", 2, do_listen },
     { "hear", 2, do_hear },

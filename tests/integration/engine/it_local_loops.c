@@ -1,4 +1,6 @@
-/* LOCK ... LOCAL: names that are lent to the daemon, which hands them on in memory. */
+/* LOCK ... LOCAL in loops: names that are lent to the daemon, which hands them on in
+ * memory; and faults that have to come before a window is over. The sequences are
+ * scenarios/wire/local.scn. */
 #include "support/runner.h"
 #include "support/stand.h"
 #include "support/stand_local.h"
@@ -165,128 +167,6 @@ START_TEST(the_names_of_pipelined_locks_are_lent_together)
     stand_down();
 }
 
-START_TEST(names_that_are_used_once_are_not_lent)
-{
-    struct client *c;
-
-    stand_up(LOCAL_WINDOW, NULL);
-    c = open_client();
-    for (int i = 0; i < 20; i++) {
-        int64_t token = ask_int(c, "LOCK once-%d LOCAL", i);
-        char name[16];
-
-        (void)snprintf(name, sizeof name, "once-%d", i);
-        ck_assert_int_eq(token_in_redis(name), token);
-        ck_assert_int_eq(token_of_fence(name), token);
-    }
-    client_close(c);
-    stand_down();
-}
-
-START_TEST(a_hold_older_than_a_window_stands_in_redis_under_its_own_token)
-{
-    struct client *c;
-    int64_t token;
-
-    stand_up(LOCAL_WINDOW, NULL);
-    c = open_client();
-    token = take_lent(c, "job");
-    await_settled("job", token);
-    ck_assert_int_ge(token_of_fence("job"), token);
-    ck_assert_int_gt(peek_int("PTTL job"), 20000);
-    ck_assert_int_gt(ask_int(c, "RENEW job TOKEN %" PRId64, token), 20000);
-    ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
-    expect_no_locks();
-    client_close(c);
-    stand_down();
-}
-
-START_TEST(renew_settles_a_young_hold)
-{
-    struct client *c;
-    int64_t token;
-
-    stand_up(LOCAL_WINDOW, NULL);
-    c = open_client();
-    token = take_lent(c, "job");
-    ck_assert_int_gt(ask_int(c, "RENEW job TOKEN %" PRId64, token), 20000);
-    ck_assert_int_eq(token_in_redis("job"), token);
-    ck_assert_int_ge(token_of_fence("job"), token);
-    ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
-    client_close(c);
-    stand_down();
-}
-
-START_TEST(a_young_hold_of_a_closed_connection_goes_to_the_next)
-{
-    struct client *c, *next;
-    int64_t token;
-
-    stand_up(LOCAL_WINDOW, "--grace", "0", NULL);
-    c = open_client();
-    next = open_client();
-    token = take_lent(c, "job");
-    send_lock(next, "job", "LOCAL", 1);
-    client_close(c);
-    ck_assert_int_gt(client_read_int(next), token);
-    client_close(next);
-    await_no_locks(1000);
-    stand_down();
-}
-
-START_TEST(others_in_the_queue_have_their_turn_behind_a_local_holder)
-{
-    static const char *const WORDS[] = { "ID " R1, "OWNER o", "LEASE 5000", "" };
-    enum { OTHERS = TEST_ROWS(WORDS) };
-    struct client *c, *last, *others[OTHERS];
-    int64_t token, next;
-
-    stand_up(LOCAL_WINDOW, NULL);
-    c = open_client();
-    last = open_client();
-    token = take_lent(c, "job");
-    for (int i = 0; i < OTHERS; i++) {
-        others[i] = open_client();
-        send_lock(others[i], "job", WORDS[i], i + 1);
-    }
-    send_lock(last, "job", "LOCAL", OTHERS + 1);
-    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
-    for (int i = 0; i < OTHERS; i++) {
-        next = client_read_int(others[i]);
-        ck_assert_int_gt(next, token);
-        token = next;
-        ck_assert_int_eq(ask_int(others[i], "UNLOCK job%s", i == 1 ? " OWNER o" : ""),
-                         0);
-    }
-    ck_assert_int_gt(client_read_int(last), token);
-    ck_assert_int_eq(ask_int(last, "UNLOCK job"), 0);
-    close_clients(others, OTHERS);
-    client_close(c);
-    client_close(last);
-    await_no_locks(1000);
-    stand_down();
-}
-
-START_TEST(null_means_that_somebody_has_it_also_from_memory)
-{
-    struct client *c, *other;
-
-    stand_up(LOCAL_WINDOW, NULL);
-    c = open_client();
-    other = open_client();
-    (void)take_lent(c, "job");
-    ask_nil(other, "LOCK job LOCAL WAIT 0");
-    ask_nil(other, "LOCK job WAIT 0");
-    ask_nil(other, "LOCK job LOCAL WAIT 250");
-    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
-    (void)ask_int(other, "LOCK job LOCAL WAIT 0");
-    ck_assert_int_eq(ask_int(other, "UNLOCK job"), 0);
-    (void)ask_int(other, "LOCK job WAIT 0"); /* an idle loan hinders nobody here */
-    client_close(c);
-    client_close(other);
-    stand_down();
-}
-
 START_TEST(an_unlock_sent_again_has_its_answer_at_this_daemon_only)
 {
     struct test_daemon *second;
@@ -320,66 +200,80 @@ START_TEST(an_unlock_sent_again_has_its_answer_at_this_daemon_only)
     stand_down();
 }
 
-START_TEST(local_goes_with_no_kind_and_no_identity_and_then_does_nothing)
-{
-    static const char *const WORDS[] = {
-        "LOCAL FAIR",    "LOCAL READ",      "WRITE LOCAL",
-        "LOCAL OWNER o", "ID " R1 " LOCAL", "LOCAL ID " R1 " KEEP 1000",
-    };
-    long long calls;
+/* --- when the daemon or Redis fails over a young hold -------------------------------
+ */
 
-    stand_up(LOCAL_WINDOW, NULL);
-    calls = peek_script_calls();
-    for (int i = 0; i < TEST_ROWS(WORDS); i++) {
-        ask_error(stand.admin, "ERR LOCAL does not go with", "LOCK job %s", WORDS[i]);
+/* Kills the daemon while a hold is young, and starts it again. Returns its token. */
+static int64_t kill_over_young_hold(void)
+{
+    for (;;) {
+        struct client *c = open_client();
+        int64_t token = take_lent(c, "job");
+
+        daemon_kill(stand.daemon);
+        client_close(c);
+        if (is_lent("job", token)) {
+            return token;
+        }
+        free(peek_text("DEL job"));
+        daemon_restart(stand.daemon);
     }
-    ask_error(stand.admin, "ERR", "LOCK job LOCAL LOCAL");
-    ask_error(stand.admin, "ERR", "LOCK job LOCAL KEEP 1000");
-    ask_error(stand.admin, "ERR", "MLOCK 1 job LOCAL");
-    ask_error(stand.admin, "ERR", "UNLOCK job LOCAL");
-    ck_assert_int_eq(peek_script_calls(), calls);
-    ck_assert_int_eq(peek_int("DBSIZE"), 0);
+}
+
+START_TEST(a_crash_ends_a_young_hold_and_nobody_gets_in_before_its_lease_is_over)
+{
+    struct test_daemon *second;
+    struct client *c;
+    int64_t token, left, next;
+    uint64_t start;
+
+    stand_up(LOCAL_WINDOW, "--watchdog-timeout", "2s", "--redis-timeout", "300ms",
+             NULL);
+    second = stand_second();
+    c = client_open(second);
+    token = kill_over_young_hold();
+    start = test_now_ms();
+    left = peek_int("PTTL job");
+    ck_assert_int_gt(left, 1000);
+    ask_error(c, "NOTHELD", "RENEW job TOKEN %" PRId64, token);
+    ask_error(c, "NOTHELD", "UNLOCK job TOKEN %" PRId64, token);
+    ask_nil(c, "LOCK job WAIT 0");
+    daemon_restart(stand.daemon);
+    client_close(stand.admin);
+    stand.admin = open_client();
+    ask_error(stand.admin, "NOTHELD", "RENEW job TOKEN %" PRId64, token);
+    ask_nil(stand.admin, "LOCK job LOCAL WAIT 0");
+    next = ask_int(stand.admin, "LOCK job LOCAL WAIT 10000");
+    expect_elapsed(start, (uint64_t)left - 2, (uint64_t)left);
+    ck_assert_int_gt(next, token);
+    ask_error(c, "NOTHELD", "UNLOCK job TOKEN %" PRId64, token);
+    client_close(c);
+    daemon_stop(second);
     stand_down();
 }
 
-/* Whether LOCKs with these words of that name, again and again, are granted by Redis
- * only. */
-static bool is_ordinary(struct client *c, const char *name, const char *words)
+START_TEST(a_hold_is_settled_once_redis_has_memory_again)
 {
-    enum { PAIRS = 100 };
-    long long calls = peek_script_calls();
+    struct client *c;
+    int64_t token;
 
-    for (int i = 0; i < PAIRS; i++) {
-        (void)ask_int(c, "LOCK %s%s%s", name, *words == '\0' ? "" : " ", words);
-        ck_assert_int_eq(ask_int(c, "UNLOCK %s%s", name,
-                                 strstr(words, "OWNER") == NULL ? "" : " OWNER o"),
-                         0);
-    }
-    return peek_script_calls() - calls >= 2LL * PAIRS;
-}
-
-START_TEST(a_lock_with_a_lease_is_an_ordinary_one)
-{
     stand_up(LOCAL_WINDOW, NULL);
-    await_lending(stand.admin, "job");
-    ck_assert(is_ordinary(stand.admin, "job", "LOCAL LEASE 5000"));
-    ck_assert(!is_ordinary(stand.admin, "job", "LOCAL GRACE 1000"));
-    stand_down();
-}
-
-START_TEST(names_of_local_names_are_local_without_a_word)
-{
-    stand_up(LOCAL_WINDOW, "--local-names", "hot:* job", NULL);
-    await_lending(stand.admin, "hot:1");
-    ck_assert(!is_ordinary(stand.admin, "hot:1", ""));
-    ck_assert(!is_ordinary(stand.admin, "job", ""));
-    ck_assert(is_ordinary(stand.admin, "jobs", ""));
-    ck_assert(is_ordinary(stand.admin, "hot:2", "OWNER o"));
-    ck_assert(is_ordinary(stand.admin, "hot:3", "LEASE 5000"));
-    ck_assert(is_ordinary(stand.admin, "hot:4", "FAIR"));
-    ck_assert(is_ordinary(stand.admin, "hot:5", "WRITE"));
-    ask_ok(stand.admin, "CONFIG SET local-names other");
-    ck_assert(is_ordinary(stand.admin, "job", ""));
-    ck_assert(!is_ordinary(stand.admin, "other", ""));
+    c = open_client();
+    do {
+        token = take_lent(c, "job");
+        free(peek_text("CONFIG SET maxmemory-policy noeviction maxmemory 1"));
+        if (is_lent("job", token)) {
+            break;
+        }
+        free(peek_text("CONFIG SET maxmemory 0"));
+        ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+    } while (true);
+    test_sleep_ms(3 * LOCAL_WINDOW_MS); /* it is to be settled, and cannot be */
+    free(peek_text("CONFIG SET maxmemory 0"));
+    await_settled("job", token);
+    ck_assert_int_gt(ask_int(c, "RENEW job TOKEN %" PRId64, token), 20000);
+    ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
+    await_no_locks(1000);
+    client_close(c);
     stand_down();
 }
