@@ -303,92 +303,6 @@ START_TEST(all_watched_ones_are_told_of_doubt_and_loss_when_redis_hangs_for_too_
     down();
 }
 
-START_TEST(fixed_leases_are_told_when_they_are_over_and_are_not_lost)
-{
-    struct client *c;
-    uint64_t start;
-
-    stand_up(NULL);
-    holder = resp3();
-    ask_ok(holder, "CLIENT TRACKING ON");
-    events = open_client();
-    subscribe(events, "expired:job expired:doc lost:job lost:doc");
-    for (int i = 0; i < 3; i++) {
-        skip(events);
-    }
-    c = open_client();
-    start = test_now_ms();
-    (void)ask_int(holder, "LOCK job OWNER ann LEASE 600");
-    (void)ask_int(holder, "LOCK doc READ LEASE 900");
-    (void)ask_int(c, "LOCK doc READ"); /* Redis keeps the key for this one */
-    expect_message(events, "expired:job", "ann ");
-    expect_not_before(start, 500);
-    expect_message(events, "expired:doc", "latchd:");
-    expect_not_before(start, 800);
-    expect_silence(events);
-    for (int i = 0; i < 2; i++) {
-        struct value v = client_read(holder);
-
-        ck_assert_int_eq(v.type, VALUE_PUSH);
-        ck_assert(value_is_text(&v.items[1].items[0], i == 0 ? "job" : "doc"));
-        value_fini(&v);
-    }
-    ck_assert_int_eq(info_number("lost"), 0);
-    ck_assert_int_eq(info_number("expired"), 2);
-    client_close(c);
-    down();
-}
-
-static void expect_pattern_message(const char *channel)
-{
-    struct value v = client_read(events);
-
-    ck_assert_msg(value_is_text(&v.items[2], channel), "%s", v.items[2].text);
-    value_fini(&v);
-}
-
-/* ShedLock does so with lockAtLeastFor, Laravel with onOneServer, and redis-cli with
- * one command: the key is left to end by itself. */
-START_TEST(what_a_client_leaves_behind_for_a_time_is_not_lost)
-{
-    struct client *c;
-
-    stand_up(SHORT_LEASES, NULL);
-    holder = open_client();
-    events = open_client();
-    client_send(events, "PSUBSCRIBE lost:* expired:*");
-    skip(events);
-    skip(events);
-    ask_ok(holder, "SET once v NX PX 300");
-    expect_pattern_message("expired:once");
-    ask_ok(holder, "SET job v NX PX 60000");
-    ask_ok(holder, "SET job v XX PX 300");
-    expect_pattern_message("expired:job");
-    c = open_client();
-    (void)ask_int(c, "LOCK left");
-    client_close(c);
-    expect_pattern_message("expired:left");
-    ck_assert_int_eq(info_number("lost"), 0);
-    ck_assert_int_eq(info_number("expired"), 3);
-    down();
-}
-
-START_TEST(a_fixed_lease_that_is_deleted_before_its_end_is_lost)
-{
-    stand_up(NULL);
-    holder = open_client();
-    events = open_client();
-    subscribe(events, "lost:job expired:job");
-    skip(events);
-    (void)ask_int(holder, "LOCK job OWNER ann LEASE 3000");
-    ck_assert_int_eq(peek_int("DEL job"), 1);
-    expect_message(events, "lost:job", "ann ");
-    expect_silence(events);
-    ck_assert_int_eq(info_number("lost"), 1);
-    ck_assert_int_eq(info_number("expired"), 0);
-    down();
-}
-
 /* --- silently --------------------------------------------------------------------- */
 
 static bool is_forgotten(void)
@@ -427,35 +341,6 @@ START_TEST(what_its_own_owner_released_through_another_daemon_ends_silently)
     AWAIT(is_forgotten());
     expect_pushes((struct expected){ 0 });
     expect_silence(events);
-    client_close(c);
-    daemon_stop(other);
-    down();
-}
-
-START_TEST(what_another_daemon_took_over_ends_silently_here)
-{
-    struct test_daemon *other;
-    struct client *c;
-    int64_t token;
-
-    stand_up(SHORT_LEASES, NULL);
-    other = stand_second();
-    c = client_open(other);
-    holder = resp3();
-    ask_ok(holder, "CLIENT TRACKING ON");
-    events = open_client();
-    subscribe(events, "lost:a lost:b released:a");
-    skip(events);
-    skip(events);
-    token = ask_int(holder, "LOCK a");
-    (void)ask_int(holder, "LOCK b READ ID " ID_A);
-    (void)ask_int(c, "RENEW a TOKEN %" PRId64, token);
-    (void)ask_int(c, "RENEW b ID " ID_A);
-    AWAIT(is_forgotten());
-    expect_pushes((struct expected){ 0 });
-    expect_silence(events);
-    ck_assert_int_eq(ask_int(c, "FORCEUNLOCK a ANY"), 1); /* it is held on */
-    ck_assert_int_eq(ask_int(c, "FORCEUNLOCK b ANY"), 1);
     client_close(c);
     daemon_stop(other);
     down();
