@@ -2,11 +2,10 @@
 """Texts about the options in terms.def.
 
 terms_text.py TERMS.def               a C header with the usage of LOCK and MLOCK
-terms_text.py FILE TERMS.def          FILE, a manual page or a script of the shell, filled in:
+terms_text.py FILE TERMS.def          FILE, a manual page, filled in:
   .\\" @usage LOCK@                    the options of the command, for the head of its entry
   .\\" @options LOCK@                  the items of a list of them
   .\\" @latchctl@                      the items of a list of latchctl's
-  @options run@, @valued@             latchctl's, of a subcommand, and those with a value
 """
 import pathlib
 import re
@@ -65,20 +64,12 @@ def mdoc_items(terms, flag):
 
 
 def fill(text, terms):
-    ctl = [t for t in terms if t["ctl"]]
-
-    def of(subcommand):
-        return " ".join(f"--{t['ctl']}" for t in ctl
-                        if subcommand.upper() in t["ctl_commands"].split(" | "))
-
     text = re.sub(r'^\.\\" @usage (\w+)@$', lambda m: "\n".join(mdoc_usage(terms, m[1])), text,
                   flags=re.M)
     text = re.sub(r'^\.\\" @options (\w+)@$',
                   lambda m: "\n".join(mdoc_items(taken_by(terms, m[1]), False)), text, flags=re.M)
-    text = re.sub(r'^\.\\" @latchctl@$', lambda _: "\n".join(mdoc_items(ctl, True)), text,
-                  flags=re.M)
-    text = re.sub(r"@options (\w+)@", lambda m: of(m[1]), text)
-    return text.replace("@valued@", " ".join(f"--{t['ctl']}" for t in ctl if t["argument"]))
+    ctl = mdoc_items([t for t in terms if t["ctl"]], True)
+    return re.sub(r'^\.\\" @latchctl@$', lambda _: "\n".join(ctl), text, flags=re.M)
 
 
 def main():

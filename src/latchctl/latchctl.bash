@@ -51,14 +51,9 @@ _latchctl() {
         cur=${words[cword]}
         prev=${words[cword-1]}
     fi
-    local common='--host --port --socket --uri --user --pass --tls --sni --cacert
-        --cacertdir --cert --key --insecure --help --version'
-    local valued=' -h --host -p --port -s --socket -u --uri --url --user -a --pass -w
-        --wait --timeout --lease @valued@ --and -c --command -k --kill-after -E --conflict-exit-code
-        --lost-exit-code --interval --sort --token --match --count
-        --sni --cacert --cacertdir --cert --key '
-    local target=' -h --host -p --port -s --socket -u --uri --url --user -a --pass --tls
-        --sni --cacert --cacertdir --cert --key --insecure '
+    local common='@common@'
+    local valued=' @valued@ '
+    local target=' @target@ '
     local command='' name='' i word
     local -a where=()
     COMPREPLY=()
@@ -82,16 +77,16 @@ _latchctl() {
     done
 
     case $prev in
-        -s | --socket | --cacert | --cert | --key)
+        @take FILE@)
             _latchctl_offer "$cur" -f
             return ;;
-        --cacertdir)
+        @take DIR@)
             _latchctl_offer "$cur" -d
             return ;;
-        -h | --host)
+        @take HOST@)
             _latchctl_offer "$cur" -A hostname
             return ;;
-        --sort)
+        @take ORDER@)
             _latchctl_offer "$cur" -W 'waiters wait held name'
             return ;;
         -*)
@@ -100,19 +95,11 @@ _latchctl() {
 
     if [[ $cur == -* ]]; then
         case $command in
-            run) common+=' --wait --no-wait --lease @options run@ --and --command --kill-after
-                --conflict-exit-code --lost-exit-code --verbose' ;;
-            lock) common+=' --wait --no-wait --lease @options lock@ --conflict-exit-code --verbose' ;;
-            unlock) common+=' --token' ;;
-            top) common+=' --interval --once --sort --count' ;;
-            ls) common+=' --match --count --all' ;;
-            leader) common+=' --follow' ;;
-            latch) common+=' --id --wait --no-wait --conflict-exit-code' ;;
-            force) common+=' --any --token @options force@ --match --yes' ;;
+            @cases@
         esac
         _latchctl_offer "$cur" -W "$common"
     elif [[ -z $command ]]; then
-        _latchctl_offer "$cur" -W 'run lock unlock top why ls leader latch force'
+        _latchctl_offer "$cur" -W '@commands@'
     elif [[ -z $name && $command != top && $command != ls ]]; then
         _latchctl_offer_names "$cur" "${where[@]}"
         declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"

@@ -397,44 +397,10 @@ static const struct ctl_option {
     size_t at;
     uint64_t min; /* TIME */
 } OPTIONS[] = {
-    { "host", 'h', READ_HOST, ALL, 0, 0 },
-    { "port", 'p', READ_PORT, ALL, 0, 0 },
-    { "socket", 's', READ_SOCKET, ALL, 0, 0 },
-    { "uri", 'u', READ_URL, ALL, 0, 0 },
-    { "url", 'u', READ_URL, ALL, 0, 0 },
-    { "user", 0, READ_TARGET, ALL, AT(target.user), 0 },
-    { "pass", 'a', READ_TARGET, ALL, AT(target.password), 0 },
-    { "tls", 0, READ_FLAG, ALL, AT(target.tls.by_option), 0 },
-    { "sni", 0, READ_TARGET, ALL, AT(target.tls.sni), 0 },
-    { "cacert", 0, READ_TARGET, ALL, AT(target.tls.ca_cert_file), 0 },
-    { "cacertdir", 0, READ_TARGET, ALL, AT(target.tls.ca_cert_dir), 0 },
-    { "cert", 0, READ_TARGET, ALL, AT(target.tls.cert_file), 0 },
-    { "key", 0, READ_TARGET, ALL, AT(target.tls.key_file), 0 },
-    { "insecure", 0, READ_FLAG, ALL, AT(target.tls.insecure), 0 },
-    { "help", 0, READ_HELP, ALL, 0, 0 },
-    { "version", 0, READ_VERSION, ALL, 0, 0 },
-    { "wait", 'w', READ_TIME, TAKES | LATCH, AT(wait_ms), 0 },
-    { "timeout", 'w', READ_TIME, TAKES | LATCH, AT(wait_ms), 0 },
-    { "no-wait", 'n', READ_NO_WAIT, TAKES | LATCH, 0, 0 },
-    { "nonblock", 'n', READ_NO_WAIT, TAKES | LATCH, 0, 0 },
-    { "lease", 0, READ_TIME, TAKES, AT(lease_ms), LEASE_MIN_MS },
-    { "follow", 0, READ_FLAG, LEADER, AT(follow), 0 },
-    { "id", 0, READ_TEXT, LATCH, AT(id), 0 },
-    { "command", 'c', READ_SHELL, RUN, 0, 0 },
-    { "and", 0, READ_AND, RUN, 0, 0 },
-    { "kill-after", 'k', READ_TIME, RUN, AT(kill_after_ms), 0 },
-    { "conflict-exit-code", 'E', READ_CODE, TAKES | LATCH, AT(conflict_code), 0 },
-    { "lost-exit-code", 0, READ_CODE, RUN, AT(lost_code), 0 },
-    { "verbose", 0, READ_VERBOSE, TAKES, 0, 0 },
-    { "interval", 0, READ_TIME, TOP, AT(interval_ms), INTERVAL_MIN_MS },
-    { "once", 0, READ_FLAG, TOP, AT(once), 0 },
-    { "sort", 0, READ_SORT, TOP, 0, 0 },
-    { "token", 0, READ_TEXT, FORCE | UNLOCK, AT(token), 0 },
-    { "any", 0, READ_FLAG, FORCE, AT(any), 0 },
-    { "match", 0, READ_TEXT, LS | FORCE, AT(match), 0 },
-    { "count", 0, READ_COUNT, LS | TOP, 0, 0 },
-    { "all", 0, READ_FLAG, LS, AT(all), 0 },
-    { "yes", 0, READ_FLAG, FORCE, AT(yes), 0 },
+#define CTL_COMMAND(...)
+#define CTL_OPTION(name_, letter_, kind_, commands_, at_, min_, ...)                   \
+    { name_, letter_, READ_##kind_, commands_, at_, min_ },
+#include "latchctl/options.def"
 };
 
 enum { OPTIONS_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
@@ -443,10 +409,13 @@ enum { OPTIONS_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
  * letter, or LONG_FIRST and the place here. */
 static struct option LONG[OPTIONS_COUNT + OPTION_COUNT + 1];
 
+#undef CTL_COMMAND
+#undef CTL_OPTION
+
 static const char *const NAMES[] = {
-    [CTL_RUN] = "run",     [CTL_TOP] = "top",     [CTL_WHY] = "why",
-    [CTL_LS] = "ls",       [CTL_FORCE] = "force", [CTL_LEADER] = "leader",
-    [CTL_LATCH] = "latch", [CTL_LOCK] = "lock",   [CTL_UNLOCK] = "unlock",
+#define CTL_COMMAND(id, name, ...) [CTL_##id] = (name),
+#define CTL_OPTION(...)
+#include "latchctl/options.def"
 };
 
 /* Prints an error about an option; returns false. */

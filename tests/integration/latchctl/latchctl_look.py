@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
-"""latchctl's subcommands that look at locks, and its completion: latchctl_look.py LATCHD
-LATCHCTL COMPLETION. Prints TAP.
+"""latchctl's subcommands that look at locks, and its completions: latchctl_look.py LATCHD
+LATCHCTL COMPLETION... Prints TAP.
 """
+import fcntl
 import functools
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 
 from latchctl_stand import CtlStand, expect, result, until
 from resp import Wire
 from stand import Skip, tap
 
+SCRIPTS = sys.argv[3:]
+PATIENCE_S = 60
+COMMANDS = ["run", "lock", "unlock", "top", "why", "ls", "leader", "latch", "force"]
 ODD = "odd \x1b[31m\"\\name\x01"
 
 
@@ -197,18 +205,23 @@ def ls(stand):
 
 
 class Completion:
-    """What bash offers for a line."""
+    """What a shell offers for a line. `scripts` ends in the script for the shell."""
 
-    def __init__(self, stand, script):
-        if shutil.which("bash") is None:
-            raise Skip("bash is not installed")
+    def __init__(self, stand, shell):
+        if shutil.which(shell) is None:
+            raise Skip(f"{shell} is not installed")
         folder = stand.folder / "path"
         folder.mkdir(exist_ok=True)
         if not (folder / "latchctl").exists():
             (folder / "latchctl").symlink_to(stand.latchctl)
-        self.environment = {**stand.environment,
+        self.environment = {**stand.environment, "HOME": str(stand.folder),
                             "PATH": f"{folder}:{os.environ['PATH']}"}
-        self.script = script
+        self.script, = (path for path in SCRIPTS if path.endswith(f".{shell}"))
+
+
+class Bash(Completion):
+    def __init__(self, stand):
+        super().__init__(stand, "bash")
 
     def offers(self, *words, common=True):
         library = "/usr/share/bash-completion/bash_completion"
@@ -225,6 +238,66 @@ class Completion:
         errors = [e for e in got.stderr.splitlines() if "compopt" not in e]
         expect(errors == [], errors)
         return [line.strip() for line in got.stdout.splitlines() if line.strip()]
+
+
+class Fish(Completion):
+    def __init__(self, stand):
+        super().__init__(stand, "fish")
+
+    def offers(self, line):
+        got = subprocess.run(["fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]",
+                              self.script, line], env=self.environment, text=True, capture_output=True,
+                             stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE_S)
+        expect(got.stderr == "", got.stderr)
+        return [line.split("\t")[0] for line in got.stdout.splitlines()]
+
+
+class Zsh(Completion):
+    """At a terminal, as it has no other way to ask it. Tab lists what there is."""
+
+    SETUP = """fpath=({folder} $fpath); PS1=; PS2=; unsetopt prompt_sp; LISTMAX=10000; zstyle ':completion:*' list-prompt ''
+        autoload -Uz compinit; compinit -u -D; bindkey '^I' list-choices; bindkey '^U' kill-whole-line"""
+
+    def __init__(self, stand):
+        super().__init__(stand, "zsh")
+        folder = stand.folder / "zsh"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(self.script, folder / "_latchctl")
+        self.terminal, ours = pty.openpty()
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 300, 0, 0))
+        self.shell = subprocess.Popen(["zsh", "-f", "-i"], stdin=ours, stdout=ours, stderr=ours, close_fds=True,
+                                      env={**self.environment, "TERM": "vt100"}, start_new_session=True)
+        os.close(ours)
+        for line in self.SETUP.format(folder=folder).splitlines():
+            self.say(line.strip() + "\n")
+        self.heard()
+
+    def say(self, text):
+        os.write(self.terminal, text.encode())
+
+    def heard(self):
+        """All that it shows before it does this."""
+        self.say("print -r -- HE''RE\n")
+        text = ""
+        while "HERE" not in text:
+            expect(select.select([self.terminal], [], [], PATIENCE_S)[0], f"zsh is silent: {text}")
+            text += os.read(self.terminal, 1 << 16).decode(errors="replace").replace("\x00", "")
+        return text.partition("HERE")[0]
+
+    def offers(self, line):
+        """The words of the list below the line, from where the cursor goes up again."""
+        self.say(line + "\t\x15")
+        _, _, below = self.heard().partition(line)[2].partition("\n")
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", " ", re.split(r"\x1b\[\d*A", below)[0])
+        return re.findall(r"(?<!\S)(?:\\ |\S)+", shown)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.shell.kill()
+        self.shell.wait()
+        os.close(self.terminal)
 
 
 def leader(stand):
@@ -315,15 +388,17 @@ def a_latch_is_awaited_through_a_restart(stand):
     waiter.communicate()
 
 
+def take_odd_names(stand):
+    for name in "alpha", "al*pine", "al\x1bien":
+        stand.ask("LOCK", name, "WAIT", "0", "LEASE", "600000")
+
+
 def completion(stand):
-    c = Completion(stand, sys.argv[3])
-    stand.ask("LOCK", "alpha", "LEASE", "60000")
-    stand.ask("LOCK", "al*pine", "LEASE", "60000")
-    stand.ask("LOCK", "al\x1bien", "LEASE", "60000")
+    c = Bash(stand)
+    take_odd_names(stand)
     for common in (True, False):
         offers = functools.partial(c.offers, common=common)
-        expect(offers("latchctl", "") == ["run", "lock", "unlock", "top", "why", "ls", "leader",
-                                           "latch", "force"])
+        expect(offers("latchctl", "") == COMMANDS)
         expect(offers("latchctl", "w") == ["why"])
         expect(sorted(offers("latchctl", "why", "al")) == ["al\\*pine", "alpha"])
         expect(offers("latchctl", "why", "al*") == ["al\\*pine"])
@@ -340,15 +415,64 @@ def completion(stand):
         expect(offers("latchctl", "--cacertdir", "/us") == ["/usr"])
 
 
+def fish_completion(stand):
+    offers = Fish(stand).offers
+    take_odd_names(stand)
+    expect(sorted(offers("latchctl ")) == sorted(COMMANDS))
+    expect(offers("latchctl w") == ["why"])
+    expect(sorted(offers("latchctl why al")) == ["al*pine", "alpha"])
+    expect(offers("latchctl why al\\*p") == ["al*pine"])
+    for line in f"latchctl -p {stand.port} run alp", f"latchctl --port={stand.port} run alp", \
+            "latchctl run --wait 5s alp", "latchctl run --and alp":
+        expect("alpha" in offers(line), line)
+    expect("--fair" in offers("latchctl run --") and "--fair" not in offers("latchctl why --"))
+    expect("--kill-after" in offers("latchctl run alpha --k"))
+    expect(sorted(offers("latchctl top --sort wa")) == ["wait", "waiters"])
+    for line in "latchctl run alpha -- seq", "latchctl run alpha seq":
+        expect("seq" in offers(line), line)
+    expect("--kill-after" not in offers("latchctl run alpha seq --k"))
+    expect("count" in offers("latchctl latch gate ") and "count" not in offers("latchctl why gate "))
+    expect(offers("latchctl -p 1 run al") == [])
+    expect(offers("latchctl --cacertdir /us") == ["/usr/"])
+
+
+def zsh_completion(stand):
+    take_odd_names(stand)
+    with Zsh(stand) as zsh:
+        def shows(line, truth):
+            until(lambda: truth(zsh.offers(line)), line)
+
+        shows("latchctl ", lambda got: set(COMMANDS) <= set(got))
+        shows("latchctl wh", lambda got: set(got) & set(COMMANDS) == {"why"})
+        shows("latchctl why al", lambda got: sorted(got) == ["al\\*pine", "alpha"])
+        shows("latchctl why al\\*", lambda got: got == ["al\\*pine"])
+        for line in f"latchctl -p {stand.port} run alp", f"latchctl --port={stand.port} run alp", \
+                "latchctl run --wait 5s alp", "latchctl run --and alp", "latchctl run --and=alp":
+            shows(line, lambda got: got == ["alpha"])
+        shows("latchctl run --", lambda got: "--fair" in got)
+        shows("latchctl why --", lambda got: "--host" in got and "--fair" not in got)
+        shows("latchctl run alpha --k", lambda got: "--kill-after" in got)
+        shows("latchctl top --sort wa", lambda got: sorted(got) == ["wait", "waiters"])
+        for line in "latchctl run alpha -- seq", "latchctl run alpha seq":
+            shows(line, lambda got: "seq" in got)
+        expect("--kill-after" not in zsh.offers("latchctl run alpha seq --k"))
+        shows("latchctl latch gate ", lambda got: "count" in got)
+        expect("count" not in zsh.offers("latchctl why gate "))
+        expect("alpha" not in zsh.offers("latchctl -p 1 run al"))
+        shows("latchctl --cacertdir /us", lambda got: "usr" in got)
+
+
 def completion_is_complete(_):
-    """It knows the options that --help tells."""
-    script = pathlib.Path(sys.argv[3]).read_text()
+    """They know the options that --help tells."""
     usage = subprocess.run([sys.argv[2], "--help"], capture_output=True, text=True,
                            check=True).stdout
     options = set(re.findall(r"--[a-z-]+", usage))
     expect(len(options) > 20, options)
-    for option in options:
-        expect(option in script, f"{option} is missing")
+    for path in SCRIPTS:
+        script = pathlib.Path(path).read_text()
+        for option in options:
+            known = f" -l {option[2:]} " if path.endswith(".fish") else option
+            expect(known in script, f"{path}: {option} is missing")
 
 
 CASES = [
@@ -370,7 +494,9 @@ CASES = [
     ("odd_names_do_not_reach_the_terminal", odd_names),
     ("ls_lists_all_names", ls),
     ("bash_completes_words_and_names", completion),
-    ("the_completion_knows_all_options", completion_is_complete),
+    ("zsh_completes_words_and_names", zsh_completion),
+    ("fish_completes_words_and_names", fish_completion),
+    ("the_completions_know_all_options", completion_is_complete),
 ]
 
 
