@@ -384,7 +384,7 @@ static void on_acked(void *ctx, int64_t replicas, const char *text)
     struct replica_ack *a = ctx;
     bool enough = replicas >= (int64_t)a->asked;
     struct list answers;
-    struct list *it;
+    struct held *h;
 
     a->waiting = false;
     a->told = replicas < 0 ? 0 : replicas;
@@ -392,10 +392,7 @@ static void on_acked(void *ctx, int64_t replicas, const char *text)
     warn_waited(&a->replica_warning, replicas, a->asked, a->wait_ms, text);
     list_init(&answers);
     list_splice(&answers, &a->held);
-    while ((it = list_first(&answers)) != NULL) {
-        struct held *h = container_of(it, struct held, in_held);
-
-        list_del(it);
+    while (LIST_POP(h, &answers, in_held)) {
         if (!a->closed) {
             hand_on(a, &h->call, h->reply, enough || !h->vouches);
         }

@@ -26,15 +26,13 @@ bool pause_concerns(const struct command_ctx *ctx)
 
 void pause_end(struct cmd *c)
 {
-    struct list *node;
+    struct deferred_command *deferred;
 
     c->pause.until_ms = 0;
-    while ((node = list_first(&c->pause.deferred)) != NULL) {
-        const struct deferred_command *deferred =
-            container_of(node, struct deferred_command, in_pause);
+    while (LIST_FIRST(deferred, &c->pause.deferred, in_pause)) {
         struct conn *conn = net_find(c->env.net, deferred->conn);
 
-        list_del(node);
+        list_del(&deferred->in_pause);
         conn_again(conn);
         conn_resume(conn);
     }

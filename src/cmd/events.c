@@ -144,12 +144,10 @@ void tracking_push(struct cmd *c, struct client *client)
 
 void cmd_push(struct cmd *c)
 {
-    struct list *it;
+    struct tracker *tr;
 
     c->answered_us = 0;
-    while ((it = list_first(&c->tracking.dirty)) != NULL) {
-        struct tracker *tr = container_of(it, struct tracker, in_dirty);
-
+    while (LIST_FIRST(tr, &c->tracking.dirty, in_dirty)) {
         push_names(net_find(c->env.net, tr->conn), tr);
     }
 }

@@ -498,11 +498,9 @@ static void send_leaves(struct engine *eng, struct fair *f)
     size_t room = f->leave_count < OP_QUEUE_MAX ? f->leave_count : OP_QUEUE_MAX;
     struct span *members = effects_alloc(&eng->fx, room * sizeof(*members));
     size_t count = 0;
-    struct list *it;
+    struct fair_leaving *leave;
 
-    while (count < room && (it = list_first(&f->leaves)) != NULL) {
-        struct fair_leaving *leave = container_of(it, struct fair_leaving, in_fair);
-
+    while (count < room && LIST_FIRST(leave, &f->leaves, in_fair)) {
         members[count++] = spec_copy_member(eng, leave->spec);
         list_del(&leave->in_fair);
         list_append(&f->leaving, &leave->in_fair);

@@ -130,11 +130,11 @@ static void send_count(struct engine *eng, struct logged_count *logged)
 
 void count_log_send(struct engine *eng)
 {
-    struct list *first;
+    struct logged_count *logged;
 
     while (eng->up && !heap_armed(&eng->count_log.timer.node) &&
-           (first = list_first(&eng->count_log.due)) != NULL) {
-        send_count(eng, container_of(first, struct logged_count, in_due));
+           LIST_FIRST(logged, &eng->count_log.due, in_due)) {
+        send_count(eng, logged);
     }
 }
 

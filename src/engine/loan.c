@@ -117,11 +117,9 @@ static void forget_logged(struct engine *eng, struct logged_loan *logged)
 
 static void forget_old(struct engine *eng)
 {
-    struct list *first;
+    struct logged_loan *logged;
 
-    while ((first = list_first(&eng->loan_log_list)) != NULL) {
-        struct logged_loan *logged = container_of(first, struct logged_loan, in_time);
-
+    while (LIST_FIRST(logged, &eng->loan_log_list, in_time)) {
         if (eng->now < logged->at + OP_ENDED_MS && eng->loan_log_count < LOAN_LOG_MAX) {
             break;
         }
@@ -318,16 +316,14 @@ void loan_renewal_note(struct engine *eng, struct loan *loan)
 static size_t take_due(struct engine *eng, struct loan **loans)
 {
     size_t count = 0;
-    struct list *it;
+    struct loan *loan;
 
-    while (count < BATCH_MAX && (it = list_first(&eng->due_loans)) != NULL) {
-        struct loan *loan = container_of(it, struct loan, in_due);
-
+    while (count < BATCH_MAX && LIST_FIRST(loan, &eng->due_loans, in_due)) {
         if (count > 0 && (loan->lock->group != loans[0]->lock->group ||
                           loan->asked.lease_ms != loans[0]->asked.lease_ms)) {
             break;
         }
-        list_del(it);
+        list_del(&loan->in_due);
         if (may_renew(eng, loan)) {
             loans[count++] = loan;
         }

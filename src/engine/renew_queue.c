@@ -76,15 +76,13 @@ static bool is_beyond(const struct engine *eng, size_t scripts)
 /* With what is in flight for all of them; `d`: who would be next. */
 static bool is_full(struct engine *eng, const struct renew_queue *queue)
 {
-    struct list *it;
+    struct inflight_op *o;
 
     if (eng->group_of == NULL) {
         return is_beyond(eng, max_in_flight(eng, queue));
     }
     /* A server that does not answer must not hold up the groups of the others. */
-    while ((it = list_first(&eng->renew_queues.sent)) != NULL) {
-        struct inflight_op *o = container_of(it, struct inflight_op, in_sent);
-
+    while (LIST_FIRST(o, &eng->renew_queues.sent, in_sent)) {
         if (o->sent + RENEW_STUCK_MS > eng->now) {
             break;
         }

@@ -110,11 +110,9 @@ void request_idle(struct engine *eng, struct request *request)
 
 void request_expire(struct engine *eng)
 {
-    struct list *first;
+    struct request *request;
 
-    while ((first = list_first(&eng->over)) != NULL) {
-        struct request *request = container_of(first, struct request, in_over);
-
+    while (LIST_FIRST(request, &eng->over, in_over)) {
         if (request->over_at + LATCHD_OVER_MS > eng->now) {
             break;
         }

@@ -147,12 +147,12 @@ static void send_restore(struct engine *eng, struct hold *h)
 
 void restore_flush(struct engine *eng)
 {
-    struct list *it;
+    struct hold *h;
 
     while (eng->up && eng->restores_in_flight < RESTORE_IN_FLIGHT_MAX &&
            eng->restores_cost < RESTORE_COST_MAX &&
-           (it = list_first(&eng->restores)) != NULL) {
-        send_restore(eng, container_of(it, struct hold, in_queue));
+           LIST_FIRST(h, &eng->restores, in_queue)) {
+        send_restore(eng, h);
     }
 }
 

@@ -80,10 +80,10 @@ static void send_request(struct engine *eng, struct pending_request *c)
 /* Sends what is queued, or lets it wait for Redis, or for the holds of its lock. */
 static void pending_requests_send(struct engine *eng)
 {
-    struct list *it;
+    struct pending_request *c;
 
-    while ((it = list_first(&eng->to_send)) != NULL) {
-        send_request(eng, container_of(it, struct pending_request, in_waiting));
+    while (LIST_FIRST(c, &eng->to_send, in_waiting)) {
+        send_request(eng, c);
     }
 }
 
@@ -118,11 +118,11 @@ void pending_request_on_timer(struct engine *eng, struct pending_request *c)
 /* Sends the pending requests that waited until all holds of the lock were put back. */
 static void pending_requests_resume(struct engine *eng, struct lock *lock)
 {
-    struct list *it;
+    struct pending_request *c;
 
     while (lock->needs_restore == 0 && lock->loan == NULL &&
-           (it = list_first(&lock->waiting_for_restore)) != NULL) {
-        send_request(eng, container_of(it, struct pending_request, in_waiting));
+           LIST_FIRST(c, &lock->waiting_for_restore, in_waiting)) {
+        send_request(eng, c);
     }
 }
 
@@ -330,16 +330,13 @@ static void step_probes(struct engine *eng, struct lock *lock)
  * that release another owner's turn may come. Permits go to their waiters. */
 static void step_parallel_releases(struct engine *eng, struct lock *lock)
 {
-    struct list *first;
+    struct pending_release *d;
 
     if (lock->lock_class == CLASS_SEMAPHORE && lock_head(lock) != NULL) {
         return;
     }
-    while ((first = list_first(&lock->releases)) != NULL &&
+    while (LIST_FIRST(d, &lock->releases, in_lock) &&
            lock->hold_count > lock->parallel_release_count + 1) {
-        struct pending_release *d =
-            container_of(first, struct pending_release, in_lock);
-
         if (!d->may_be_parallel || release_was_sent(d)) {
             break;
         }
@@ -509,13 +506,10 @@ void lock_on_timer(struct engine *eng, struct lock *lock)
 /* Sends what the parts have queued. */
 static void send_queued(struct engine *eng)
 {
-    struct list *it;
+    struct inflight_op *o;
 
     pending_requests_send(eng);
-    while ((it = list_first(&eng->ops_to_send)) != NULL) {
-        struct inflight_op *o = container_of(it, struct inflight_op, in_sent);
-
-        list_del(&o->in_sent);
+    while (LIST_POP(o, &eng->ops_to_send, in_sent)) {
         (o->kind == INFLIGHT_BATCH ? acquire_send_batch : loss_check_send)(eng, o);
     }
 }

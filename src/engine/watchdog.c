@@ -92,11 +92,9 @@ static size_t take_due_holds(struct engine *eng, struct renew_queue *queue,
     struct renewal_item *renewing = o->renew.items;
     struct hold *others[BATCH_MAX];
     size_t count = 0, other_count = 0;
-    struct list *it;
+    struct hold *h;
 
-    while (count + other_count < BATCH_MAX &&
-           (it = list_first(&queue->holds)) != NULL) {
-        struct hold *h = container_of(it, struct hold, in_queue);
+    while (count + other_count < BATCH_MAX && LIST_FIRST(h, &queue->holds, in_queue)) {
         uint64_t cost = hold_cost(h);
 
         if (o->cost > 0 && o->cost + cost > OP_COST_MAX) {

@@ -399,13 +399,13 @@ static bool stream_tls_is_deferred(const struct stream *s)
 
 void io_end_turn(struct io *io)
 {
-    struct list *node;
+    struct stream_tls *tls;
 
     io->handshakes_ns = 0;
-    while ((node = list_first(&io->deferred)) != NULL) {
-        struct stream *s = container_of(node, struct stream_tls, deferred)->stream;
+    while (LIST_FIRST(tls, &io->deferred, deferred)) {
+        struct stream *s = tls->stream;
 
-        list_del(node);
+        list_del(&tls->deferred);
         if (s->reading) {
             stream_read_start(s);
         }
@@ -451,11 +451,9 @@ static void stream_tls_over(struct stream *s, int status)
 void io_tick(struct io *io)
 {
     uint64_t now = uv_now(io->loop);
-    struct list *node;
+    struct stream_tls *t;
 
-    while ((node = list_first(&io->handshakes)) != NULL) {
-        struct stream_tls *t = container_of(node, struct stream_tls, handshake);
-
+    while (LIST_FIRST(t, &io->handshakes, handshake)) {
         if (now < t->started_ms + TLS_HANDSHAKE_MS) {
             return;
         }

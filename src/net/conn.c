@@ -387,11 +387,9 @@ static bool is_unauthenticated(const struct net *n, struct conn *c)
  * one. False: there is none. */
 static bool net_evict_unauthenticated(struct net *n)
 {
-    struct list *node;
+    struct conn *c;
 
-    while ((node = list_first(&n->unauthenticated)) != NULL) {
-        struct conn *c = container_of(node, struct conn, all);
-
+    while (LIST_FIRST(c, &n->unauthenticated, all)) {
         if (is_unauthenticated(n, c)) {
             conn_set_end(c, END_UNAUTH_EVICTED);
             conn_close(c);
@@ -1228,11 +1226,10 @@ void net_set_handler(struct net *n, const struct conn_handler *handler)
 
 static void free_dead(struct net *n)
 {
-    struct list *node;
+    struct conn *c;
 
-    while ((node = list_first(&n->dead)) != NULL) {
-        list_del(node);
-        conn_free(container_of(node, struct conn, all));
+    while (LIST_POP(c, &n->dead, all)) {
+        conn_free(c);
     }
 }
 
@@ -1287,12 +1284,11 @@ void net_stats(const struct net *n, struct net_stats *ret)
 
 static bool run_all(struct list *ready)
 {
-    struct list *node;
+    struct conn *c;
     bool any = false;
 
-    while ((node = list_first(ready)) != NULL) {
-        list_del(node);
-        conn_run(container_of(node, struct conn, work));
+    while (LIST_POP(c, ready, work)) {
+        conn_run(c);
         any = true;
     }
     return any;
@@ -1301,15 +1297,13 @@ static bool run_all(struct list *ready)
 /* Runs conns that had their share in an earlier turn, as long as this turn has time. */
 static bool run_backlog(struct net *n)
 {
-    struct list *node;
+    struct conn *c;
     uint64_t start;
     bool any = false;
 
-    while (n->backlog_us < TURN_BACKLOG_US &&
-           (node = list_first(&n->backlog)) != NULL) {
-        list_del(node);
+    while (n->backlog_us < TURN_BACKLOG_US && LIST_POP(c, &n->backlog, work)) {
         start = clock_boot_us();
-        conn_run(container_of(node, struct conn, work));
+        conn_run(c);
         n->backlog_us += clock_boot_us() - start;
         any = true;
     }
@@ -1353,12 +1347,12 @@ static void check_lingering(struct net *n, uint64_t now_ms)
 
 void net_end_turn(struct net *n)
 {
-    struct list *node;
+    struct conn *c;
 
     (void)net_run(n);
     net_show_out(n);
-    while ((node = list_first(&n->dirty)) != NULL) {
-        conn_flush(container_of(node, struct conn, dirty));
+    while (LIST_FIRST(c, &n->dirty, dirty)) {
+        conn_flush(c);
     }
     net_evict(n);
     if (!list_empty(&n->lingering)) {
@@ -1418,12 +1412,12 @@ void net_stop_listening(struct net *n)
 
 void net_close(struct net *n)
 {
-    struct list *node;
+    struct conn *c;
 
     net_stop_listening(n);
     list_splice(&n->conns, &n->unauthenticated);
-    while ((node = list_first(&n->conns)) != NULL) {
-        conn_close_last_try(container_of(node, struct conn, all));
+    while (LIST_FIRST(c, &n->conns, all)) {
+        conn_close_last_try(c);
     }
     if (n->waker != NULL) {
         uv_close((uv_handle_t *)&n->waker->idle, on_waker_closed);

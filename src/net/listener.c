@@ -78,10 +78,10 @@ static void stop_listener(struct listener *l)
 
 void listeners_close(struct listeners *set)
 {
-    struct list *node;
+    struct listener *l;
 
-    while ((node = list_first(&set->all)) != NULL) {
-        stop_listener(container_of(node, struct listener, node));
+    while (LIST_FIRST(l, &set->all, node)) {
+        stop_listener(l);
     }
 }
 

@@ -79,6 +79,17 @@ static inline struct list *list_first(const struct list *head)
     return list_empty(head) ? NULL : head->next;
 }
 
+static inline void *list_first_item(const struct list *head, size_t offset)
+{
+    return list_empty(head) ? NULL : (char *)head->next - offset;
+}
+
+/* Whether the list has a first item, which is `item` then; LIST_POP takes it off. */
+#define LIST_FIRST(item, head, member)                                                 \
+    (((item) = list_first_item(head, offsetof(__typeof__(*(item)), member))) != NULL)
+#define LIST_POP(item, head, member)                                                   \
+    (LIST_FIRST(item, head, member) && (list_del(&(item)->member), true))
+
 /* Moves all nodes of `from` to the end of `to`; `from` is empty afterwards. */
 static inline void list_splice(struct list *to, struct list *from)
 {

@@ -750,12 +750,9 @@ void coordinator_configure(struct quorum_coordinator *b, uint64_t timeout_ms,
 /* Results are reported last of all: the receiver may submit other ops at once. */
 static void tell_results(struct quorum_coordinator *b)
 {
-    struct list *it;
+    struct quorum_call *c;
 
-    while (!b->telling && (it = list_first(&b->done)) != NULL) {
-        struct quorum_call *c = container_of(it, struct quorum_call, in_done);
-
-        list_del(&c->in_done);
+    while (!b->telling && LIST_POP(c, &b->done, in_done)) {
         b->telling = true;
         b->setup.events.done(b->setup.events.ctx, &c->result);
         b->telling = false;

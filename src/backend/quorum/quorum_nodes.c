@@ -406,13 +406,10 @@ void deferred_op_on_result(struct quorum_coordinator *b, struct deferred_send *e
 void deferred_ops_flush(struct quorum_coordinator *b, unsigned node)
 {
     struct coordinator_node *n = &b->nodes[node];
-    struct list *it;
+    struct deferred_send *e;
 
     while (b->now >= n->pause_until && n->deferred_in_flight < DEFERRED_IN_FLIGHT &&
-           quorum_node_usable(b, node) && (it = list_first(&n->sends)) != NULL) {
-        struct deferred_send *e = container_of(it, struct deferred_send, in_node);
-
-        list_del(it);
+           quorum_node_usable(b, node) && LIST_POP(e, &n->sends, in_node)) {
         e->state = SEND_SENT;
         n->deferred_in_flight++;
         e->sent = quorum_node_send(b, node, e->deferred->op);
@@ -573,12 +570,9 @@ static bool is_asleep(const struct partial_hold *partial)
 
 static void make_room(struct quorum_coordinator *b)
 {
-    struct list *it;
+    struct partial_hold *partial;
 
-    while ((it = list_first(&b->partial_order)) != NULL) {
-        struct partial_hold *partial =
-            container_of(it, struct partial_hold, in_partial);
-
+    while (LIST_FIRST(partial, &b->partial_order, in_partial)) {
         if (b->partial_count < QUORUM_PARTIAL_HOLDS_MAX &&
             !(is_asleep(partial) && partial->until <= b->now)) {
             break;
@@ -697,13 +691,10 @@ size_t partial_holds_probe(struct quorum_coordinator *b,
                            struct renew_item items[static OP_RENEW_MAX])
 {
     size_t count = 0;
-    struct list *it;
+    struct partial_hold *partial;
 
     while (!b->is_probing && count < OP_RENEW_MAX &&
-           (it = list_first(&b->partial_due)) != NULL) {
-        struct partial_hold *partial = container_of(it, struct partial_hold, in_due);
-
-        list_del(it);
+           LIST_POP(partial, &b->partial_due, in_due)) {
         if (partial->until <= b->now) {
             partial_hold_free(b, partial);
             continue;
