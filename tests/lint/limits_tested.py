@@ -55,7 +55,7 @@ LIMITS = {
     "LATCHD_DATA_MAX": [(INTEGRATION + "it_limits.c", "data_has_a_limit_and_may_be_any_bytes")] * 2,
     "LATCHD_LATCH_MAX": [("tests/scenarios/wire/latch.scn",
                           "what_is_out_of_bounds_is_an_error_and_costs_nothing_else")] * 2,
-    "LATCHD_COUNTED_MAX": [("tests/integration/backend/script/latch/it_scripts_latch.c",
+    "LATCHD_COUNTED_MAX": [("tests/scenarios/script/scripts_latch.scn",
                             "a_latch_remembers_so_many_ids_and_no_more")] * 2,
     "LATCHD_MLOCK_MAX": [ARGS] * 2,
     "LOCK_CALL_KEYS_MAX": [BOUND] * 2,

@@ -15,6 +15,7 @@
  * says it; `member=M` is a fair claim; `next` begins the claim that gets the lock after
  * a release. `asked=` and `deadline=` are microseconds of Redis's clock. */
 #include "backend/script/script_codec.h"
+#include "latchd/protocol.h"
 #include "scenarios/op_fields.h"
 #include "scenarios/redis_words.h"
 #include "support/daemon.h"
@@ -338,7 +339,9 @@ static void read_renew(struct cursor *c, struct op *op)
 {
     op->renew.items = request.items;
     op->renew.count = said_item_count;
+    op->lock_class = lock_class_of(said_items[0].lock_kind);
     memcpy(request.items, said_items, sizeof request.items);
+    memset(said_items, 0, sizeof said_items);
     said_item_count = 0;
     while (has_more(c)) {
         ck_assert_uint_lt(op->renew.count, OP_RENEW_MAX);
@@ -346,17 +349,27 @@ static void read_renew(struct cursor *c, struct op *op)
     }
 }
 
+/* Those that `name` has said before this batch. */
+static struct batch_item said_names[OP_BATCH_MAX];
+static size_t said_name_count;
+
+static void read_name(struct cursor *c, struct op *op, struct batch_item *item)
+{
+    item->name = next_span(c);
+    read_claim(c, op, &item->claim, "and");
+    c->at += has_more(c) ? 1 : 0;
+}
+
 /* Names, `and` between them: `a request q:1 and b request q:1 all_or_none=1` */
 static void read_batch(struct cursor *c, struct op *op)
 {
     op->batch.items = request.names;
+    op->batch.count = said_name_count;
+    memcpy(request.names, said_names, sizeof request.names);
+    said_name_count = 0;
     while (has_more(c)) {
-        struct batch_item *item = &request.names[op->batch.count++];
-
-        ck_assert_uint_le(op->batch.count, OP_BATCH_MAX);
-        item->name = next_span(c);
-        read_claim(c, op, &item->claim, "and");
-        c->at += has_more(c) ? 1 : 0;
+        ck_assert_uint_lt(op->batch.count, OP_BATCH_MAX);
+        read_name(c, op, &request.names[op->batch.count++]);
     }
 }
 
@@ -466,6 +479,7 @@ static void read_latch(struct cursor *c, struct op *op)
     }
     op->lock_class = CLASS_LATCH;
     op->latch.verb = (enum latch_verb)verb;
+    op->latch.most_counted = LATCHD_COUNTED_MAX;
     if (op->latch.verb != LATCH_TO_LOOK) {
         op->latch.request = next_span(c);
     }
@@ -726,6 +740,17 @@ static void do_item(const struct scn_words *words, struct value *ret)
     read_item(&c, &op, &said_items[said_item_count++]);
 }
 
+/* `name n7 request q:1`: one more name of the next batch. */
+static void do_name(const struct scn_words *words, struct value *ret)
+{
+    struct cursor c = { words, 0 };
+    struct op op = { .kind = OP_ACQUIRE_BATCH };
+
+    (void)ret;
+    ck_assert_uint_lt(said_name_count, OP_BATCH_MAX);
+    read_name(&c, &op, &said_names[said_name_count++]);
+}
+
 /* Of the op that was run last. */
 static uint64_t last_token;
 
@@ -869,6 +894,12 @@ static void do_renew_without_gt(const struct scn_words *words, struct value *ret
     free(text);
 }
 
+/* `calls pttl`: since `redis CONFIG RESETSTAT`. */
+static void do_calls(const struct scn_words *words, struct value *ret)
+{
+    scn_int(ret, redis_calls(redis, scn_word(words, 0), NULL));
+}
+
 /* `marks 107000`: there are ended marks, and each was made just now, to live so long.
  */
 static void do_marks(const struct scn_words *words, struct value *ret)
@@ -944,6 +975,130 @@ static void do_unchanged(const struct scn_words *words, struct value *ret)
     (void)ret;
     ck_assert_str_eq(now, remembered);
     free(now);
+}
+
+/* --- permits ------------------------------------------------------------------------
+ */
+
+/* `TOKEN 2`, the 16 bytes of the second permit of that token, or a text of 16 bytes, as
+ * a Redisson has. Returns how many words that were. */
+static size_t read_permit(const struct scn_words *words, size_t at, char ret[16])
+{
+    const char *word = scn_word(words, at);
+    uint64_t token = strtoull(word, NULL, 10);
+    int64_t i;
+
+    if (strlen(word) == 16 && token == 0) {
+        memcpy(ret, word, 16);
+        return 1;
+    }
+    i = scn_number(words, at + 1);
+    memcpy(ret, "latchd", 6);
+    for (int byte = 0; byte < 8; byte++) {
+        ret[6 + byte] = (char)(token >> (56 - 8 * byte) & 0xff);
+    }
+    ret[14] = (char)(i / 256);
+    ret[15] = (char)(i % 256);
+    return 2;
+}
+
+/* `permit-ends s PERMIT`: in ms, by its score; nil: it is not there. */
+static void do_permit_ends(const struct scn_words *words, struct value *ret)
+{
+    char permit[16];
+    redisReply *r;
+
+    (void)read_permit(words, 1, permit);
+    r = redis_ask(redis, "ZSCORE {%s}:timeout %b", scn_word(words, 0), permit,
+                  sizeof permit);
+    if (r->type != REDIS_REPLY_NIL) {
+        scn_int(ret, strtoll(r->str, NULL, 10) - (int64_t)(time_us() / 1000));
+    }
+    freeReplyObject(r);
+}
+
+/* `end-permit s PERMIT 2000`: so far from now, by its score. */
+static void do_end_permit(const struct scn_words *words, struct value *ret)
+{
+    char permit[16];
+    size_t used = read_permit(words, 1, permit);
+    int64_t at = (int64_t)(time_us() / 1000) + scn_number(words, 1 + used);
+
+    (void)ret;
+    ck_assert_int_ge(redis_ask_int(redis, "ZADD {%s}:timeout XX %lld %b",
+                                   scn_word(words, 0), (long long)at, permit,
+                                   sizeof permit),
+                     0);
+}
+
+/* `permit-row s FIELD`: the row of a hold, but for the time in it, which is 16 digits;
+ * nil: there is none. Its token leads to the field. */
+static void do_permit_row(const struct scn_words *words, struct value *ret)
+{
+    const char *name = scn_word(words, 0), *field = scn_word(words, 1);
+    redisReply *r = redis_ask(redis, "HGET latchd:holds:{%s} %s", name, field);
+
+    if (r->type != REDIS_REPLY_NIL) {
+        ck_assert_uint_gt(r->len, 16);
+        ck_assert_uint_eq(strspn(r->str + r->len - 16, "0123456789"), 16);
+        scn_text(ret, "%.*s", (int)r->len - 16, r->str);
+        redis_expect(redis, field, "HGET latchd:holds:{%s} :%.*s", name,
+                     (int)strcspn(r->str, " "), r->str);
+    }
+    freeReplyObject(r);
+}
+
+static void publish_free(const char *name, int64_t free_permits)
+{
+    (void)redis_ask_int(redis, "PUBLISH redisson_sc:{%s} %lld", name,
+                        (long long)free_permits);
+}
+
+/* As a Redisson: `take-permit s PERMIT 30000`, which ends then. */
+static void do_take_permit(const struct scn_words *words, struct value *ret)
+{
+    const char *name = scn_word(words, 0);
+    char permit[16];
+    size_t used = read_permit(words, 1, permit);
+    int64_t at = (int64_t)(time_us() / 1000) + scn_number(words, 1 + used);
+
+    (void)ret;
+    (void)redis_ask_int(redis, "DECRBY %s 1", name);
+    ck_assert_int_eq(redis_ask_int(redis, "ZADD {%s}:timeout %lld %b", name,
+                                   (long long)at, permit, sizeof permit),
+                     1);
+}
+
+/* `give-permit s PERMIT`: and tells of it; 0: it is not there. */
+static void do_give_permit(const struct scn_words *words, struct value *ret)
+{
+    const char *name = scn_word(words, 0);
+    char permit[16];
+    int64_t there;
+
+    (void)read_permit(words, 1, permit);
+    there = redis_ask_int(redis, "ZREM {%s}:timeout %b", name, permit, sizeof permit);
+    if (there == 1) {
+        publish_free(name, redis_ask_int(redis, "INCRBY %s 1", name));
+    }
+    scn_int(ret, there);
+}
+
+/* `reclaim-permits s 500`: takes for dead what is over by a clock that is so much
+ * ahead.
+ */
+static void do_reclaim_permits(const struct scn_words *words, struct value *ret)
+{
+    const char *name = scn_word(words, 0);
+    int64_t now = (int64_t)(time_us() / 1000) + scn_number(words, 1);
+    int64_t dead = redis_ask_int(redis, "ZREMRANGEBYSCORE {%s}:timeout 0 %lld", name,
+                                 (long long)now);
+
+    if (dead > 0) {
+        publish_free(name,
+                     redis_ask_int(redis, "INCRBY %s %lld", name, (long long)dead));
+    }
+    scn_int(ret, dead);
 }
 
 /* --- the fair queue ------------------------------------------------------------- */
@@ -1035,7 +1190,8 @@ static void begin(void)
 {
     struct value none = { 0 };
 
-    room_used = together_count = said_item_count = 0;
+    room_used = together_count = said_item_count = said_name_count = 0;
+    memset(said_items, 0, sizeof said_items);
     redis_expect(redis, "OK", "FLUSHALL");
     redis_expect(redis, "OK", "CONFIG SET maxmemory 0"); /* a scenario may have */
     do_load_scripts(NULL, &none);
@@ -1064,11 +1220,19 @@ static const struct scn_verb VERBS[] = {
     { "time", 0, do_time },
     { "load-scripts", 0, do_load_scripts },
     { "item", SCN_WORDS_MAX, do_item },
+    { "name", SCN_WORDS_MAX, do_name },
     { "renew-without-gt", 20, do_renew_without_gt },
+    { "calls", 1, do_calls },
     { "marks", 1, do_marks },
     { "remember", 1, do_remember },
     { "unchanged", 0, do_unchanged },
     { "with", SCN_WORDS_MAX, do_with },
+    { "permit-ends", 3, do_permit_ends },
+    { "end-permit", 4, do_end_permit },
+    { "permit-row", 2, do_permit_row },
+    { "take-permit", 4, do_take_permit },
+    { "give-permit", 3, do_give_permit },
+    { "reclaim-permits", 2, do_reclaim_permits },
     { "queue", 1, do_queue },
     { "due", 2, do_due },
     { "set-due", 3, do_set_due },
