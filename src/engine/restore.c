@@ -94,16 +94,28 @@ static size_t count_to_restore(const struct hold *h)
     return count < OP_RESTORE_ENTRIES_MAX ? count : OP_RESTORE_ENTRIES_MAX;
 }
 
+/* Releases of permits are sent before what is put back, and so after it was marked. */
+static void leave_out_given_up(struct hold *h)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->restore == ENTRY_MUST_RESTORE && is_given_up(e)) {
+            entry_set_restore(e, ENTRY_KEPT);
+        }
+    }
+}
+
 static void send_restore(struct engine *eng, struct hold *h)
 {
     uint64_t lease_ms = lease_of(eng, h);
-    size_t room = count_to_restore(h);
+    size_t room;
     const struct entry *first;
     struct restore_entry *kept;
     struct inflight_op *o;
     struct op *op;
 
     list_del(&h->in_queue);
+    leave_out_given_up(h);
+    room = count_to_restore(h);
     if (lease_ms == 0 || room == 0) {
         hold_mark_restored(
             eng, h); /* its end is told by its timer, or it is being released */

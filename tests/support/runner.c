@@ -28,7 +28,7 @@ void runner_add(struct test_entry *entry)
 {
     struct test_entry **at = &entries;
 
-    while (*at != NULL && compare_entries(*at, entry) < 0) {
+    while (*at != NULL && compare_entries(*at, entry) <= 0) {
         at = &(*at)->next;
     }
     entry->next = *at;
