@@ -1041,9 +1041,10 @@ static void do_permit_row(const struct scn_words *words, struct value *ret)
     if (r->type != REDIS_REPLY_NIL) {
         ck_assert_uint_gt(r->len, 16);
         ck_assert_uint_eq(strspn(r->str + r->len - 16, "0123456789"), 16);
-        scn_text(ret, "%.*s", (int)r->len - 16, r->str);
-        redis_expect(redis, field, "HGET latchd:holds:{%s} :%.*s", name,
-                     (int)strcspn(r->str, " "), r->str);
+        r->str[r->len - 16] = '\0';
+        scn_text(ret, "%s", r->str);
+        r->str[strcspn(r->str, " ")] = '\0';
+        redis_expect(redis, field, "HGET latchd:holds:{%s} :%s", name, r->str);
     }
     freeReplyObject(r);
 }

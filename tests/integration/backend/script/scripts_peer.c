@@ -131,45 +131,10 @@ uint64_t redis_time_us(void)
     return us;
 }
 
-static const struct {
-    enum yield yield;
-    bool subscribed;
-    int listeners;
-    bool moves;
-} YIELDS[YIELD_CASES] = {
-    { YIELD_NEVER, false, 1, true },     { YIELD_ALWAYS, false, 0, false },
-    { YIELD_IF_OTHERS, false, 0, true }, { YIELD_IF_OTHERS, false, 1, false },
-    { YIELD_IF_OTHERS, true, 1, true },  { YIELD_IF_OTHERS, true, 2, false },
-};
-
-void expect_yield(int which, struct op *release, redisContext *(*listen)(void))
-{
-    redisContext *listeners[2] = { NULL };
-    const struct op_result *r;
-
-    for (int i = 0; i < YIELDS[which].listeners; i++) {
-        listeners[i] = listen();
-    }
-    release->release.yield = YIELDS[which].yield;
-    release->release.subscribed = YIELDS[which].subscribed;
-    r = run_as(INSTANCE_A, release);
-    ck_assert_int_eq(r->moved, YIELDS[which].moves);
-    ck_assert_int_eq(r->release.freed, !YIELDS[which].moves);
-    redisFree(listeners[0]);
-    redisFree(listeners[1]);
-}
-
 struct claim claim_anonymous(const char *request)
 {
     return (struct claim){ .owner_kind = OWNER_ANONYMOUS,
                            .entry = span_str(request),
-                           .lease_ms = LEASE };
-}
-
-struct claim claim_id(const char *field)
-{
-    return (struct claim){ .owner_kind = OWNER_ID,
-                           .field = span_str(field),
                            .lease_ms = LEASE };
 }
 
@@ -230,61 +195,6 @@ enum op_status try_take(const char *name, struct claim claim)
     return run_as(INSTANCE_A, &op)->status;
 }
 
-int64_t redisson_acquire(const char *name, const char *owner, uint64_t lease_ms)
-{
-    static const char SCRIPT[] =
-        "local mine = redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 "
-        "if not mine and redis.call('EXISTS', KEYS[1]) == 1 then "
-        "  return redis.call('PTTL', KEYS[1]) "
-        "end "
-        "redis.call('HINCRBY', KEYS[1], ARGV[2], 1) "
-        "redis.call('PEXPIRE', KEYS[1], ARGV[1]) "
-        "return -100";
-    char lease[32];
-    int64_t reply;
-
-    (void)snprintf(lease, sizeof lease, "%" PRIu64, lease_ms);
-    reply =
-        redis_ask_int(peer_redis(), "EVAL %s 1 %s %s %s", SCRIPT, name, lease, owner);
-    return reply == -100 ? -1 : reply;
-}
-
-int64_t redisson_release(const char *name, const char *owner, const char *request)
-{
-    static const char SCRIPT[] =
-        "local before = redis.call('GET', KEYS[3]) "
-        "if before then return tonumber(before) end "
-        "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end "
-        "local gone = 0 "
-        "if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then "
-        "  redis.call('PEXPIRE', KEYS[1], 30000) "
-        "else "
-        "  redis.call('DEL', KEYS[1]) "
-        "  redis.call('PUBLISH', KEYS[2], '0') "
-        "  gone = 1 "
-        "end "
-        "redis.call('SET', KEYS[3], gone, 'PX', 16000) "
-        "return gone";
-
-    return redis_ask_int(peer_redis(),
-                         "EVAL %s 3 %s redisson_lock__channel:{%s} "
-                         "redisson_unlock_latch:{%s}:%s %s",
-                         SCRIPT, name, name, name, request, owner);
-}
-
-int64_t redisson_renew(const char *name, const char *owner, uint64_t lease_ms)
-{
-    static const char SCRIPT[] =
-        "if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then return 0 end "
-        "redis.call('PEXPIRE', KEYS[1], ARGV[1]) "
-        "return 1";
-    char lease[32];
-
-    (void)snprintf(lease, sizeof lease, "%" PRIu64, lease_ms);
-    return redis_ask_int(peer_redis(), "EVAL %s 1 %s %s %s", SCRIPT, name, lease,
-                         owner);
-}
-
 void expect_marks(int64_t ms)
 {
     redisReply *keys = redis_ask(peer_redis(), "KEYS latchd:ended:*");
@@ -298,20 +208,4 @@ void expect_marks(int64_t ms)
         ck_assert_msg(ttl <= ms && ttl > ms - 30000, "%s: %" PRId64, key, ttl);
     }
     freeReplyObject(keys);
-}
-
-void check_late_ops(struct op ask, struct op attach)
-{
-    struct op_times old = { .asked_us = redis_time_us() - 1000,
-                            .deadline_us = redis_time_us() + 3000000 };
-
-    ck_assert_int_eq(run_as(INSTANCE_B, &ask)->status, OP_OK); /* fresh, through B */
-    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_OK);
-    old.asked_us = redis_time_us();
-    ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_OK); /* and back */
-    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_B, &attach, old)->status, OP_OK);
 }

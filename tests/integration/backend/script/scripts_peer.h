@@ -1,6 +1,6 @@
 /* scripts_peer: for tests of backend/script/lua/ against a real Redis: ops run one at a
- * time over a blocking connection, as any of several daemons; and a Redisson client
- * that does what Redisson's scripts do, in words of our own.
+ * time over a blocking connection, as any of several daemons. Where a scenario of the
+ * stage `script` says it as well, tests/scenarios/script/ is the place.
  *
  * One Redis for a test, in a checked fixture. */
 #ifndef LATCHD_TESTS_SCRIPTS_PEER_H
@@ -11,9 +11,6 @@
 
 #define INSTANCE_A "aaaaaaaaaaaaaaaa"
 #define INSTANCE_B "bbbbbbbbbbbbbbbb"
-
-#define REDISSON_A "aaaaaaaa-0000-0000-0000-000000000001:1"
-#define REDISSON_B "bbbbbbbb-0000-0000-0000-000000000002:1"
 
 enum { LEASE = 30000 };
 
@@ -38,14 +35,8 @@ uint64_t redis_time_us(void);
 /* There are ended marks, and each was made just now, to live for `ms`. */
 void expect_marks(int64_t ms);
 
-/* Runs a release that has a next claim, in each of the ways in which it may yield and
- * others may listen (`listen` makes one of them): the lock moves, or is freed. */
-enum { YIELD_CASES = 6 };
-void expect_yield(int which, struct op *release, redisContext *(*listen)(void));
-
 /* The claims of a test. `request`, `id` and `entry` in the words of op.h. */
 struct claim claim_anonymous(const char *request);
-struct claim claim_id(const char *field);
 struct claim claim_named(const char *owner, const char *entry);
 
 struct op op_acquire(const char *name, struct claim claim);
@@ -57,16 +48,5 @@ struct op op_attach(const char *name, enum target_kind kind, const char *field,
 /* Shorthands, as daemon A. The token of a grant that must succeed. */
 uint64_t take(const char *name, struct claim claim);
 enum op_status try_take(const char *name, struct claim claim);
-
-/* Redisson's RLock: -1 acquired, else the PTTL. */
-int64_t redisson_acquire(const char *name, const char *owner, uint64_t lease_ms);
-/* 1 released, 0 still held, -1 not the owner. The same `request` answers the same. */
-int64_t redisson_release(const char *name, const char *owner, const char *request);
-/* Renews one lock: 1 or 0. */
-int64_t redisson_renew(const char *name, const char *owner, uint64_t lease_ms);
-
-/* Daemon A's ops for a free lock are on their way while the client goes to B: whatever
- * of A arrives then does not take the hold over. */
-void check_late_ops(struct op ask, struct op attach);
 
 #endif
