@@ -76,7 +76,6 @@ int64_t redisson_write_unlock(const struct redisson *r, const char *name,
 int64_t redisson_write_force_unlock(const struct redisson *r, const char *name);
 
 /* RCountDownLatch. */
-const char *redisson_latch_channel(const char *name);
 /* 1: it is set now, 0: one is there. */
 int64_t redisson_latch_set(const struct redisson *r, const char *name, int64_t count);
 void redisson_latch_count(const struct redisson *r, const char *name);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-const char *redisson_latch_channel(const char *name)
+static const char *latch_channel(const char *name)
 {
     char *text = redisson_text();
 
@@ -18,8 +18,7 @@ static const char SET_COUNT[] =
 
 int64_t redisson_latch_set(const struct redisson *r, const char *name, int64_t count)
 {
-    return RUN(r, SET_COUNT, 2, name, redisson_latch_channel(name),
-               redisson_number(count));
+    return RUN(r, SET_COUNT, 2, name, latch_channel(name), redisson_number(count));
 }
 
 static const char COUNT_DOWN[] =
@@ -29,7 +28,7 @@ static const char COUNT_DOWN[] =
 
 void redisson_latch_count(const struct redisson *r, const char *name)
 {
-    (void)RUN(r, COUNT_DOWN, 2, name, redisson_latch_channel(name));
+    (void)RUN(r, COUNT_DOWN, 2, name, latch_channel(name));
 }
 
 static const char LEFT[] = "return tonumber(redis.call('get', KEYS[1]) or '0')";
@@ -44,5 +43,5 @@ static const char DELETE[] = "if redis.call('del', KEYS[1]) == 0 then return 0 e
 
 int64_t redisson_latch_delete(const struct redisson *r, const char *name)
 {
-    return RUN(r, DELETE, 2, name, redisson_latch_channel(name));
+    return RUN(r, DELETE, 2, name, latch_channel(name));
 }
