@@ -632,7 +632,7 @@ static void put_result(struct value *map, const struct op_result *r, enum op_kin
 
 /* `results.0.token`, and `statuses` of all. */
 static void put_results(struct value *map, const struct op_result *results,
-                        size_t count)
+                        size_t count, enum op_kind kind)
 {
     struct line statuses = { 0 };
     struct value list = { .type = VALUE_LIST,
@@ -641,7 +641,7 @@ static void put_results(struct value *map, const struct op_result *results,
 
     for (size_t i = 0; i < count; i++) {
         add_span(&statuses, span_str(OP_STATUS_WORDS[results[i].status]));
-        put_result(&list.items[i], &results[i], OP_ACQUIRE);
+        put_result(&list.items[i], &results[i], kind);
     }
     put_line(map, "statuses", &statuses);
     scn_put_int(map, "results", 0);
@@ -666,7 +666,7 @@ static void put_result(struct value *map, const struct op_result *r, enum op_kin
     } else if (kind == OP_LATCH) {
         scn_put_text(map, "state", "%s", LATCH_STATES[r->latch.state]);
     } else if (kind == OP_ACQUIRE_BATCH) {
-        put_results(map, r->batch.results, r->batch.count);
+        put_results(map, r->batch.results, r->batch.count, OP_ACQUIRE);
     } else if (kind == OP_SCAN) {
         put_scan(map, r);
     }
@@ -767,7 +767,7 @@ static void say_all(const char *instance, struct value *ret)
         results[i] = parts[i].result;
     }
     scn_put_text(ret, "", "%s", refused ? "refused" : "ok");
-    put_results(ret, results, refused ? 0 : together_count);
+    put_results(ret, results, refused ? 0 : together_count, together->kind);
     for (size_t i = 0; i < together_count; i++) {
         script_result_fini(&parts[i]);
     }

@@ -75,11 +75,6 @@ void run_some(const char *instance, const struct op *ops, size_t count,
     last_count = count;
 }
 
-bool some_refused(void)
-{
-    return script_reply_part(last_reply, 0, last_count) == NULL;
-}
-
 const struct op_result *some_result(size_t i)
 {
     const redisReply *part = script_reply_part(last_reply, i, last_count);
@@ -170,15 +165,6 @@ struct op op_release(const char *name, enum target_kind kind, const char *field,
                         .release.leave_tombstone = true };
 }
 
-struct op op_attach(const char *name, enum target_kind kind, const char *field,
-                    const char *entry)
-{
-    return (struct op){ .kind = OP_ATTACH,
-                        .name = span_str(name),
-                        .attach.target = target_of(kind, field, entry),
-                        .attach.lease_ms = LEASE };
-}
-
 uint64_t take(const char *name, struct claim claim)
 {
     struct op op = op_acquire(name, claim);
@@ -193,19 +179,4 @@ enum op_status try_take(const char *name, struct claim claim)
     struct op op = op_acquire(name, claim);
 
     return run_as(INSTANCE_A, &op)->status;
-}
-
-void expect_marks(int64_t ms)
-{
-    redisReply *keys = redis_ask(peer_redis(), "KEYS latchd:ended:*");
-
-    ck_assert_uint_gt(keys->elements, 0);
-    for (size_t i = 0; i < keys->elements; i++) {
-        const char *key = keys->element[i]->str;
-        int64_t ttl = redis_ask_int(peer_redis(), "PTTL %s", key);
-
-        /* On a slow machine the moment may be long. */
-        ck_assert_msg(ttl <= ms && ttl > ms - 30000, "%s: %" PRId64, key, ttl);
-    }
-    freeReplyObject(keys);
 }

@@ -26,14 +26,11 @@ const struct op_result *run_times(const char *instance, const struct op *op,
 const struct op_result *run_until(const char *instance, const struct op *op,
                                   uint64_t deadline_us);
 /* Simple ops (backend/script/script_codec.h) of one kind, by one call; `i`: the result
- * of which, if the call was not refused. */
+ * of which. */
 void run_some(const char *instance, const struct op *ops, size_t count,
               struct op_times times);
-bool some_refused(void);
 const struct op_result *some_result(size_t i);
 uint64_t redis_time_us(void);
-/* There are ended marks, and each was made just now, to live for `ms`. */
-void expect_marks(int64_t ms);
 
 /* The claims of a test. `request`, `id` and `entry` in the words of op.h. */
 struct claim claim_anonymous(const char *request);
@@ -42,8 +39,6 @@ struct claim claim_named(const char *owner, const char *entry);
 struct op op_acquire(const char *name, struct claim claim);
 struct op op_release(const char *name, enum target_kind kind, const char *field,
                      const char *entry);
-struct op op_attach(const char *name, enum target_kind kind, const char *field,
-                    const char *entry);
 
 /* Shorthands, as daemon A. The token of a grant that must succeed. */
 uint64_t take(const char *name, struct claim claim);

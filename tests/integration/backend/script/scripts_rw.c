@@ -65,16 +65,6 @@ struct op rw_release(enum target_kind kind, enum lock_kind lock_kind, const char
     return op;
 }
 
-struct op rw_attach(enum target_kind kind, enum lock_kind lock_kind, const char *field,
-                    const char *entry)
-{
-    struct op op = op_attach("n", kind, field, entry);
-
-    op.lock_class = CLASS_RW;
-    op.attach.target.lock_kind = lock_kind;
-    return op;
-}
-
 static struct target target_of(struct claim c)
 {
     static const enum target_kind KINDS[] = {
@@ -94,14 +84,6 @@ struct op rw_release_of(struct claim claim)
     struct op op = rw_release(TARGET_ANY, KIND_PLAIN, NULL, NULL);
 
     op.release.target = target_of(claim);
-    return op;
-}
-
-struct op rw_attach_of(struct claim claim)
-{
-    struct op op = rw_attach(TARGET_ANY, KIND_PLAIN, NULL, NULL);
-
-    op.attach.target = target_of(claim);
     return op;
 }
 

@@ -6,7 +6,6 @@
 #include "scripts_peer.h"
 
 #define RW_CHANNEL "redisson_rwlock:{n}"
-#define RW_ID "latchd:id:11111111-1111-4111-8111-111111111111"
 
 /* Claims. `who`: an anonymous reader's field without `latchd:`, an anonymous writer's
  * request; else the field. A writer's field has its `:write` in it. */
@@ -19,11 +18,8 @@ struct op rw_acquire(struct claim claim);
 /* `lock_kind`: READ, WRITE, PLAIN (not said). */
 struct op rw_release(enum target_kind kind, enum lock_kind lock_kind, const char *field,
                      const char *entry);
-struct op rw_attach(enum target_kind kind, enum lock_kind lock_kind, const char *field,
-                    const char *entry);
 /* The op that would undo or release exactly the hold of that claim. */
 struct op rw_release_of(struct claim claim);
-struct op rw_attach_of(struct claim claim);
 
 /* As daemon A. The token of a grant that must succeed. */
 uint64_t rw_take(struct claim claim);
