@@ -23,6 +23,7 @@ struct topology {
     void (*subscribe)(struct store *s, struct span name, enum lock_class lock_class,
                       bool wanted);
     void (*unlisten)(struct store *s, struct span name, struct span member);
+    void (*watch)(struct store *s, struct span name);
     void (*begin_turn)(struct store *s); /* beside the nodes', as end_turn is */
     void (*end_turn)(struct store *s);
     /* Adds its counters to *ret. */

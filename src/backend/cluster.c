@@ -366,6 +366,7 @@ static struct member *member_new(struct cluster *c, const struct slot_node *at)
         .seed = c->seed += 0x9e3779b97f4a7c15,
         .events = { on_node_event, m },
         .publish = c->store.setup.config.cluster.publish,
+        .watches = true,
         .hears_daemons = true,
         .backoff_max_ms = CLUSTER_SUSPECT_MAP_MS / 2,
     };
@@ -798,6 +799,22 @@ static void on_down(struct member *m, const struct store_event *down)
     }
 }
 
+static bool is_kept_by(void *ctx, unsigned group)
+{
+    const struct member *m = ctx;
+
+    return m->cluster->owners[group % SLOT_COUNT] == m;
+}
+
+/* Any name of that member may have been changed. */
+static void tell_touched(struct member *m)
+{
+    store_tell(
+        &m->cluster->store.setup.events,
+        &(struct store_event){ .kind = STORE_TOUCHED,
+                               .touched = { .concerns = is_kept_by, .ctx = m } });
+}
+
 static void on_node_event(void *ctx, const struct store_event *ev)
 {
     struct member *m = ctx;
@@ -832,6 +849,12 @@ static void on_node_event(void *ctx, const struct store_event *ev)
     case STORE_LISTENING:
         on_listening(m, ev);
         return;
+    case STORE_TOUCHED:
+        if (ev->touched.name.len == 0) {
+            tell_touched(m);
+            return;
+        }
+        break;
     case STORE_MOVED:
         cluster_suspect_map(c);
         return;
@@ -922,6 +945,15 @@ static void cluster_subscribe(struct store *store, struct span name,
     }
 }
 
+static void cluster_watch(struct store *store, struct span name)
+{
+    struct member *m = cluster_of(store)->owners[slot_of(name)];
+
+    if (m != NULL) {
+        node_watch(m->node, name);
+    }
+}
+
 static void cluster_info(const struct store *store, struct store_info *ret)
 {
     const struct cluster *c = cluster_of(store);
@@ -974,6 +1006,7 @@ const struct topology CLUSTER_TOPOLOGY = {
     .seek_part = cluster_seek_part,
     .subscribe = cluster_subscribe,
     .unlisten = cluster_unlisten,
+    .watch = cluster_watch,
     .info = cluster_info,
     .close = cluster_close,
     .free = cluster_free,

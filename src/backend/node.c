@@ -3,6 +3,7 @@
 #include "backend/redis/redis_link.h"
 #include "backend/redis/redis_relay.h"
 #include "backend/redis/redis_sub.h"
+#include "backend/redis/redis_watch.h"
 #include "backend/replica_ack.h"
 #include "backend/script/script_codec.h"
 #include "util/alloc.h"
@@ -15,6 +16,7 @@ struct node {
     struct script_batch batch;       /* for that link */
     struct replica_ack *replica_ack; /* NULL: no replica is waited for */
     struct redis_sub *sub;
+    struct redis_watch *watch; /* NULL: none is wanted */
     struct redis_relay *relay; /* NULL: no lock library has waited for a message yet */
     const struct store_setup *store;
     const struct backend_url *from; /* the login and TLS */
@@ -262,6 +264,17 @@ struct node *node_new(const struct node_setup *setup)
     n->link = redis_link_new(&link);
     n->batches = setup->batches;
     n->sub = redis_sub_new(&sub);
+    if (setup->watches) {
+        struct redis_watch_setup watch = {
+            .conn = conn,
+            .first = n->link,
+            .instance = store->instance,
+            .is_clustered = sub.is_clustered,
+            .events = setup->events,
+        };
+
+        n->watch = redis_watch_new(&watch);
+    }
     configure_acked(n);
     return n;
 }
@@ -271,6 +284,9 @@ void node_start(struct node *n)
     n->started = true;
     redis_link_start(n->link);
     redis_sub_start(n->sub);
+    if (n->watch != NULL) {
+        redis_watch_start(n->watch);
+    }
     if (n->replica_ack != NULL) {
         replica_ack_start(n->replica_ack);
     }
@@ -283,6 +299,9 @@ void node_move(struct node *n, const char *host, const char *port)
     n->moved = true;
     redis_link_move(n->link);
     redis_sub_move(n->sub);
+    if (n->watch != NULL) {
+        redis_watch_move(n->watch);
+    }
     if (n->relay != NULL) {
         redis_relay_move(n->relay);
     }
@@ -325,12 +344,18 @@ void node_configure(struct node *n)
     flush_batch(n); /* before replicas count for what comes then */
     if (logs_in) {
         redis_link_log_in(n->link);
+        if (n->watch != NULL && n->started) {
+            redis_watch_move(n->watch); /* perhaps this user may be told */
+        }
         if (n->replica_ack != NULL) {
             replica_ack_log_in(n->replica_ack);
         }
     }
     redis_link_set_timeout(n->link, timeout_ms);
     redis_sub_set_timeout(n->sub, timeout_ms);
+    if (n->watch != NULL) {
+        redis_watch_set_timeout(n->watch, timeout_ms);
+    }
     if (n->relay != NULL) {
         redis_relay_set_timeout(n->relay, timeout_ms);
     }
@@ -363,6 +388,13 @@ void node_listen(struct node *n, struct span name, struct span member, bool want
 {
     if (!n->closed) {
         redis_sub_listen(n->sub, name, member, wanted);
+    }
+}
+
+void node_watch(struct node *n, struct span name)
+{
+    if (!n->closed && n->watch != NULL) {
+        redis_watch_name(n->watch, name);
     }
 }
 
@@ -423,6 +455,9 @@ void node_end_turn(struct node *n)
     }
     redis_link_flush(n->link);
     redis_sub_flush(n->sub);
+    if (n->watch != NULL) {
+        redis_watch_flush(n->watch);
+    }
     if (n->relay != NULL) {
         redis_relay_flush(n->relay);
     }
@@ -439,6 +474,13 @@ void node_info(const struct node *n, struct store_info *ret)
     }
     if (!n->closed && n->replica_ack != NULL) {
         replica_ack_info(n->replica_ack, ret);
+    }
+    if (!n->closed && n->watch != NULL) {
+        const char *why_not = redis_watch_why_not(n->watch);
+
+        ret->watchable++;
+        ret->watches += why_not == NULL;
+        ret->watch_why_not = why_not == NULL ? ret->watch_why_not : why_not;
     }
 }
 
@@ -463,6 +505,9 @@ void node_close(struct node *n)
         n->closed = true;
         redis_link_close(n->link);
         redis_sub_close(n->sub);
+        if (n->watch != NULL) {
+            redis_watch_close(n->watch);
+        }
         if (n->relay != NULL) {
             redis_relay_close(n->relay);
         }
@@ -480,6 +525,7 @@ void node_free(struct node *n)
     replica_ack_free(n->replica_ack);
     redis_link_free(n->link);
     redis_sub_free(n->sub);
+    redis_watch_free(n->watch);
     redis_relay_free(n->relay);
     backend_url_fini(&n->url);
     free(n);

@@ -28,6 +28,7 @@ struct node_setup {
     /* If the node is one of several servers: see redis_link.h. */
     bool is_replicated;
     bool hears_daemons; /* listens to what other daemons announce */
+    bool watches;       /* has Redis tell of changes: see redis_watch.h */
     bool batches;       /* simple ops of a turn leave as one call, see script_codec.h */
     /* if not plain, the node also listens to sharded channels */
     enum publish_way publish;
@@ -63,6 +64,8 @@ void node_subscribe(struct node *n, struct span name, enum lock_class lock_class
  * fair queue of `name`. Its messages are reported as the name's, and the subscription
  * as one of them. */
 void node_listen(struct node *n, struct span name, struct span member, bool wanted);
+/* See store_watch(). */
+void node_watch(struct node *n, struct span name);
 /* See store_announce(). False: the node is not for that, or out of reach. */
 bool node_announce(struct node *n, struct span text);
 /* Channels of lock libraries: see store_hear(), store_hears() and store_publish(). */

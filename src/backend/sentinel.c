@@ -151,6 +151,7 @@ static void sentinel_init(struct store *store)
         .seed = setup->seed,
         .events = { on_node_event, s },
         .is_replicated = true,
+        .watches = true,
         .batches = true,
         .hears_daemons = true,
         .why_not = why_not,

@@ -12,6 +12,7 @@ static void single_init(struct store *s)
         .url = &s->setup.config.urls[0],
         .seed = s->setup.seed,
         .batches = true,
+        .watches = true,
         .hears_daemons = true,
         .events = s->setup.events,
     };
@@ -127,6 +128,18 @@ void store_unlisten(struct store *s, struct span name, struct span member)
 {
     if (!s->closed && s->topology->unlisten != NULL) {
         s->topology->unlisten(s, name, member);
+    }
+}
+
+void store_watch(struct store *s, struct span name)
+{
+    if (s->closed) {
+        return;
+    }
+    if (s->topology->watch != NULL) {
+        s->topology->watch(s, name);
+    } else {
+        node_watch(s->nodes[0], name);
     }
 }
 

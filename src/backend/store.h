@@ -53,6 +53,11 @@ enum store_event_kind {
     /* By store_hear(), for the pattern, or for the channel itself (SPAN_NONE). */
     STORE_PUBLISHED,
     STORE_MOVED, /* of a node of a cluster, for it alone: a channel is elsewhere now */
+    /* store_watch() watches names from now on, so many of them; also after each loss */
+    STORE_WATCH_READY,
+    /* The name is watched. It is missing, or one of those that were asked with it. */
+    STORE_WATCHED,
+    STORE_TOUCHED, /* a watched name was changed; without a name: any may have been */
 };
 
 /* Whether the event is about the names of that group (engine/engine.h). */
@@ -72,8 +77,15 @@ struct store_event {
             struct span name;
             enum lock_class lock_class;
             struct span payload;
-        } channel;        /* SUBSCRIBED, MESSAGE */
-        struct span text; /* ANNOUNCED */
+        } channel;            /* SUBSCRIBED, MESSAGE */
+        struct span text;     /* ANNOUNCED */
+        uint64_t watch_limit; /* WATCH_READY */
+        struct {
+            struct span name;
+            bool missing;
+            store_concerns_fn *concerns; /* without a name; NULL: all groups */
+            void *ctx;
+        } touched; /* WATCHED, TOUCHED */
         struct {
             struct span pattern, channel, text;
         } published;
@@ -141,6 +153,9 @@ struct store_info {
     char address[160];
     uint64_t reconnects, calls, unknown, late, errors;
     uint64_t in_flight;
+    /* Servers that tell of changes, of so many. Of one that does not, the reason. */
+    uint64_t watches, watchable;
+    const char *watch_why_not;    /* empty: not known */
     uint64_t waits, short_waits;  /* WAITs for replicas; those that found too few */
     int64_t replica_ack_replicas; /* found by the last WAIT */
     int64_t clock_offset_us;      /* Redis time minus our boot clock */
@@ -179,6 +194,9 @@ void store_unsubscribe(struct store *s, struct span name, enum lock_class lock_c
 /* Stops listening to that member of this instance, which has left the fair queue of
  * `name`: see effect_channel. */
 void store_unlisten(struct store *s, struct span name, struct span member);
+/* Has the name watched: STORE_WATCHED, and STORE_TOUCHED once if it is changed then. In
+ * vain if its server has no watch, or is out of reach. */
+void store_watch(struct store *s, struct span name);
 /* Sends `text` to all daemons that use the same locks, before what is submitted later.
  * Lost if Redis is out of reach. */
 void store_announce(struct store *s, struct span text);

@@ -81,6 +81,15 @@ static void redis_section(struct server *s, struct buf *out)
                info.version);
     buf_printf(out, "redis_run_id:%s\r\n", info.run_id);
     buf_printf(out, "redis_trouble:%s\r\n", info.why_not == NULL ? "" : info.why_not);
+    if (info.watchable == 0) {
+        buf_add_str(out, "redis_watch:no, not with a quorum\r\n");
+    } else {
+        buf_printf(
+            out, "redis_watch:%s%s%s\r\n",
+            info.watches == info.watchable ? "yes" : "no",
+            info.watches == info.watchable || info.watch_why_not[0] == '\0' ? "" : ", ",
+            info.watches == info.watchable ? "" : info.watch_why_not);
+    }
     if (info.sentinel.master != NULL) {
         buf_printf(out, "redis_master_name:%s\r\n", info.sentinel.master);
     }
@@ -294,6 +303,9 @@ static void do_effect(struct server *s, const struct effect *fx)
         } else {
             store_unsubscribe(s->store, fx->channel.name, fx->channel.lock_class);
         }
+        break;
+    case EFFECT_WATCH:
+        store_watch(s->store, fx->channel.name);
         break;
     case EFFECT_HEARTBEAT:
         net_set_heartbeat(s->net, fx->heartbeat.conn, fx->heartbeat.every_ms);
@@ -712,6 +724,16 @@ static void on_store_event(void *ctx, const struct store_event *ev)
     case STORE_PUBLISHED:
         cmd_published(s->cmd, ev->published.pattern, ev->published.channel,
                       ev->published.text);
+        break;
+    case STORE_WATCH_READY:
+        engine_on_watch(s->engine, ev->watch_limit);
+        break;
+    case STORE_WATCHED:
+        engine_on_watched(s->engine, ev->touched.name, ev->touched.missing);
+        break;
+    case STORE_TOUCHED:
+        engine_on_touched(s->engine, ev->touched.name, ev->touched.concerns,
+                          ev->touched.ctx);
         break;
     case STORE_MOVED: /* stays in the store */
         break;

@@ -94,6 +94,7 @@ static const size_t SIZES[] = {
     [EFFECT_WAITED] = sizeof(struct effect_waited),
     [EFFECT_SUBSCRIBE] = sizeof(struct effect_channel),
     [EFFECT_UNSUBSCRIBE] = sizeof(struct effect_channel),
+    [EFFECT_WATCH] = sizeof(struct effect_channel),
     [EFFECT_LEADER] = sizeof(struct effect_leader),
     [EFFECT_ANNOUNCE] = sizeof(struct span),
 };

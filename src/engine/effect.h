@@ -154,6 +154,7 @@ enum effect_kind {
     EFFECT_WAITED,      /* waited */
     EFFECT_SUBSCRIBE,   /* channel: listen on it, report engine_on_subscribed() */
     EFFECT_UNSUBSCRIBE, /* channel */
+    EFFECT_WATCH,       /* channel: report its changes, see engine_on_touched() */
     EFFECT_HEARTBEAT,   /* heartbeat: see engine_conn_heartbeat() */
     EFFECT_LEADER,      /* leader: for the subscribers of `leader:<name>` */
     EFFECT_ANNOUNCE,    /* announcement: for engine_announced() at the other daemons */

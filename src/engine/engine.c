@@ -1272,6 +1272,47 @@ void engine_on_op_result(struct engine *eng, const struct op_result *result)
     engine_settle(eng);
 }
 
+void engine_on_watch(struct engine *eng, uint64_t limit)
+{
+    eng->watch_limit =
+        eng->watch_limit == 0 || limit < eng->watch_limit ? limit : eng->watch_limit;
+}
+
+void engine_on_watched(struct engine *eng, struct span name, bool missing)
+{
+    struct lock *lock = lock_find(eng, name);
+    struct hold *h;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_EACH(h, &lock->holds, in_lock) {
+        hold_watched(eng, h, missing);
+    }
+    engine_settle(eng);
+}
+
+void engine_on_touched(struct engine *eng, struct span name,
+                       engine_concerns_fn *concerns, void *ctx)
+{
+    struct lock *lock = name.len == 0 ? NULL : lock_find(eng, name);
+    struct hold *h;
+
+    if (name.len == 0) {
+        holds_touched(eng, concerns, ctx);
+        engine_settle(eng);
+    }
+    if (lock == NULL) {
+        return;
+    }
+    LIST_EACH(h, &lock->holds, in_lock) {
+        if (h->watch == WATCH_ON) {
+            hold_touched(eng, h);
+        }
+    }
+    engine_settle(eng);
+}
+
 void engine_announced(struct engine *eng, struct span text)
 {
     struct span changed;

@@ -293,6 +293,17 @@ void engine_on_subscriptions_lost(struct engine *eng);
 void engine_on_message(struct engine *eng, struct span name, enum lock_class lock_class,
                        struct span payload);
 
+/* Redis can tell of changes. From now on EFFECT_WATCH asks for that, for so many names
+ * at most. */
+void engine_on_watch(struct engine *eng, uint64_t limit);
+/* The name of an EFFECT_WATCH is watched from now on. It is missing in Redis, or one of
+ * those that were asked with it is. */
+void engine_on_watched(struct engine *eng, struct span name, bool missing);
+/* A watched name was changed, perhaps by an op of this daemon; or (empty) any name of
+ * those groups may have been. */
+void engine_on_touched(struct engine *eng, struct span name,
+                       engine_concerns_fn *concerns, void *ctx);
+
 /* --- the other daemons ------------------------------------------------------------ */
 
 /* Must be called before engine_on_store_up(): this Redis has just started. An engine
@@ -322,7 +333,8 @@ struct engine_stats {
     uint64_t resting; /* names that rest, as far as this daemon keeps that; no holds */
     uint64_t grants, handovers, releases, lost, timeouts, renewals;
     uint64_t expired; /* holds that nobody was to renew, when their lease was over */
-    uint64_t yields;  /* releases that freed a lock for others, who may be first */
+    uint64_t watched, watch_looks; /* holds; looks as Redis told of a change */
+    uint64_t yields; /* releases that freed a lock for others, who may be first */
     /* Names that are lent now; loans ever, and of these the ones whose hold got a field
      * of its own, and those that were given back; their renewals; grants from memory.
      */

@@ -33,6 +33,10 @@ enum {
     LOOK_MS = 500, /* ..and at most this long before the end */
     /* after a message, no check sooner than this after the last confirmation */
     FREED_LOOK_MS = 200,
+    /* how long a hold lasts before it is watched: most are over sooner */
+    WATCH_AGE_MS = 1000,
+    /* holds that are looked at when any of them may have been changed */
+    WATCH_PROBES = 100,
     RESTORE_IN_FLIGHT_MAX = 20000,
     RESTORE_COST_MAX = 400000, /* of what is put back at a time, see op_cost() */
     RELEASE_TRIES_MAX = 1000,

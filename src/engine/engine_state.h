@@ -72,6 +72,10 @@ struct engine {
     uint64_t (*read_clock)(void);
     bool (*may_tell)(void *ctx, uint32_t user, struct span name);
     void *may_tell_ctx;
+    /* How many holds may be watched, and are, or are about to be; see hold_watch. */
+    uint64_t watch_limit, watched;
+    uint64_t
+        probed_until; /* all holds that are watched are looked at, if any is gone */
     bool up;
     uint64_t down_at; /* since when it is not, if it is not */
     bool stopping;

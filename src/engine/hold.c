@@ -299,6 +299,48 @@ static bool hold_is_being_shortened(const struct hold *h)
     return shortening != NULL && !shortening->to_grace;
 }
 
+/* --- watched holds ---------------------------------------------------------------- */
+
+static const struct transitions WATCH_TRANSITIONS = {
+    .subject = "watch of a hold",
+    .states = {
+        [WATCH_YOUNG] = { "young", INTO(WATCH_OFF) | INTO(WATCH_ASKED) },
+        [WATCH_OFF] = { "off", INTO(WATCH_ASKED) },
+        [WATCH_ASKED] = { "asked",
+                          INTO(WATCH_OFF) | INTO(WATCH_ON) | INTO(WATCH_LOOKING) },
+        [WATCH_ON] = { "on", INTO(WATCH_OFF) | INTO(WATCH_ASKED) | INTO(WATCH_LOOKING) },
+        [WATCH_LOOKING] = { "looking", INTO(WATCH_OFF) },
+    },
+};
+
+static bool counts_as_watched(enum hold_watch watch)
+{
+    return watch == WATCH_ASKED || watch == WATCH_ON;
+}
+
+static void set_watch(struct engine *eng, struct hold *h, enum hold_watch watch)
+{
+    if (h->watch != watch) {
+        transition_check(&WATCH_TRANSITIONS, h->watch, watch);
+        eng->watched += counts_as_watched(watch);
+        eng->watched -= counts_as_watched(h->watch);
+        h->watch = watch;
+    }
+}
+
+/* The key of a shared lock changes with each of its holders, a loan's with each window.
+ */
+static bool is_watchable(const struct engine *eng, const struct hold *h)
+{
+    return eng->watch_limit > 0 && !lock_kind_is_shared(h->lock_kind) &&
+           !hold_is_rest(h) && hold_loan(h) == NULL;
+}
+
+static bool is_old_enough(const struct engine *eng, const struct hold *h)
+{
+    return eng->now >= h->began + WATCH_AGE_MS;
+}
+
 /* --- the next renewal ------------------------------------------------------------- */
 
 uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
@@ -429,6 +471,10 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
     } else {
         h->due = UINT64_MAX;
     }
+    if (h->watch == WATCH_YOUNG && is_watchable(eng, h) &&
+        h->began + WATCH_AGE_MS < at) {
+        at = h->began + WATCH_AGE_MS;
+    }
     timer_set(eng, &h->timer, TIMER_HOLD, at > eng->now ? at : eng->now + 1);
 }
 
@@ -467,6 +513,90 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     return e != NULL ? e : entry_new(eng, h, spec);
 }
 
+static void ask_watch(struct engine *eng, struct hold *h)
+{
+    struct effect *effect;
+
+    if (!is_watchable(eng, h) || hold_is_ending(h) ||
+        eng->watched - counts_as_watched(h->watch) >= eng->watch_limit) {
+        set_watch(eng, h, WATCH_OFF);
+        return;
+    }
+    set_watch(eng, h, WATCH_ASKED);
+    effect = effects_add(&eng->fx, EFFECT_WATCH);
+    effect->channel.name = effects_copy(&eng->fx, lock_name(h->lock));
+    effect->channel.lock_class = lock_class_of(h->lock_kind);
+}
+
+void hold_renewal_sent(struct engine *eng, struct hold *h)
+{
+    if (counts_as_watched(h->watch)) {
+        set_watch(eng, h, WATCH_OFF);
+    }
+}
+
+void hold_touched(struct engine *eng, struct hold *h)
+{
+    if (hold_is_ending(h) || h->exact_ms != 0) {
+        return; /* it ends soon, and is not to be prolonged */
+    }
+    if (!list_empty(&h->lock->renews)) {
+        set_watch(eng, h, WATCH_OFF); /* a RENEW, whose answer tells as well */
+        return;
+    }
+    set_watch(eng, h, WATCH_LOOKING);
+    eng->stats.watch_looks++;
+    renew_request(eng, h);
+    hold_schedule_renewal(eng, h);
+}
+
+static void look_at_watched(struct engine *eng, engine_concerns_fn *concerns, void *ctx,
+                            size_t most)
+{
+    struct hold *h;
+
+    LIST_EACH(h, &eng->holds, in_all) {
+        if (most > 0 && h->watch == WATCH_ON &&
+            (concerns == NULL || concerns(ctx, h->lock->group))) {
+            hold_touched(eng, h);
+            most--;
+        }
+    }
+}
+
+void holds_touched(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
+{
+    eng->probed_until = eng->now + eng->cfg.redis_timeout_ms;
+    look_at_watched(eng, concerns, ctx, WATCH_PROBES);
+}
+
+void holds_on_probe_gone(struct engine *eng)
+{
+    if (eng->now < eng->probed_until) {
+        eng->probed_until = 0;
+        look_at_watched(eng, NULL, NULL, SIZE_MAX);
+    }
+}
+
+void hold_watched(struct engine *eng, struct hold *h, bool missing)
+{
+    if (h->watch == WATCH_ASKED && missing) {
+        hold_touched(eng, h);
+    } else if (h->watch == WATCH_ASKED) {
+        set_watch(eng, h, WATCH_ON);
+    }
+}
+
+/* An op has confirmed the hold. */
+static void watch_again(struct engine *eng, struct hold *h)
+{
+    if (h->watch == WATCH_LOOKING) {
+        set_watch(eng, h, WATCH_OFF);
+    } else if (is_old_enough(eng, h)) {
+        ask_watch(eng, h);
+    }
+}
+
 void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
 {
     uint64_t until = lease_valid_until(asked.at, asked.lease_ms);
@@ -493,6 +623,7 @@ void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
             emit_notice(eng, NOTICE_CERTAIN, h);
         }
     }
+    watch_again(eng, h);
     hold_schedule_renewal(eng, h);
 }
 
@@ -701,6 +832,7 @@ static void hold_free(struct engine *eng, struct hold *h)
         histogram_add(&eng->timings.hold, (eng->now - h->began) * 1000);
     }
     eng->stats.resting -= hold_is_rest(h);
+    eng->watched -= counts_as_watched(h->watch);
     timer_stop(eng, &h->timer);
     index_remove(h);
     list_del(&h->in_lock);
@@ -985,6 +1117,13 @@ void hold_on_timer(struct engine *eng, struct hold *h)
             hold_forget_unanswered(eng, h, true);
         }
         return;
+    }
+    if (h->watch == WATCH_YOUNG && is_watchable(eng, h) && is_old_enough(eng, h)) {
+        ask_watch(eng, h);
+        if (eng->now < h->due) {
+            hold_schedule_renewal(eng, h);
+            return;
+        }
     }
     if (h->state == HOLD_RESTORING && restore_is_idle(h) && eng->now >= h->not_before) {
         restore_again(eng, h);

@@ -32,6 +32,23 @@ enum hold_state {
 
 extern const struct transitions HOLD_TRANSITIONS;
 
+/* Whether Redis tells when something changes the name, see engine_on_touched():
+ *
+ *   YOUNG --age--> ASKED --the store says so--> ON --told--> LOOKING
+ *                    ^  '---- a renewal is sent ----'           |
+ *                    '-- an op confirms the hold -- OFF <-------'
+ *
+ * A renewal changes the name as well: what Redis tells before it is asked again may be
+ * of that, and counts for nothing. A hold that was looked at for nothing is watched
+ * again from its next renewal only, as others may change the name all the time. */
+enum hold_watch {
+    WATCH_YOUNG, /* most holds end before it would be of use */
+    WATCH_OFF,
+    WATCH_ASKED,
+    WATCH_ON,
+    WATCH_LOOKING, /* a renewal is due that shows whether the hold is lost */
+};
+
 /* How a rest's hold ended. But for RELEASED, the hold may be another daemon's by now.
  */
 enum rest_origin {
@@ -80,6 +97,7 @@ struct hold {
     bool looked; /* checked for the last time before its lease ends */
     /* a message says that the name is free: the hold is to be checked */
     bool freed;
+    enum hold_watch watch;
     char field[];
 };
 
@@ -127,6 +145,17 @@ void hold_forget(struct engine *eng, struct hold *h, bool over);
 /* A message says that the name is free, perhaps because of an earlier release: the
  * hold is checked soon. */
 void hold_freed(struct engine *eng, struct hold *h);
+/* A renewal is about to be sent. */
+void hold_renewal_sent(struct engine *eng, struct hold *h);
+/* The store watches the name since it was asked to. `missing`: it may be gone. */
+void hold_watched(struct engine *eng, struct hold *h, bool missing);
+/* Something changed the name: the hold is looked at, at once. */
+void hold_touched(struct engine *eng, struct hold *h);
+/* Anything may have changed: looks at a few holds, and at all if one of these is gone.
+ * `concerns` NULL: all groups. */
+void holds_touched(struct engine *eng, engine_concerns_fn *concerns, void *ctx);
+/* A hold that was looked at is gone. */
+void holds_on_probe_gone(struct engine *eng);
 void hold_on_timer(struct engine *eng, struct hold *h);
 /* Sets the hold's timer to its next renewal, check, or end. */
 void hold_schedule_renewal(struct engine *eng, struct hold *h);

@@ -666,6 +666,7 @@ void engine_stats(const struct engine *eng, struct engine_stats *ret)
 
     *ret = eng->stats;
     ret->locks = eng->names.count;
+    ret->watched = eng->watched;
     ret->holds = eng->hold_count - ret->resting;
     ret->entries -= ret->resting;
     ret->fixed_entries -= ret->resting;

@@ -147,6 +147,7 @@ static void send_batch(struct engine *eng, struct renew_queue *queue)
         if (hold_loan(h) != NULL && hold_loan(h)->state == LOAN_HELD) {
             loan_set_state(hold_loan(h), LOAN_SETTLING);
         }
+        hold_renewal_sent(eng, h);
         h->renewal = o;
         h->renewal_slot = (uint8_t)i;
     }
@@ -288,10 +289,16 @@ static void on_renewal_unacked(struct engine *eng, const struct inflight_op *o,
     retry_renewal(eng, o, h, ERROR_PAUSE_MS);
 }
 
+static bool renewal_says_gone(enum renew_result result)
+{
+    return result == RENEW_GONE || result == RENEW_WRONGTYPE;
+}
+
 void on_renew_reply(struct engine *eng, struct inflight_op *o,
                     const struct op_result *r)
 {
     uint64_t retry_in = inflight_retry_in(o->kind, r->status);
+    bool gone = false;
 
     renew_queue_on_done(eng, o->renew.queue, o);
     for (size_t i = 0; i < o->renew.count; i++) {
@@ -307,6 +314,8 @@ void on_renew_reply(struct engine *eng, struct inflight_op *o,
             retry_renewal(eng, o, h, retry_in == RETRY_NEVER ? 0 : retry_in);
             continue;
         }
+        gone =
+            gone || (h->watch == WATCH_LOOKING && renewal_says_gone(r->renew.items[i]));
         switch (r->renew.items[i]) {
         case RENEW_OK:
             note_settled(eng, h);
@@ -335,6 +344,9 @@ void on_renew_reply(struct engine *eng, struct inflight_op *o,
         }
     }
     inflight_free(eng, o);
+    if (gone) {
+        holds_on_probe_gone(eng);
+    }
 }
 
 /* Handles the answer to an attach: of a RENEW, or a LOCK sent again after its grant. */

@@ -212,6 +212,7 @@ static void do_effects(void)
         case EFFECT_UNSUBSCRIBE:
         case EFFECT_HEARTBEAT:
         case EFFECT_ANNOUNCE:
+        case EFFECT_WATCH:
             break;
         }
     }

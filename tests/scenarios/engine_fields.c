@@ -49,6 +49,8 @@ void put_engine_stats(struct value *map, const struct engine *eng)
         SCN_FIELD(struct engine_stats, timeouts),
         SCN_FIELD(struct engine_stats, renewals),
         SCN_FIELD(struct engine_stats, expired),
+        SCN_FIELD(struct engine_stats, watched),
+        SCN_FIELD(struct engine_stats, watch_looks),
         SCN_FIELD(struct engine_stats, yields),
         SCN_FIELD(struct engine_stats, lent),
         SCN_FIELD(struct engine_stats, loans),

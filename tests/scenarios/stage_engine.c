@@ -1053,6 +1053,32 @@ static void do_subscribed(const struct scn_words *words, struct value *ret)
     fixture_collect(&e);
 }
 
+/* `watch 1000`: Redis tells of changes, of so many names. */
+static void do_watch(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_on_watch(e.engine, (uint64_t)scn_number(words, 0));
+    fixture_collect(&e);
+}
+
+/* `watched job`; `watched job missing` */
+static void do_watched(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_on_watched(e.engine, span_str(scn_word(words, 0)), words->count > 1);
+    fixture_collect(&e);
+}
+
+/* `touched job`; `touched`: any name. */
+static void do_touched(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    engine_on_touched(e.engine,
+                      words->count == 0 ? SPAN_NONE : span_str(scn_word(words, 0)),
+                      NULL, NULL);
+    fixture_collect(&e);
+}
+
 /* `message job 0` */
 static void do_message(const struct scn_words *words, struct value *ret)
 {
@@ -1110,13 +1136,10 @@ static char *told(const char *what)
         const char *name;
         char *text;
     } lists[] = {
-        { "notices", e.notices },
-        { "to", e.told },
-        { "subs", e.subs },
-        { "announced", e.announced },
-        { "heartbeats", e.heartbeats },
-        { "leaders", e.leaders },
-        { "waited", e.waited },
+        { "notices", e.notices }, { "to", e.told },
+        { "subs", e.subs },       { "announced", e.announced },
+        { "watches", e.watches }, { "heartbeats", e.heartbeats },
+        { "leaders", e.leaders }, { "waited", e.waited },
     };
 
     for (size_t i = 0; i < COUNT(lists); i++) {
@@ -1216,6 +1239,9 @@ static const struct scn_verb VERBS[] = {
     { "subscribed", 2, do_subscribed },
     { "message", 3, do_message },
     { "announced", 1, do_announced },
+    { "watch", 1, do_watch },
+    { "watched", 2, do_watched },
+    { "touched", 1, do_touched },
     { "stop", 0, do_stop },
     { "stopped", 0, do_stopped },
     { "stats", 0, do_stats },

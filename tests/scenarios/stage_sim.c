@@ -574,6 +574,35 @@ static void do_flush(const struct scn_words *words, struct value *ret)
     fault_flush(world());
 }
 
+/* Redis tells the daemons of changes from now on. */
+static void do_watch(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    watch_begin(world());
+}
+
+/* A false alarm, of a name; of all names, as FLUSHDB of another database gives it. */
+static void do_touch(const struct scn_words *words, struct value *ret)
+{
+    (void)ret;
+    watch_touch(world(), name_of(words));
+}
+
+static void do_flush_elsewhere(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    watch_flushed(world());
+}
+
+static void do_cut_watch(const struct scn_words *words, struct value *ret)
+{
+    (void)words;
+    (void)ret;
+    watch_break(&world()->daemons[0]);
+}
+
 /* `restart 200` keeps everything, `restart 200 empty` nothing. */
 static void do_restart(const struct scn_words *words, struct value *ret)
 {
@@ -804,6 +833,10 @@ static const struct scn_verb VERBS[] = {
     { "stall", 2, do_stall },
     { "clock", 1, do_clock },
     { "flush", 0, do_flush },
+    { "watch", 0, do_watch },
+    { "touch", 1, do_touch },
+    { "flush-elsewhere", 0, do_flush_elsewhere },
+    { "cut-watch", 0, do_cut_watch },
     { "restart", 2, do_restart },
     { "mark", 1, do_mark },
     { "lose", 1, do_lose },

@@ -61,6 +61,7 @@ struct engine_fixture {
     char told[8192];    /* "uncertain:job>1,2 ...": to which connections, if any */
     char subs[256];     /* "+job -job ..." */
     char announced[512];
+    char watches[512];
     struct effect_heartbeat heartbeat; /* the last one */
     char heartbeats[256];              /* "1>500 ...": all of them */
     char leaders[512]; /* "job>7,ann,data ...": changes that were told */

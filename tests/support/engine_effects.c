@@ -230,6 +230,9 @@ void fixture_collect(struct engine_fixture *e)
         case EFFECT_UNSUBSCRIBE:
             append_name(e->subs, sizeof(e->subs), "-", f->channel.name);
             break;
+        case EFFECT_WATCH:
+            append_name(e->watches, sizeof(e->watches), "", f->channel.name);
+            break;
         case EFFECT_HEARTBEAT:
             e->heartbeat = f->heartbeat;
             collect_heartbeat(e, &f->heartbeat);

@@ -60,6 +60,41 @@ MUTATIONS = [
              "hold_renewal_lease(eng, h) != 0 && h->token % 2 == 0) {"),
         ]),
     Mutation(
+        "own_alarm", "a renewal of one's own counts as a change of the name", [
+            ("engine/hold.c",
+             "    if (counts_as_watched(h->watch)) {\n",
+             "    if (counts_as_watched(h->watch) && h->token == 0) {\n"),
+        ]),
+    Mutation(
+        "unheard_flush", "that all names may have changed is not looked into", [
+            ("engine/engine.c", "        holds_touched(eng, concerns, ctx);\n", ""),
+        ]),
+    Mutation(
+        "unheard_change", "that a watched name was changed is not looked into", [
+            ("engine/engine.c",
+             "        if (h->watch == WATCH_ON) {\n",
+             "        if (h->watch == WATCH_ON && h->token == 0) {\n"),
+        ]),
+    Mutation(
+        "unseen_gap", "a name that is gone before it is watched counts as watched", [
+            ("engine/hold.c",
+             "h->watch == WATCH_ASKED && missing) {",
+             "h->watch == WATCH_ASKED && missing && h->token == 0) {"),
+        ]),
+    Mutation(
+        "watched_once", "a hold is not watched again behind its renewals", [
+            ("engine/hold.c",
+             "    } else if (is_old_enough(eng, h)) {\n",
+             "    } else if (h->watch == WATCH_YOUNG && is_old_enough(eng, h)) {\n"),
+        ]),
+    Mutation(
+        "endless_looks", "a hold that was looked at for nothing is watched again at once", [
+            ("engine/hold.c",
+             "    if (h->watch == WATCH_LOOKING) {\n        set_watch(eng, h, WATCH_OFF);\n    } else",
+             "    if (h->watch == WATCH_LOOKING) {\n        set_watch(eng, h, WATCH_OFF);\n"
+             "        ask_watch(eng, h);\n    } else"),
+        ]),
+    Mutation(
         "early_handover", "a lock is free when a part of its lease is over", [
             ("backend/script/lua/include/part_acquire.lua",
              "--@include include/part_free.lua\n",

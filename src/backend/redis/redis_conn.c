@@ -6,6 +6,7 @@
 #include "util/fifo.h"
 #include "util/list.h"
 #include "util/log.h"
+#include "util/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ struct redis_conn {
     enum conn_state state;
     struct stream *stream;
     redisReader *reader;
-    bool reply_taken; /* the one that is being handed over */
+    struct resp3 *resp3; /* NULL: RESP2 */
+    bool reply_taken;    /* the one that is being handed over */
     struct buf out;
     struct fifo questions; /* struct question each */
     bool pings;
@@ -242,12 +244,98 @@ static void on_connect(void *ctx, int status)
     if (c->reader == NULL) {
         abort();
     }
+    if (c->resp3 != NULL) {
+        *c->resp3 = (struct resp3){ 0 };
+    }
     c->heard_us = clock_boot_us();
     arm_timer(c, tick_ms(c));
     (void)redis_conn_auth(c, NULL);
     c->events->on_open(c->ctx);
     redis_conn_flush(c);
 }
+
+/* --- RESP3 ------------------------------------------------------------------------ */
+
+static void put_line(struct buf *out, char type, const char *rest)
+{
+    buf_add(out, &type, 1);
+    buf_add_str(out, rest);
+    buf_add_str(out, "\r\n");
+}
+
+/* A line without its end. */
+static bool convert_line(struct resp3 *r, struct buf *out)
+{
+    char count[DIGITS_MAX + 1];
+    const char *rest = r->line + 1;
+    uint64_t number = 0;
+
+    switch (r->line[0]) {
+    case '%':
+        if (!parse_u64(span_str(rest), INT32_MAX / 2, &number)) {
+            return false;
+        }
+        (void)snprintf(count, sizeof(count), "%llu", (unsigned long long)number * 2);
+        put_line(out, '*', count);
+        return true;
+    case '>':
+    case '~':
+        put_line(out, '*', rest);
+        return true;
+    case '_':
+        put_line(out, '$', "-1");
+        return true;
+    case '#':
+        put_line(out, ':', rest[0] == 't' ? "1" : "0");
+        return true;
+    case ',':
+    case '(':
+        put_line(out, '+', rest);
+        return true;
+    case '=':
+    case '$':
+        if (strcmp(rest, "-1") != 0) {
+            if (!parse_u64(span_str(rest), INT32_MAX, &number)) {
+                return false;
+            }
+            r->left = number + 2;
+        }
+        put_line(out, '$', rest);
+        return true;
+    default: /* the types of RESP2, and what hiredis refuses */
+        put_line(out, r->line[0], rest);
+        return true;
+    }
+}
+
+bool resp3_to_resp2(struct resp3 *r, struct span data, struct buf *out)
+{
+    const char *at = data.ptr, *end = data.ptr + data.len;
+
+    while (at < end) {
+        if (r->left > 0) {
+            size_t len = r->left < (size_t)(end - at) ? r->left : (size_t)(end - at);
+
+            buf_add(out, at, len);
+            at += len;
+            r->left -= len;
+        } else if (r->len == sizeof(r->line)) {
+            return false;
+        } else {
+            r->line[r->len++] = *at++;
+            if (r->len >= 3 && memcmp(r->line + r->len - 2, "\r\n", 2) == 0) {
+                r->line[r->len - 2] = '\0';
+                r->len = 0;
+                if (!convert_line(r, out)) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* --- replies ---------------------------------------------------------------------- */
 
 static void answer_question(struct redis_conn *c, const redisReply *reply)
 {
@@ -281,13 +369,27 @@ static bool is_turned_away(const redisReply *reply)
             strncmp(reply->str, "DENIED ", 7) == 0);
 }
 
+static bool feed_reader(struct redis_conn *c, const char *data, size_t len)
+{
+    struct buf resp2 = { 0 };
+    bool fed;
+
+    if (c->resp3 == NULL) {
+        return redisReaderFeed(c->reader, data, len) == REDIS_OK;
+    }
+    fed = resp3_to_resp2(c->resp3, span_of(data, len), &resp2) &&
+          redisReaderFeed(c->reader, buf_ptr(&resp2), buf_len(&resp2)) == REDIS_OK;
+    buf_reset(&resp2);
+    return fed;
+}
+
 static void on_read(void *ctx, const char *data, size_t len)
 {
     struct redis_conn *c = ctx;
     redisReader *reader = c->reader;
 
     c->heard_us = clock_boot_us();
-    if (redisReaderFeed(reader, data, len) != REDIS_OK) {
+    if (!feed_reader(c, data, len)) {
         redis_conn_fail(c, "it does not speak Redis's protocol");
         return;
     }
@@ -423,6 +525,7 @@ struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
     c->module = setup->module;
     c->what = setup->what == NULL ? "Redis" : setup->what;
     c->pings = setup->pings;
+    c->resp3 = setup->is_resp3 ? xcalloc(1, sizeof(*c->resp3)) : NULL;
     c->loss_level = setup->is_quiet ? LOG_DEBUG : LOG_WARNING;
     c->ready_level = setup->is_quiet ? LOG_DEBUG : LOG_NOTICE;
     c->backoff_max_ms =
@@ -554,6 +657,7 @@ static void on_closed(uv_handle_t *handle)
 
     buf_reset(&c->out);
     fifo_fini(&c->questions);
+    free(c->resp3);
     free(c);
 }
 

@@ -13,6 +13,8 @@
 
 #include "backend/backend_config.h"
 #include "io/stream.h"
+#include "util/buf.h"
+#include "util/span.h"
 
 #include <hiredis/hiredis.h>
 
@@ -41,6 +43,7 @@ struct redis_conn_setup {
     const char *what;              /* the same; NULL: Redis */
     bool is_quiet;                 /* another connection logs for it */
     bool pings;                    /* asks PING at times when nothing else is asked */
+    bool is_resp3;                 /* the owner asks HELLO 3: pushes become arrays */
     uint64_t backoff_max_ms;       /* 0: 250 */
     uint64_t timeout_ms;           /* for connecting, and for silence */
     uint64_t seed;
@@ -109,5 +112,18 @@ void redis_conn_close(struct redis_conn *c);
 
 /* How many texts the reply begins with, at most `max`, into *ret. */
 size_t redis_texts(const redisReply *reply, struct span *ret, size_t max);
+
+/* resp3: turns what a server sends after HELLO 3 into RESP2, which every hiredis reads:
+ * pushes, maps and sets become arrays. A zeroed struct is at the beginning. */
+enum { RESP3_LINE_MAX = 1024 };
+
+struct resp3 {
+    uint64_t left; /* bytes of a string that are still to come */
+    size_t len;
+    char line[RESP3_LINE_MAX];
+};
+
+/* Appends to `out`. False: not RESP3. */
+bool resp3_to_resp2(struct resp3 *r, struct span data, struct buf *out);
 
 #endif

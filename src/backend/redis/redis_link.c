@@ -1315,6 +1315,23 @@ void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ct
     fifo_fini(&gone);
 }
 
+unsigned redis_link_look_tag(const struct redis_link *l)
+{
+    return l->look_tag;
+}
+
+bool redis_link_touch(struct redis_link *l, const char *key)
+{
+    if (l->state != LINK_READY) {
+        return false;
+    }
+    redis_conn_ask(l->conn, 5, (const char *const[]){ "SET", key, "1", "PX", "3000" },
+                   on_ignored, NULL);
+    redis_conn_ask(l->conn, 2, (const char *const[]){ "DEL", key }, on_ignored, NULL);
+    redis_conn_flush(l->conn);
+    return true;
+}
+
 void redis_link_flush(struct redis_link *l)
 {
     redis_conn_flush(l->conn);

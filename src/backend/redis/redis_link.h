@@ -156,6 +156,14 @@ bool redis_link_announce(struct redis_link *l, struct span text);
  * as the link is not ready, or Redis refused the last one. */
 bool redis_link_publish(struct redis_link *l, struct span channel, struct span text);
 
+/* In a cluster: the tag of a key whose slot is this node's, as far as known; see
+ * link_look(). */
+unsigned redis_link_look_tag(const struct redis_link *l);
+/* Writes that key and deletes it, to have its change told. False: the link is not
+ * ready.
+ */
+bool redis_link_touch(struct redis_link *l, const char *key);
+
 /* Sends everything that was written, in one write. */
 void redis_link_flush(struct redis_link *l);
 

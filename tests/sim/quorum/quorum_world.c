@@ -217,6 +217,7 @@ static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
     case EFFECT_HEARTBEAT:
     case EFFECT_LEADER:
     case EFFECT_ANNOUNCE:
+    case EFFECT_WATCH: /* a quorum has none */
         break;
     }
 }

@@ -187,6 +187,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
         s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));
     }
     some_latches(s, o->kinds);
+    s->watches = s->seed % 4 != 1;
     for (size_t i = 0; i < s->daemon_count; i++) {
         sim_start_daemon(s, i, &config);
     }

@@ -183,6 +183,7 @@ void fault_flush(struct sim *s)
     TRACE(s, "FLUSHALL");
     check_external(s, NULL);
     s->check.fences_lost = true;
+    watch_flushed(s);
     redis_flushall(sim_redis_now(s));
     latches_moved(s);
 }
@@ -194,6 +195,7 @@ static void operator_acts(struct sim *s)
     if (s->profile.latches && dice_chance(&s->dice, 300)) {
         latches_delete(s);
     } else if (dice_chance(&s->dice, 300)) {
+        watch_touch(s, n);
         fault_flush(s);
     } else {
         TRACE(s, "DEL %s", n->name.s);

@@ -96,6 +96,10 @@ static uint64_t generation(const struct sim_daemon *d, enum event_kind kind)
     case EVENT_SUB_UP:
     case EVENT_ANNOUNCED:
         return d->sub_gen;
+    case EVENT_WATCH:
+    case EVENT_WATCHED:
+    case EVENT_TOUCHED:
+        return d->watch_gen;
     case EVENT_ANNOUNCE:
     case EVENT_LINK_DOWN:
     case EVENT_LINK_UP:
@@ -109,7 +113,8 @@ static uint64_t generation(const struct sim_daemon *d, enum event_kind kind)
 static bool for_daemon(enum event_kind kind)
 {
     return kind != EVENT_ARRIVE && kind != EVENT_SUBSCRIBE && kind != EVENT_ANNOUNCE &&
-           kind != EVENT_UNSUBSCRIBE && kind != EVENT_FOREIGN && kind != EVENT_REBORN;
+           kind != EVENT_UNSUBSCRIBE && kind != EVENT_WATCH && kind != EVENT_FOREIGN &&
+           kind != EVENT_REBORN;
 }
 
 /* Where the clock of Redis should be by what the daemon knows of it. */
@@ -146,6 +151,11 @@ static void happen_link(struct sim *s, struct sim_daemon *d, const struct event 
     case EVENT_ANNOUNCED:
         peers_event(s, d, e);
         break;
+    case EVENT_WATCH:
+    case EVENT_WATCHED:
+    case EVENT_TOUCHED:
+        watch_event(s, d, e);
+        break;
     default:
         sub_event(s, d, e);
     }
@@ -157,7 +167,7 @@ static void happen(struct sim *s, struct event *e)
 
     s->happened++;
     if ((e->kind == EVENT_SUBSCRIBE || e->kind == EVENT_UNSUBSCRIBE ||
-         e->kind == EVENT_ANNOUNCE) &&
+         e->kind == EVENT_ANNOUNCE || e->kind == EVENT_WATCH) &&
         s->now < s->redis_paused_until) {
         sim_event_put_off(s, e, s->redis_paused_until);
         return;
@@ -222,9 +232,13 @@ void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *c
     d->link_gen++;
     d->last_arrive = d->last_result = d->last_acked = 0;
     d->sub_gen++;
+    watch_break(d);
     sub_greets(s, d);
     memset(d->wanted, 0, sizeof(d->wanted));
     memset(d->follows, 0, sizeof(d->follows));
+    if (s->watches) {
+        engine_on_watch(d->engine, REDIS_NAMES_MAX);
+    }
     TRACE(s, "d%zu: starts as %s", index, d->instance);
     link_up(s, d, false);
 }
@@ -242,6 +256,7 @@ void sim_kill_daemon(struct sim *s, size_t index)
     d->life++;
     d->link_gen++;
     d->sub_gen++;
+    watch_break(d);
     redis_drop_subscriber(&s->redis, index);
 }
 
@@ -295,6 +310,9 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
         break;
     case EFFECT_ANNOUNCE:
         peers_announce(s, d, e->announcement);
+        break;
+    case EFFECT_WATCH:
+        watch_name(s, d, e->channel.name);
         break;
     }
 }
@@ -370,6 +388,7 @@ void sim_run(struct sim *s, uint64_t ms)
 {
     uint64_t end = s->now + ms;
 
+    watch_look(s); /* at what others did */
     while (!s->failed) {
         struct heap_node *first = heap_min(&s->events);
         uint64_t event_at = first == NULL ? UINT64_MAX : first->at >> SIM_SEQ_BITS;
@@ -389,6 +408,7 @@ void sim_run(struct sim *s, uint64_t ms)
             heap_remove(&s->events, first);
             happen(s, container_of(first, struct event, node));
         }
+        watch_look(s);
         clients_go_on(s);
     }
     s->now = end;

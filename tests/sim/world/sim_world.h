@@ -43,6 +43,9 @@ enum event_kind {
     EVENT_SUB_UP,       /* a new one is there: everything is subscribed again */
     EVENT_ANNOUNCE,     /* what a daemon announces reaches Redis */
     EVENT_ANNOUNCED,    /* and reaches another one */
+    EVENT_WATCH,        /* EXISTS reaches Redis on the watch link */
+    EVENT_WATCHED,      /* its answer reaches the daemon */
+    EVENT_TOUCHED,      /* and that a name was changed; without a name: perhaps any */
     EVENT_CLOCK_JUMPED, /* the store notices that Redis's clock moved */
     EVENT_FOREIGN,      /* a Redisson client acts */
     EVENT_REBORN,       /* a dead daemon is started again */
@@ -108,6 +111,9 @@ struct sim_daemon {
     uint64_t sub_gen, last_sub_out, last_sub_in;
     /* Subscribed, as the engine wants it. */
     bool wanted[LOCK_CLASSES][REDIS_NAMES_MAX];
+    uint64_t watch_gen, last_watch;
+    bool watched[REDIS_NAMES_MAX]; /* a change of it is told */
+    uint64_t watched_as[REDIS_NAMES_MAX];
     bool follows[REDIS_NAMES_MAX]; /* a client has subscribed to its leader */
     uint64_t sub_epoch[LOCK_CLASSES][REDIS_NAMES_MAX];
     uint64_t surplus_since[REDIS_NAMES_MAX]; /* members in a queue for nobody */
@@ -168,6 +174,7 @@ struct sim {
     struct sim_clients clients;
     struct sim_latches latches;
     struct sim_check check;
+    bool watches; /* Redis tells of changes: sim_watch.c */
     bool calm;    /* no fault at all: the strict checks hold */
     bool orderly; /* the same, but living Redisson clients may be about */
     bool failed;
@@ -249,6 +256,15 @@ void sub_greets(struct sim *s, struct sim_daemon *d);
 void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
                uint64_t gone_ms);
 void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e);
+
+/* The watch link. */
+void watch_begin(struct sim *s);
+void watch_name(struct sim *s, struct sim_daemon *d, struct span name);
+void watch_look(struct sim *s); /* something has happened */
+void watch_flushed(struct sim *s);
+void watch_touch(struct sim *s, struct redis_name *n); /* a false alarm */
+void watch_break(struct sim_daemon *d);
+void watch_event(struct sim *s, struct sim_daemon *d, const struct event *e);
 void sub_published(void *ctx, const struct redis_message *m);
 
 #endif
