@@ -212,17 +212,6 @@ void hear_from_redis(const struct scn_words *words)
     }
 }
 
-void stop_listening(const char *ear)
-{
-    size_t i = find_ear(ear);
-
-    if (i == EARS_MAX) {
-        scn_fail("%s does not listen", ear);
-    }
-    redisFree(ears[i].c);
-    ears[i].c = NULL;
-}
-
 void stop_all_listening(void)
 {
     for (size_t i = 0; i < EARS_MAX; i++) {

@@ -20,7 +20,6 @@ void say_as_redisson(struct test_redis *redis, const struct scn_words *words,
  * is this, `EAR`: none has come. */
 void listen_at_redis(struct test_redis *redis, const struct scn_words *words);
 void hear_from_redis(const struct scn_words *words);
-void stop_listening(const char *ear);
 void stop_all_listening(void);
 
 #endif

@@ -617,17 +617,6 @@ static void put_items(struct value *map, const struct op_result *r)
     scn_put_int(map, "ok_items", ok);
 }
 
-static void put_scan(struct value *map, const struct op_result *r)
-{
-    struct line names = { 0 };
-
-    for (size_t i = 0; i < r->scan.count; i++) {
-        add_span(&names, r->scan.names[i]);
-    }
-    scn_put_int(map, "cursor", (int64_t)r->scan.cursor);
-    put_line(map, "names", &names);
-}
-
 static void put_result(struct value *map, const struct op_result *r, enum op_kind kind);
 
 /* `results.0.token`, and `statuses` of all. */
@@ -667,8 +656,6 @@ static void put_result(struct value *map, const struct op_result *r, enum op_kin
         scn_put_text(map, "state", "%s", LATCH_STATES[r->latch.state]);
     } else if (kind == OP_ACQUIRE_BATCH) {
         put_results(map, r->batch.results, r->batch.count, OP_ACQUIRE);
-    } else if (kind == OP_SCAN) {
-        put_scan(map, r);
     }
 }
 
@@ -851,12 +838,6 @@ static void do_hear(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
     hear_from_redis(words);
-}
-
-static void do_deafen(const struct scn_words *words, struct value *ret)
-{
-    (void)ret;
-    stop_listening(scn_word(words, 0));
 }
 
 /* Microseconds of Redis's clock. */
@@ -1217,7 +1198,6 @@ static const struct scn_verb VERBS[] = {
     { "listen", 2, do_listen },
     { "listen-all", 0, do_listen_all },
     { "hear", 2, do_hear },
-    { "deafen", 1, do_deafen },
     { "time", 0, do_time },
     { "load-scripts", 0, do_load_scripts },
     { "item", SCN_WORDS_MAX, do_item },
