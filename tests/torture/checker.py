@@ -6,6 +6,7 @@ cases in failover/checker.py.
 Times are in ms here. Prints TAP.
 """
 import contextlib
+import json
 import pathlib
 import sys
 import tempfile
@@ -593,6 +594,41 @@ def any_other_key_has_an_end_all_the_time():
          [("latchd:fence:{n}", 0)])
 
 
+def planted(events):
+    """A history of tests/proof/planted.jsonl."""
+    story, fence = Story(), 0
+    for who, f, call, answered, value, more in (
+            [*event, *[None] * (6 - len(event))] for event in events):
+        more = more or {}
+        if f == "told":
+            story.tell(who, call)
+        elif f == "closed":
+            story.close(who, call, **more)
+        elif f == "write":
+            story.write(who, call, more["token"], fence, fence, fence, vouched=more["accepted"])
+            fence = max(fence, more["token"])
+        else:
+            names = {"wait": "wait_ms", "lease": "lease_ms"}
+            story.ask(f.upper(), who, call, answered,
+                      Error(value) if isinstance(value, str) else value,
+                      **{names.get(key, key): v for key, v in more.items()})
+    return story
+
+
+def it_agrees_with_the_independent_checker():
+    count = 0
+    for line in (HERE.parent / "proof" / "planted.jsonl").read_text().splitlines():
+        pair = json.loads(line)
+        if pair["rule"] is None:  # none of ours
+            continue
+        count += 1
+        if pair["rule"] not in found(planted(pair["wrong"])):
+            raise AssertionError(f"{pair['case']}: {found(planted(pair['wrong']))}")
+        if found(planted(pair["right"])):
+            raise AssertionError(f"{pair['case']}, right: {found(planted(pair['right']))}")
+    assert count >= 39, count
+
+
 def a_long_history_is_checked_in_time():
     story = Story()
     for i in range(20_000):
@@ -607,7 +643,7 @@ def main():
     cases = [(name, case) for name, case in globals().items()
              if getattr(case, "__module__", None) == __name__ and callable(case)
              and name not in ("Story", "Replaced", "found", "allowed", "same", "main", "tap",
-                              "two_in_turn", "lent", "inside", "led", "a_latch")]
+                              "two_in_turn", "lent", "inside", "led", "a_latch", "planted")]
     sys.exit(1 if tap(cases) else 0)
 
 

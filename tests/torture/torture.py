@@ -28,6 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
+import public  # noqa: E402
 from checks import CALM, ORPHANS, Checker, Verdict  # noqa: E402
 from leftovers import leftovers  # noqa: E402
 from nemesis import Nemesis  # noqa: E402
@@ -116,6 +117,9 @@ class Torture:
                        f"{len(record.pauses)} times, for {still:.0f} ms at worst")
         if verdict.violations or self.options.keep:
             self.keep(record)
+        if self.options.public:
+            public.save(record, self.options.public,
+                        f"{self.topology}-{self.options.seed}-{self.rounds}")
         self.total.add(verdict)
         self.clock_was_set |= any(fault.kind == "clock" for fault in record.faults)
 
@@ -187,6 +191,8 @@ def arguments():
     parser.add_argument("--results", type=pathlib.Path, help="figures, as JSON")
     parser.add_argument("--histories", type=pathlib.Path, metavar="FOLDER",
                         default=pathlib.Path(tempfile.gettempdir()) / "latchd-histories")
+    parser.add_argument("--public", type=pathlib.Path, metavar="FOLDER",
+                        help="histories of all rounds, as EDN (Jepsen) and JSON (porcupine)")
     parser.add_argument("--keep", action="store_true", help="histories of all rounds")
     parser.add_argument("--short", action="store_true", help="TAP, some faults each")
     parser.add_argument("--check", type=pathlib.Path, nargs="+", metavar="HISTORY")
