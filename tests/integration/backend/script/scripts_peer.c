@@ -133,14 +133,6 @@ struct claim claim_anonymous(const char *request)
                            .lease_ms = LEASE };
 }
 
-struct claim claim_named(const char *owner, const char *entry)
-{
-    return (struct claim){ .owner_kind = OWNER_NAMED,
-                           .field = span_str(owner),
-                           .entry = span_str(entry),
-                           .lease_ms = LEASE };
-}
-
 struct op op_acquire(const char *name, struct claim claim)
 {
     return (struct op){ .kind = OP_ACQUIRE,
@@ -172,11 +164,4 @@ uint64_t take(const char *name, struct claim claim)
 
     ck_assert_int_eq(r->status, OP_OK);
     return r->token;
-}
-
-enum op_status try_take(const char *name, struct claim claim)
-{
-    struct op op = op_acquire(name, claim);
-
-    return run_as(INSTANCE_A, &op)->status;
 }

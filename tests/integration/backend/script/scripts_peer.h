@@ -34,7 +34,6 @@ uint64_t redis_time_us(void);
 
 /* The claims of a test. `request`, `id` and `entry` in the words of op.h. */
 struct claim claim_anonymous(const char *request);
-struct claim claim_named(const char *owner, const char *entry);
 
 struct op op_acquire(const char *name, struct claim claim);
 struct op op_release(const char *name, enum target_kind kind, const char *field,
@@ -42,6 +41,5 @@ struct op op_release(const char *name, enum target_kind kind, const char *field,
 
 /* Shorthands, as daemon A. The token of a grant that must succeed. */
 uint64_t take(const char *name, struct claim claim);
-enum op_status try_take(const char *name, struct claim claim);
 
 #endif
