@@ -187,13 +187,13 @@ void emit_if_heard(struct engine *eng, enum notice_kind kind, const struct hold 
 struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,
                                   const struct hold *hold)
 {
-    bool maybe_granted = kind != NOTICE_GRANTED && kind != NOTICE_RELEASED;
+    bool concerns_holders = kind != NOTICE_GRANTED && kind != NOTICE_RELEASED;
     struct effect_notice n = { .kind = kind, .token = hold->token, .user = hold->user };
     struct effect *fx;
 
     n.name = effects_copy(&eng->fx, lock_name(hold->lock));
     n.owner = effects_copy(&eng->fx, field_owner(hold_field(hold)));
-    if (maybe_granted && hold->attached > 0) {
+    if (concerns_holders && hold->attached > 0) {
         uint64_t *conns = effects_alloc(&eng->fx, hold->attached * sizeof(*conns));
 
         n.conn_count = list_attached(eng, hold, conns);
