@@ -182,7 +182,6 @@ enum {
     EAGER_MS = 250,         /* the same, while the master cannot be used */
     OTHERS_MS = 10000,      /* between two askings for other Sentinels */
     OTHERS_GONE_MS = 60000, /* nobody names it any more, and it is out of reach */
-    ID_LEN = 40,
 };
 
 /* One Sentinel. A question is one write: which master, the epoch before and after (so
@@ -202,9 +201,9 @@ struct sentinel_client {
     bool is_asking;
     bool again, again_others; /* asked while an asking was open */
     bool has_epoch, has_address;
-    struct sentinel_claim claim; /* as far as it has come */
-    char id[ID_LEN + 1];         /* empty: not known yet */
-    char why[WHY_ROOM];          /* it gave no claim; what was logged last */
+    struct sentinel_claim claim;  /* as far as it has come */
+    char id[SENTINEL_ID_LEN + 1]; /* empty: not known yet */
+    char why[WHY_ROOM];           /* it gave no claim; what was logged last */
 };
 
 struct sentinel_watch {
@@ -415,7 +414,7 @@ static void take_id(void *ctx, void *of, const redisReply *reply)
     struct sentinel_client *p = ctx;
     struct span id = text_of(reply);
 
-    if (id.len == ID_LEN) {
+    if (id.len == SENTINEL_ID_LEN) {
         memcpy(p->id, id.ptr, id.len);
         drop_twin(p);
     }
@@ -609,7 +608,7 @@ static void take_other(struct sentinel_watch *w, struct span host, struct span p
     struct backend_url url;
     size_t at = 0;
 
-    if (id.len != ID_LEN) {
+    if (id.len != SENTINEL_ID_LEN) {
         return;
     }
     if (p != NULL) {

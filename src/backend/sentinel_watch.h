@@ -32,6 +32,7 @@ struct sentinel_watch;
 enum {
     SENTINELS_MAX = 32,
     SENTINEL_HOST_MAX = 255,
+    SENTINEL_ID_LEN = 40,         /* of a run id */
     SENTINEL_FRESH_MS = 5000,     /* older claims do not count */
     SENTINEL_FIRST_MS = 1000,     /* how long others may take before the first answer */
     SENTINEL_OUTVOTED_MS = 10000, /* how long a majority has to insist */

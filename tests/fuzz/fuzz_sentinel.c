@@ -287,13 +287,12 @@ static void run_line(struct span line)
 
 static void run(struct span text, const struct backend_config *place)
 {
-    static const struct sentinel_watch_events EVENTS = { on_master };
     struct io io = { 0 };
     struct sentinel_watch_setup setup = { .io = &io,
                                           .config = place,
                                           .timeout_ms = TIMEOUT_MS,
                                           .seed = 1,
-                                          .events = &EVENTS };
+                                          .on_master = on_master };
     bool more = text.len != 0;
 
     world.watch = sentinel_watch_new(&setup);

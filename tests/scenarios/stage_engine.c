@@ -24,7 +24,7 @@ enum { TAKEN_MAX = 8 };
 static struct engine_fixture e;
 static struct engine_config config;
 
-/* Ops that were taken and not answered: the last one is 0. */
+/* Ops that were taken and not answered. */
 static struct seen_op taken[TAKEN_MAX];
 static size_t taken_count;
 
@@ -277,9 +277,7 @@ static void do_op(enum op_kind kind, const struct scn_words *words, struct value
         return;
     }
     ck_assert_uint_lt(taken_count, TAKEN_MAX);
-    memmove(taken + 1, taken, taken_count * sizeof taken[0]);
-    taken[0] = op;
-    taken_count++;
+    taken[taken_count++] = op;
 }
 
 #define OP_VERB(verb, KIND)                                                            \
@@ -303,16 +301,18 @@ OP_VERB(latch, OP_LATCH)
 static void do_answer(const struct scn_words *words, struct value *ret)
 {
     bool told = *scn_word(words, 0) == '@';
-    size_t i = told ? strtoul(words->at[0] + 1, NULL, 10) : 0;
+    size_t back = told ? strtoul(words->at[0] + 1, NULL, 10) : 0;
     struct seen_op op;
 
     (void)ret;
-    if (i >= taken_count) {
+    if (back >= taken_count) {
         scn_fail("no such op was taken");
     }
-    op = taken[i];
+    op = taken[taken_count - 1 - back];
+    for (size_t i = taken_count - back; i < taken_count; i++) {
+        taken[i - 1] = taken[i];
+    }
     taken_count--;
-    memmove(taken + i, taken + i + 1, (taken_count - i) * sizeof taken[0]);
     answer(&op, words, told ? 1 : 0);
 }
 
@@ -716,9 +716,8 @@ static void say(const struct scn_saying *saying, struct value *ret)
         scn_text(ret, "...");
         return;
     }
-    said = e.said[0];
+    said = fixture_hears(&e, conn, e.said[0].kind);
     heard_call = said.to.call;
-    memmove(e.said, e.said + 1, --e.said_count * sizeof e.said[0]);
     show_reply(&said, ret);
 }
 
