@@ -78,6 +78,16 @@ func (o *Op) done() int64 {
 	return *o.Return
 }
 
+// loses are faults after which Redis may lack what it acknowledged: latchd-protocol(7),
+// "Failover", says that exclusion may be violated then. With suspends a client may not hear in
+// time that its daemon's word is worth nothing.
+var (
+	loses = map[string]bool{"flushall": true, "evict": true, "lost file": true,
+		"kill master": true, "stop master": true, "lag": true, "partition with the master": true,
+		"partition of a master": true}
+	suspends = map[string]bool{"stop latchd": true, "partition with the master": true}
+)
+
 // hold is what a client makes of a grant.
 type hold struct {
 	Held
@@ -160,8 +170,13 @@ func (s *story) mayHaveExtras(who string, at int64) bool {
 	return s.troubled(at, at)
 }
 
-// over ends a hold between two times.
+// over ends a hold between two times; or as early as a fault may have ended it.
 func (s *story) over(h *hold, from, to int64) {
+	for _, f := range s.faults {
+		if (loses[f.Name] || suspends[f.Name] && f.Who == h.daemon) && h.granted <= f.done() {
+			from = min(from, f.Call)
+		}
+	}
 	from = max(from, h.granted)
 	s.add(from, max(from, min(to, h.expires)), Input{Step: stepEnd, Hold: h.Held, Left: h.left,
 		MayHaveExtras: s.mayHaveExtras(h.Who, from)})
@@ -239,6 +254,17 @@ func (s *story) wrote(o *Op) {
 	if o.Kind == "read" {
 		return
 	}
+	for _, f := range s.faults {
+		if f.Call <= o.Call && (loses[f.Name] || suspends[f.Name] && f.Who == o.Daemon) {
+			return // by a hold that may have been lost
+		}
+	}
+	for _, d := range s.ops { // the word of doubt is under way
+		if (d.F == "told" || d.F == "closed") && d.Who == o.Who && d.Call >= o.Call &&
+			d.Call <= o.Call+toldLate && o.Accepted {
+			return
+		}
+	}
 	step := stepWrite
 	if !o.Accepted {
 		step = stepDeny
@@ -311,10 +337,8 @@ func (s *story) tell() []porcupine.Operation {
 	for _, e := range ends {
 		s.happened(e.op, e.answer)
 	}
-	for _, h := range s.live {
-		if at := h.counted(); at < forever {
-			s.over(h, at, forever)
-		}
+	for _, h := range s.live { // what a fault may have taken ends as well
+		s.over(h, h.counted(), forever)
 	}
 	for i := range s.steps {
 		s.steps[i].ClientId = i

