@@ -17,6 +17,7 @@ CASES = {
     "a row below that continues": (ENGINE, HEAD + "  for $n =\n    0 /\n      1\n  ops -> $n\n", 2),
     "no row": (ENGINE, HEAD + "  for $n =\n  ops -> 0\n", 2),
     "no `=`": (ENGINE, HEAD + "  for $n\n  ops -> 0\n", 2),
+    "a definition of a verb": (ENGINE, "define after $n\n  ops -> 0\n\n" + HEAD + "  ops -> 0\n", 1),
     "no scenario": (ENGINE, "let $a = 1\nops -> 0\n", 2),
     "a word too much": (ENGINE, HEAD + "  after 1 + 1\n", 2),
     "a word too much for a verb without any": (ENGINE, HEAD + "  ops 1 -> 0\n", 2),

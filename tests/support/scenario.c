@@ -1271,6 +1271,17 @@ static void add_cases(size_t head)
     }
 }
 
+/* The verb would run in its place. */
+static void check_definition(size_t at)
+{
+    static struct step step;
+
+    read_step(lines[at].text, &step);
+    if (step.count > 1 && find_verb(step.words[1]) != NULL) {
+        scn_fail("'%s' is a verb of this stage", step.words[1]);
+    }
+}
+
 void test_collect(int argc, char **argv)
 {
     static struct test_group group;
@@ -1282,8 +1293,9 @@ void test_collect(int argc, char **argv)
         running_line = lines[at].number;
         if (begins_with(lines[at].text, "scenario")) {
             add_cases(at);
-        } else if (!begins_with(lines[at].text, "define") &&
-                   !begins_with(lines[at].text, "let")) {
+        } else if (begins_with(lines[at].text, "define")) {
+            check_definition(at);
+        } else if (!begins_with(lines[at].text, "let")) {
             scn_fail("`scenario`, `define` or `let`");
         }
     }

@@ -248,20 +248,26 @@ static void kill_link(int which)
 {
     redisReply *list = redis_ask(stand.redis, "CLIENT LIST TYPE normal");
     const char *at = list->str;
-    long long id = 0;
+    long long ids[2] = { 0 };
 
-    for (int k = 0; (at = strstr(at, "id=")) != NULL; at += 3) {
+    for (size_t count = 0; (at = strstr(at, "id=")) != NULL; at += 3) {
         const char *end = strchr(at, '\n');
         const char *name = strstr(at, " name=latchd ");
 
-        if (name != NULL && name < end && k++ == which) {
-            id = strtoll(at + 3, NULL, 10);
-            break;
+        if (name != NULL && name < end) {
+            ck_assert_uint_lt(count, 2);
+            ids[count++] = strtoll(at + 3, NULL, 10);
         }
     }
-    ck_assert_int_gt(id, 0);
     freeReplyObject(list);
-    (void)redis_ask_int(stand.redis, "CLIENT KILL ID %lld", id);
+    ck_assert_int_gt(ids[1], 0);
+    if (ids[0] > ids[1]) { /* Redis lists them in no order */
+        long long newer = ids[0];
+
+        ids[0] = ids[1];
+        ids[1] = newer;
+    }
+    (void)redis_ask_int(stand.redis, "CLIENT KILL ID %lld", ids[which]);
 }
 
 /* Each link is killed by the one that follows it, and by no other. */
