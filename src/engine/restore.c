@@ -98,7 +98,7 @@ static size_t count_to_restore(const struct hold *h)
 static void leave_out_given_up(struct hold *h)
 {
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->restore == ENTRY_MUST_RESTORE && is_given_up(e)) {
+        if (e->restore != ENTRY_KEPT && is_given_up(e)) {
             entry_set_restore(e, ENTRY_KEPT);
         }
     }
