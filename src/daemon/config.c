@@ -472,6 +472,27 @@ void config_print(const struct config *c, struct buf *out)
     }
 }
 
+enum { VARIABLE_NAME_MAX = 64 };
+
+/* Writes the name of a key's variable: LATCHD_REDIS_TIMEOUT. */
+static void variable_name(const struct config_key *key, char *ret, size_t room)
+{
+    (void)snprintf(ret, room, "%s%s", CONFIG_VARIABLES, key->name);
+    for (char *ch = ret; *ch != '\0'; ch++) {
+        *ch = *ch == '-' ? '_' : (char)toupper((unsigned char)*ch);
+    }
+}
+
+bool config_is_in_environment(const struct config_key *key)
+{
+    char name[VARIABLE_NAME_MAX];
+    const char *value;
+
+    variable_name(key, name, sizeof(name));
+    value = getenv(name);
+    return value != NULL && value[0] != '\0';
+}
+
 struct rewrite {
     const struct config *config;
     bool done[CONFIG_KEYS_MAX];
@@ -493,7 +514,8 @@ static bool is_up_to_date(const struct config *c, const struct config_key *key,
 }
 
 /* Replaces a line that sets a known key, unless its value is up to date: then it stays
- * as its author wrote it. Lines that could not be read again are dropped: malformed
+ * as its author wrote it. The environment's values, which may be secrets, do not go
+ * into the file. Lines that could not be read again are dropped: malformed
  * ones, and a second line for a key. */
 static void rewrite_line(struct rewrite *rw, struct span line)
 {
@@ -509,7 +531,8 @@ static void rewrite_line(struct rewrite *rw, struct span line)
     }
     if (ok &&
         (key == NULL || (!rw->done[config_key_index(key)] &&
-                         is_up_to_date(rw->config, key, buf_span(&value), words)))) {
+                         (config_is_in_environment(key) ||
+                          is_up_to_date(rw->config, key, buf_span(&value), words))))) {
         buf_add_span(rw->out, line);
         buf_add_str(rw->out, "\n");
     } else if (key != NULL && !rw->done[config_key_index(key)]) {
@@ -536,7 +559,8 @@ void config_rewrite_text(const struct config *c, struct span text, struct buf *o
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         const struct config_key *key = &CONFIG_KEYS[i];
 
-        if (!rw.done[i] && !config_is_default(c, key)) {
+        if (!rw.done[i] && !config_is_default(c, key) &&
+            !config_is_in_environment(key)) {
             add_key(c, key, false, out);
         }
     }
@@ -994,8 +1018,6 @@ static const struct {
       "Check the configuration, and print each mistake." },
 };
 
-enum { VARIABLE_NAME_MAX = 64 };
-
 static bool is_option(const char *word)
 {
     return strncmp(word, "--", 2) == 0;
@@ -1124,15 +1146,6 @@ bool options_parse(int argc, const char *const *argv, struct options *ret, char 
     }
     *ret = o;
     return true;
-}
-
-/* Writes the name of a key's variable: LATCHD_REDIS_TIMEOUT. */
-static void variable_name(const struct config_key *key, char *ret, size_t room)
-{
-    (void)snprintf(ret, room, "%s%s", CONFIG_VARIABLES, key->name);
-    for (char *ch = ret; *ch != '\0'; ch++) {
-        *ch = *ch == '-' ? '_' : (char)toupper((unsigned char)*ch);
-    }
 }
 
 /* Variables of no key belong to other programs, such as LATCHD_URL to latchctl, unless

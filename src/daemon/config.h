@@ -129,6 +129,8 @@ void config_show(const struct config *c, const struct config_key *key, struct bu
 bool config_same(const struct config *a, const struct config *b,
                  const struct config_key *key);
 bool config_is_default(const struct config *c, const struct config_key *key);
+/* Whether a variable such as LATCHD_REDIS_TIMEOUT sets the key. */
+bool config_is_in_environment(const struct config_key *key);
 
 /* The directory for the daemon's data, to be freed by the caller. NULL: none is
  * configured. */

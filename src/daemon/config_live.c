@@ -692,7 +692,9 @@ static void warn_of_secrets(const struct options *o, const struct config *c)
                 "--config",
                 KEYS[i]);
         }
-        in_file = in_file || (secret[i] && !in_arguments);
+        in_file =
+            in_file || (secret[i] && !in_arguments &&
+                        !config_is_in_environment(config_key_find(span_str(KEYS[i]))));
     }
     if (in_file && o->config_path != NULL) {
         warn_of_file("", o->config_path);

@@ -118,7 +118,7 @@ bool redis_link_takes_batch(const struct redis_link *l);
 void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
                      uint64_t ms);
 /* During on_reply: makes the reply the caller's, who frees it by freeReplyObject(). Not
- * for ops of redis_link_call(). */
+ * for ops that were sent several in one call. */
 void redis_link_take_reply(struct redis_link *l);
 bool redis_link_is_ready(const struct redis_link *l);
 /* Whether both lead to one server, as far as is known. */

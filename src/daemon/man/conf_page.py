@@ -15,7 +15,8 @@ ENTRY = re.compile(r"^\.It Ic (\S+)\n(.*?)(?=^\.It Ic |\Z)", re.M | re.S)
 
 def keys_of(latchd):
     """Section -> [(key, default, live, help)]."""
-    printed = subprocess.run([latchd, "--print-config"], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([latchd, "--print-config"], capture_output=True, text=True, check=True,
+                             env={}).stdout  # the builder's own LATCHD_PORT is no default
     sections, section = {}, None
     for block in printed.split("\n\n"):
         *text, last = block.strip("\n").split("\n")

@@ -27,7 +27,7 @@ ALL = (NO_PASSWORD, IN_THE_CLEAR, OPEN_SOCKET, IN_A_FILE, IN_ARGUMENTS)
 FAR = ["--bind", "0.0.0.0"]
 SECRET_FILE = "requirepass s3cret-word\n"
 
-# Arguments, the text and permissions of a file (or none), what is said.
+# Arguments, the text and permissions of a file (or none), what is said, the environment.
 SETTINGS = {
     "the_defaults_are_safe": ([], None, 0, []),
     "everybody_may_come_in": ([*FAR, "--protected-mode", "no"], None, 0, [NO_PASSWORD]),
@@ -39,6 +39,8 @@ SETTINGS = {
         ([], "redis redis://:s3cret-word@127.0.0.1:1\n", 0o644, [IN_A_FILE]),
     "a_password_in_the_arguments":
         (["--requirepass=s3cret-word"], "maxclients 100\n", 0o644, [IN_ARGUMENTS]),
+    "a_password_in_the_environment":
+        ([], "maxclients 100\n", 0o644, [], {"LATCHD_REQUIREPASS": "s3cret-word"}),
     "a_socket_for_all": (["--unixsocket", "SOCKET", "--unixsocketperm", "777"], None, 0,
                          [OPEN_SOCKET]),
 }
@@ -63,7 +65,7 @@ def end(child, signum=signal.SIGTERM):
     return child.returncode, log
 
 
-def says(program, words, text, mode, wanted):
+def says(program, words, text, mode, wanted, variables=None):
     with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
         words = [w.replace("SOCKET", f"{folder}/socket") for w in words]
         file = pathlib.Path(folder) / "latchd.conf"
@@ -73,7 +75,8 @@ def says(program, words, text, mode, wanted):
             words += ["--config", file]
         if text is None or "redis" not in text:
             words += ["--redis", "unix:///nonexistent/redis.sock"]
-        child, log = daemon(program, folder, *map(str, words))
+        child, log = daemon(program, folder, *map(str, words),
+                            env={**os.environ, **(variables or {})})
         code, more = end(child)
         log += more
     assert code == 0, log

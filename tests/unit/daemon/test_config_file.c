@@ -25,6 +25,7 @@ static const char *const VARIABLES[] = {
     "LATCHD_GRACE",
     "LATCHD_BIND",
     "LATCHD_REQUIREPASS",
+    "LATCHD_REDIS",
     "LATCHD_TLS_AUTH_CLIENTS",
     "LATCHD_MAX_NAME_LENGTH",
     "LATCHD_REDSI",
@@ -251,6 +252,19 @@ START_TEST(a_rewritten_file_can_be_read, TEST_ROWS(REWRITTEN))
     config_rewrite_text(&config, span_str(REWRITTEN[_i].file), &out);
     buf_add(&out, "", 1);
     ck_assert_str_eq(buf_ptr(&out), REWRITTEN[_i].rewritten);
+    buf_reset(&out);
+}
+
+START_TEST(a_rewritten_file_has_no_secrets_of_the_environment)
+{
+    struct buf out = { 0 };
+
+    ck_assert(parse("port 7\nrequirepass s3cret\nredis redis://:p@h:1"));
+    setenv("LATCHD_REQUIREPASS", "s3cret", 1);
+    setenv("LATCHD_REDIS", "redis://:p@h:1", 1);
+    config_rewrite_text(&config, span_str("requirepass old\n"), &out);
+    buf_add(&out, "", 1);
+    ck_assert_str_eq(buf_ptr(&out), "requirepass old\nport 7\n");
     buf_reset(&out);
 }
 
