@@ -57,7 +57,8 @@ struct member {
     size_t slots;
     bool up;
     bool was_up;
-    bool listens; /* to what daemons announce; all nodes pass it on */
+    uint64_t watch_limit; /* 0: it has no watch */
+    bool listens;         /* to what daemons announce; all nodes pass it on */
     /* The node's last failover, see cluster.c: */
     uint32_t failover;
     struct member *successor;     /* NULL: the failover is settled */
@@ -815,6 +816,23 @@ static void tell_touched(struct member *m)
                                .touched = { .concerns = is_kept_by, .ctx = m } });
 }
 
+/* No name of that member is watched any more. */
+static void on_watch_changed(struct member *m, uint64_t limit)
+{
+    struct cluster *c = m->cluster;
+    uint64_t least = 0;
+
+    m->watch_limit = limit;
+    for (size_t i = 0; i < c->member_count; i++) {
+        limit = c->members[i]->watch_limit;
+        least = limit != 0 && (least == 0 || limit < least) ? limit : least;
+    }
+    store_tell(&c->store.setup.events,
+               &(struct store_event){
+                   .kind = STORE_WATCH_CHANGED,
+                   .watch = { .limit = least, .concerns = is_kept_by, .ctx = m } });
+}
+
 static void on_node_event(void *ctx, const struct store_event *ev)
 {
     struct member *m = ctx;
@@ -857,6 +875,9 @@ static void on_node_event(void *ctx, const struct store_event *ev)
         break;
     case STORE_MOVED:
         cluster_suspect_map(c);
+        return;
+    case STORE_WATCH_CHANGED:
+        on_watch_changed(m, ev->watch.limit);
         return;
     default:
         break;

@@ -43,6 +43,9 @@ static void tell_up(struct node *n)
     if (change == LINK_FAILED_OVER && n->link_setup.publish == PUBLISH_PLAIN) {
         if (!n->moved) {
             redis_sub_move(n->sub); /* it may lead to the old master */
+            if (n->watch != NULL) {
+                redis_watch_move(n->watch); /* the same */
+            }
         }
         store_tell(&n->events, &(struct store_event){ .kind = STORE_FAILED_OVER });
     }

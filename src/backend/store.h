@@ -53,8 +53,8 @@ enum store_event_kind {
     /* By store_hear(), for the pattern, or for the channel itself (SPAN_NONE). */
     STORE_PUBLISHED,
     STORE_MOVED, /* of a node of a cluster, for it alone: a channel is elsewhere now */
-    /* store_watch() watches names from now on, so many of them; also after each loss */
-    STORE_WATCH_READY,
+    /* No name is watched; store_watch() watches so many names from now on, or none. */
+    STORE_WATCH_CHANGED,
     /* The name is watched. It is missing, or one of those that were asked with it. */
     STORE_WATCHED,
     STORE_TOUCHED, /* a watched name was changed; without a name: any may have been */
@@ -77,9 +77,13 @@ struct store_event {
             struct span name;
             enum lock_class lock_class;
             struct span payload;
-        } channel;            /* SUBSCRIBED, MESSAGE */
-        struct span text;     /* ANNOUNCED */
-        uint64_t watch_limit; /* WATCH_READY */
+        } channel;        /* SUBSCRIBED, MESSAGE */
+        struct span text; /* ANNOUNCED */
+        struct {
+            uint64_t limit;              /* of all names; 0: none can be watched */
+            store_concerns_fn *concerns; /* NULL: all groups */
+            void *ctx;
+        } watch; /* WATCH_CHANGED */
         struct {
             struct span name;
             bool missing;

@@ -81,14 +81,15 @@ static void redis_section(struct server *s, struct buf *out)
                info.version);
     buf_printf(out, "redis_run_id:%s\r\n", info.run_id);
     buf_printf(out, "redis_trouble:%s\r\n", info.why_not == NULL ? "" : info.why_not);
-    if (info.watchable == 0) {
+    if (strcmp(info.topology, "quorum") == 0) {
         buf_add_str(out, "redis_watch:no, not with a quorum\r\n");
     } else {
-        buf_printf(
-            out, "redis_watch:%s%s%s\r\n",
-            info.watches == info.watchable ? "yes" : "no",
-            info.watches == info.watchable || info.watch_why_not[0] == '\0' ? "" : ", ",
-            info.watches == info.watchable ? "" : info.watch_why_not);
+        const char *why_not = info.watch_why_not;
+        bool watches = info.watchable > 0 && info.watches == info.watchable;
+
+        why_not = watches || why_not == NULL ? "" : why_not;
+        buf_printf(out, "redis_watch:%s%s%s\r\n", watches ? "yes" : "no",
+                   why_not[0] == '\0' ? "" : ", ", why_not);
     }
     if (info.sentinel.master != NULL) {
         buf_printf(out, "redis_master_name:%s\r\n", info.sentinel.master);
@@ -725,8 +726,8 @@ static void on_store_event(void *ctx, const struct store_event *ev)
         cmd_published(s->cmd, ev->published.pattern, ev->published.channel,
                       ev->published.text);
         break;
-    case STORE_WATCH_READY:
-        engine_on_watch(s->engine, ev->watch_limit);
+    case STORE_WATCH_CHANGED:
+        engine_on_watch(s->engine, ev->watch.limit, ev->watch.concerns, ev->watch.ctx);
         break;
     case STORE_WATCHED:
         engine_on_watched(s->engine, ev->touched.name, ev->touched.missing);

@@ -1272,10 +1272,11 @@ void engine_on_op_result(struct engine *eng, const struct op_result *result)
     engine_settle(eng);
 }
 
-void engine_on_watch(struct engine *eng, uint64_t limit)
+void engine_on_watch(struct engine *eng, uint64_t limit, engine_concerns_fn *concerns,
+                     void *ctx)
 {
-    eng->watch_limit =
-        eng->watch_limit == 0 || limit < eng->watch_limit ? limit : eng->watch_limit;
+    eng->watch_limit = limit;
+    holds_not_watched(eng, concerns, ctx);
 }
 
 void engine_on_watched(struct engine *eng, struct span name, bool missing)

@@ -293,9 +293,10 @@ void engine_on_subscriptions_lost(struct engine *eng);
 void engine_on_message(struct engine *eng, struct span name, enum lock_class lock_class,
                        struct span payload);
 
-/* Redis can tell of changes. From now on EFFECT_WATCH asks for that, for so many names
- * at most. */
-void engine_on_watch(struct engine *eng, uint64_t limit);
+/* Redis tells of no change of these groups' names (NULL: all). From now on EFFECT_WATCH
+ * asks for that, for so many names of all groups at most; 0: Redis cannot. */
+void engine_on_watch(struct engine *eng, uint64_t limit, engine_concerns_fn *concerns,
+                     void *ctx);
 /* The name of an EFFECT_WATCH is watched from now on. It is missing in Redis, or one of
  * those that were asked with it is. */
 void engine_on_watched(struct engine *eng, struct span name, bool missing);

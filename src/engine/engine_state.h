@@ -72,10 +72,16 @@ struct engine {
     uint64_t (*read_clock)(void);
     bool (*may_tell)(void *ctx, uint32_t user, struct span name);
     void *may_tell_ctx;
-    /* How many holds may be watched, and are, or are about to be; see hold_watch. */
-    uint64_t watch_limit, watched;
-    uint64_t
-        probed_until; /* all holds that are watched are looked at, if any is gone */
+    /* How many holds may be watched; how many are, and are about to be; see hold_watch.
+     */
+    uint64_t watch_limit, watched, watch_asked;
+    struct {
+        bool is_open;        /* holds are DOUBTED */
+        bool again;          /* anything may have changed once more */
+        uint64_t count;      /* holds that are PROBING */
+        uint64_t wait_until; /* for these */
+        const void *ctx;     /* of holds_touched() */
+    } watch_probe;
     bool up;
     uint64_t down_at; /* since when it is not, if it is not */
     bool stopping;

@@ -308,22 +308,28 @@ static const struct transitions WATCH_TRANSITIONS = {
         [WATCH_OFF] = { "off", INTO(WATCH_ASKED) },
         [WATCH_ASKED] = { "asked",
                           INTO(WATCH_OFF) | INTO(WATCH_ON) | INTO(WATCH_LOOKING) },
-        [WATCH_ON] = { "on", INTO(WATCH_OFF) | INTO(WATCH_ASKED) | INTO(WATCH_LOOKING) },
+        [WATCH_ON] = { "on", INTO(WATCH_OFF) | INTO(WATCH_ASKED) | INTO(WATCH_DOUBTED) |
+                                 INTO(WATCH_LOOKING) | INTO(WATCH_PROBING) },
+        [WATCH_DOUBTED] = { "doubted", INTO(WATCH_OFF) | INTO(WATCH_ASKED) |
+                                 INTO(WATCH_LOOKING) | INTO(WATCH_PROBING) },
         [WATCH_LOOKING] = { "looking", INTO(WATCH_OFF) },
+        [WATCH_PROBING] = { "probing", INTO(WATCH_OFF) },
     },
 };
 
-static bool counts_as_watched(enum hold_watch watch)
+static void count_watch(struct engine *eng, enum hold_watch watch, uint64_t by)
 {
-    return watch == WATCH_ASKED || watch == WATCH_ON;
+    eng->watched += watch == WATCH_ON ? by : 0;
+    eng->watch_asked += watch == WATCH_ASKED ? by : 0;
+    eng->watch_probe.count += watch == WATCH_PROBING ? by : 0;
 }
 
 static void set_watch(struct engine *eng, struct hold *h, enum hold_watch watch)
 {
     if (h->watch != watch) {
         transition_check(&WATCH_TRANSITIONS, h->watch, watch);
-        eng->watched += counts_as_watched(watch);
-        eng->watched -= counts_as_watched(h->watch);
+        count_watch(eng, watch, 1);
+        count_watch(eng, h->watch, UINT64_MAX); /* less one */
         h->watch = watch;
     }
 }
@@ -517,9 +523,9 @@ static void ask_watch(struct engine *eng, struct hold *h)
 {
     struct effect *effect;
 
+    set_watch(eng, h, WATCH_OFF); /* and counts for nothing */
     if (!is_watchable(eng, h) || hold_is_ending(h) ||
-        eng->watched - counts_as_watched(h->watch) >= eng->watch_limit) {
-        set_watch(eng, h, WATCH_OFF);
+        eng->watched + eng->watch_asked >= eng->watch_limit) {
         return;
     }
     set_watch(eng, h, WATCH_ASKED);
@@ -530,12 +536,12 @@ static void ask_watch(struct engine *eng, struct hold *h)
 
 void hold_renewal_sent(struct engine *eng, struct hold *h)
 {
-    if (counts_as_watched(h->watch)) {
+    if (h->watch == WATCH_ASKED || h->watch == WATCH_ON || h->watch == WATCH_DOUBTED) {
         set_watch(eng, h, WATCH_OFF);
     }
 }
 
-void hold_touched(struct engine *eng, struct hold *h)
+static void look_at_hold(struct engine *eng, struct hold *h, enum hold_watch as)
 {
     if (hold_is_ending(h) || h->exact_ms != 0) {
         return; /* it ends soon, and is not to be prolonged */
@@ -544,37 +550,83 @@ void hold_touched(struct engine *eng, struct hold *h)
         set_watch(eng, h, WATCH_OFF); /* a RENEW, whose answer tells as well */
         return;
     }
-    set_watch(eng, h, WATCH_LOOKING);
+    set_watch(eng, h, as);
     eng->stats.watch_looks++;
     renew_request(eng, h);
     hold_schedule_renewal(eng, h);
 }
 
-static void look_at_watched(struct engine *eng, engine_concerns_fn *concerns, void *ctx,
-                            size_t most)
+void hold_touched(struct engine *eng, struct hold *h)
 {
-    struct hold *h;
-
-    LIST_EACH(h, &eng->holds, in_all) {
-        if (most > 0 && h->watch == WATCH_ON &&
-            (concerns == NULL || concerns(ctx, h->lock->group))) {
-            hold_touched(eng, h);
-            most--;
-        }
-    }
+    look_at_hold(eng, h, WATCH_LOOKING);
 }
 
 void holds_touched(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
 {
-    eng->probed_until = eng->now + eng->cfg.redis_timeout_ms;
-    look_at_watched(eng, concerns, ctx, WATCH_PROBES);
+    size_t most = WATCH_PROBES;
+    struct hold *h;
+
+    if (eng->watch_probe.count > 0 && eng->now < eng->watch_probe.wait_until &&
+        eng->watch_probe.ctx == ctx) {
+        eng->watch_probe.again = true; /* perhaps after Redis answered these */
+        return;
+    }
+    eng->watch_probe.is_open = true;
+    eng->watch_probe.wait_until = eng->now + eng->cfg.redis_timeout_ms;
+    eng->watch_probe.ctx = ctx;
+    LIST_EACH(h, &eng->holds, in_all) {
+        if ((h->watch != WATCH_ON && h->watch != WATCH_DOUBTED) ||
+            (concerns != NULL && !concerns(ctx, h->lock->group))) {
+            continue;
+        }
+        if (most > 0) {
+            most--;
+            look_at_hold(eng, h, WATCH_PROBING);
+        } else {
+            set_watch(eng, h, WATCH_DOUBTED);
+        }
+    }
 }
 
-void holds_on_probe_gone(struct engine *eng)
+/* One of the few was gone, or none. */
+static void end_probe(struct engine *eng, bool gone)
 {
-    if (eng->now < eng->probed_until) {
-        eng->probed_until = 0;
-        look_at_watched(eng, NULL, NULL, SIZE_MAX);
+    struct hold *h;
+
+    eng->watch_probe.is_open = false;
+    eng->watch_probe.again = false;
+    LIST_EACH(h, &eng->holds, in_all) {
+        if (gone && (h->watch == WATCH_ON || h->watch == WATCH_DOUBTED)) {
+            hold_touched(eng, h);
+        } else if (h->watch == WATCH_DOUBTED) {
+            set_watch(eng, h, WATCH_OFF);
+        }
+    }
+}
+
+void holds_on_looks(struct engine *eng, bool gone)
+{
+    if (!eng->watch_probe.is_open) {
+        return;
+    }
+    if (!gone && eng->watch_probe.count == 0 && eng->watch_probe.again) {
+        eng->watch_probe.again = false;
+        holds_touched(eng, NULL, NULL);
+    } else if (gone || eng->watch_probe.count == 0) {
+        end_probe(eng, gone);
+    }
+}
+
+void holds_not_watched(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
+{
+    struct hold *h;
+
+    LIST_EACH(h, &eng->holds, in_all) {
+        if ((h->watch == WATCH_ASKED || h->watch == WATCH_ON ||
+             h->watch == WATCH_DOUBTED) &&
+            (concerns == NULL || concerns(ctx, h->lock->group))) {
+            set_watch(eng, h, WATCH_OFF);
+        }
     }
 }
 
@@ -590,7 +642,7 @@ void hold_watched(struct engine *eng, struct hold *h, bool missing)
 /* An op has confirmed the hold. */
 static void watch_again(struct engine *eng, struct hold *h)
 {
-    if (h->watch == WATCH_LOOKING) {
+    if (h->watch == WATCH_LOOKING || h->watch == WATCH_PROBING) {
         set_watch(eng, h, WATCH_OFF);
     } else if (is_old_enough(eng, h)) {
         ask_watch(eng, h);
@@ -832,7 +884,7 @@ static void hold_free(struct engine *eng, struct hold *h)
         histogram_add(&eng->timings.hold, (eng->now - h->began) * 1000);
     }
     eng->stats.resting -= hold_is_rest(h);
-    eng->watched -= counts_as_watched(h->watch);
+    count_watch(eng, h->watch, UINT64_MAX);
     timer_stop(eng, &h->timer);
     index_remove(h);
     list_del(&h->in_lock);

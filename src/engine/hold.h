@@ -38,6 +38,9 @@ extern const struct transitions HOLD_TRANSITIONS;
  *                    ^  '---- a renewal is sent ----'           |
  *                    '-- an op confirms the hold -- OFF <-------'
  *
+ * PROBING is as LOOKING. Where Redis may have forgotten all it watched, ON becomes
+ * DOUBTED until the few that are PROBING say what happened.
+ *
  * A renewal changes the name as well: what Redis tells before it is asked again may be
  * of that, and counts for nothing. A hold that was looked at for nothing is watched
  * again from its next renewal only, as others may change the name all the time. */
@@ -46,7 +49,9 @@ enum hold_watch {
     WATCH_OFF,
     WATCH_ASKED,
     WATCH_ON,
+    WATCH_DOUBTED, /* it was ON, then all names were flushed: see holds_touched() */
     WATCH_LOOKING, /* a renewal is due that shows whether the hold is lost */
+    WATCH_PROBING, /* the same, for all that are DOUBTED */
 };
 
 /* How a rest's hold ended. But for RELEASED, the hold may be another daemon's by now.
@@ -151,11 +156,14 @@ void hold_renewal_sent(struct engine *eng, struct hold *h);
 void hold_watched(struct engine *eng, struct hold *h, bool missing);
 /* Something changed the name: the hold is looked at, at once. */
 void hold_touched(struct engine *eng, struct hold *h);
-/* Anything may have changed: looks at a few holds, and at all if one of these is gone.
- * `concerns` NULL: all groups. */
+/* Anything may have changed, and Redis watches none of these holds any more: looks at a
+ * few, and at all if one of these is gone. While some are looked at for the same `ctx`,
+ * others are looked at afterwards. `concerns` NULL: all groups. */
 void holds_touched(struct engine *eng, engine_concerns_fn *concerns, void *ctx);
-/* A hold that was looked at is gone. */
-void holds_on_probe_gone(struct engine *eng);
+/* Answers came of holds that were looked at. `gone`: one of the few is. */
+void holds_on_looks(struct engine *eng, bool gone);
+/* None of these holds is watched any more; they are asked for by their renewals. */
+void holds_not_watched(struct engine *eng, engine_concerns_fn *concerns, void *ctx);
 void hold_on_timer(struct engine *eng, struct hold *h);
 /* Sets the hold's timer to its next renewal, check, or end. */
 void hold_schedule_renewal(struct engine *eng, struct hold *h);

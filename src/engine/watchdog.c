@@ -315,7 +315,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *o,
             continue;
         }
         gone =
-            gone || (h->watch == WATCH_LOOKING && renewal_says_gone(r->renew.items[i]));
+            gone || (h->watch == WATCH_PROBING && renewal_says_gone(r->renew.items[i]));
         switch (r->renew.items[i]) {
         case RENEW_OK:
             note_settled(eng, h);
@@ -344,9 +344,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *o,
         }
     }
     inflight_free(eng, o);
-    if (gone) {
-        holds_on_probe_gone(eng);
-    }
+    holds_on_looks(eng, gone);
 }
 
 /* Handles the answer to an attach: of a RENEW, or a LOCK sent again after its grant. */

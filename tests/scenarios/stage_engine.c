@@ -1052,11 +1052,11 @@ static void do_subscribed(const struct scn_words *words, struct value *ret)
     fixture_collect(&e);
 }
 
-/* `watch 1000`: Redis tells of changes, of so many names. */
+/* `watch 1000`: Redis tells of changes, of so many names; `watch 0`: of none. */
 static void do_watch(const struct scn_words *words, struct value *ret)
 {
     (void)ret;
-    engine_on_watch(e.engine, (uint64_t)scn_number(words, 0));
+    engine_on_watch(e.engine, (uint64_t)scn_number(words, 0), NULL, NULL);
     fixture_collect(&e);
 }
 

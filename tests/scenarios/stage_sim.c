@@ -600,7 +600,7 @@ static void do_cut_watch(const struct scn_words *words, struct value *ret)
 {
     (void)words;
     (void)ret;
-    watch_break(&world()->daemons[0]);
+    watch_break(world(), &world()->daemons[0]);
 }
 
 /* `restart 200` keeps everything, `restart 200 empty` nothing. */

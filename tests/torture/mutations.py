@@ -62,8 +62,8 @@ MUTATIONS = [
     Mutation(
         "own_alarm", "a renewal of one's own counts as a change of the name", [
             ("engine/hold.c",
-             "    if (counts_as_watched(h->watch)) {\n",
-             "    if (counts_as_watched(h->watch) && h->token == 0) {\n"),
+             "h->watch == WATCH_DOUBTED) {\n        set_watch(eng, h, WATCH_OFF);\n    }\n}\n\nstatic",
+             "h->watch == WATCH_DOUBTED) {\n        set_watch(eng, h, h->watch);\n    }\n}\n\nstatic"),
         ]),
     Mutation(
         "unheard_flush", "that all names may have changed is not looked into", [
@@ -90,8 +90,8 @@ MUTATIONS = [
     Mutation(
         "endless_looks", "a hold that was looked at for nothing is watched again at once", [
             ("engine/hold.c",
-             "    if (h->watch == WATCH_LOOKING) {\n        set_watch(eng, h, WATCH_OFF);\n    } else",
-             "    if (h->watch == WATCH_LOOKING) {\n        set_watch(eng, h, WATCH_OFF);\n"
+             "h->watch == WATCH_PROBING) {\n        set_watch(eng, h, WATCH_OFF);\n    } else",
+             "h->watch == WATCH_PROBING) {\n        set_watch(eng, h, WATCH_OFF);\n"
              "        ask_watch(eng, h);\n    } else"),
         ]),
     Mutation(

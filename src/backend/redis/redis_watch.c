@@ -46,6 +46,14 @@ static const struct transitions WATCH_TRANSITIONS = {
     },
 };
 
+/* How far the proof is. One that fails is begun anew after the timeout. */
+enum proof {
+    PROOF_NONE,
+    PROOF_READ,    /* Redis tells of its key */
+    PROOF_WRITTEN, /* by the command link, if that could */
+    PROOF_FAILED,
+};
+
 /* The names of one EXISTS, one after the other, each behind its length. */
 struct watch_batch {
     size_t count;
@@ -64,11 +72,11 @@ struct redis_watch {
     struct watch_batch batch; /* of this turn */
     struct fifo asked;        /* struct watch_batch: in the order of their EXISTS */
     uint64_t limit;           /* of the names that may be watched */
-    bool proof_read;          /* the key that proves it is watched.. */
-    uint64_t proof_us;        /* ..and was written then; 0: not yet */
-    char proof[128];          /* its name */
-    char why[WHY_ROOM];       /* REFUSED */
-    struct log_recent told;   /* lately */
+    enum proof proof;         /* PROVING */
+    uint64_t proof_us;        /* since when it is WRITTEN, or FAILED */
+    char proof_key[128];
+    char why[WHY_ROOM];     /* not READY; empty: not known */
+    struct log_recent told; /* lately */
 };
 
 /* --- states ----------------------------------------------------------------------- */
@@ -77,6 +85,12 @@ static void set_state(struct redis_watch *w, enum watch_state state)
 {
     transition_check(&WATCH_TRANSITIONS, w->state, state);
     w->state = state;
+}
+
+static void tell_limit(struct redis_watch *w, uint64_t limit)
+{
+    store_tell(&w->events, &(struct store_event){ .kind = STORE_WATCH_CHANGED,
+                                                  .watch = { .limit = limit } });
 }
 
 static void forget_batches(struct redis_watch *w)
@@ -90,25 +104,47 @@ static void forget_batches(struct redis_watch *w)
     w->batch.count = 0;
 }
 
-static void refuse_watch(struct redis_watch *w, const char *why)
+static void say_why_not(struct redis_watch *w, const char *why)
 {
-    if (w->state != WATCH_GREETING && w->state != WATCH_PROVING) {
-        return;
-    }
     (void)snprintf(w->why, sizeof(w->why), "%s", why);
-    set_state(w, WATCH_REFUSED);
     log_write(log_is_news(&w->told, w->why) ? LOG_NOTICE : LOG_DEBUG, "redis",
               "%s tells of no change (%s): a hold that is deleted in Redis is found "
               "lost when it is renewed, up to a third of its lease later",
               redis_conn_address(w->conn), w->why);
 }
 
-static void refuse_error(struct redis_watch *w, const redisReply *reply)
+static void refuse_watch(struct redis_watch *w, const char *why)
 {
-    if (strncmp(reply->str, "LOADING ", 8) == 0) {
-        redis_conn_fail(w->conn, "%s", reply->str);
-    } else {
+    if (w->state == WATCH_GREETING || w->state == WATCH_PROVING) {
+        set_state(w, WATCH_REFUSED);
+        say_why_not(w, why);
+    }
+}
+
+/* As long as it lasts: the watch is proved again later. */
+static void fail_proof(struct redis_watch *w, const char *why)
+{
+    w->proof = PROOF_FAILED;
+    w->proof_us = clock_boot_us();
+    say_why_not(w, why);
+}
+
+/* No right, no such command. Other errors pass: BUSY, MASTERDOWN, LOADING. */
+static bool is_refusal(const char *error)
+{
+    return strncmp(error, "ERR ", 4) == 0 || strncmp(error, "NOPERM ", 7) == 0 ||
+           strncmp(error, "NOPROTO ", 8) == 0;
+}
+
+static void on_error(struct redis_watch *w, const redisReply *reply)
+{
+    if (is_refusal(reply->str)) {
         refuse_watch(w, reply->str);
+    } else if (w->state == WATCH_PROVING && strncmp(reply->str, "LOADING ", 8) != 0) {
+        fail_proof(w, reply->str);
+    } else if (w->state == WATCH_GREETING || w->state == WATCH_PROVING) {
+        say_why_not(w, reply->str);
+        redis_conn_fail(w->conn, "%s", reply->str);
     }
 }
 
@@ -134,7 +170,10 @@ bool redis_watch_is_safe(const char *version)
 
 static void write_proof(struct redis_watch *w)
 {
-    w->proof_us = redis_link_touch(w->first, w->proof) ? clock_boot_us() : 0;
+    if (redis_link_touch(w->first, w->proof_key)) {
+        w->proof = PROOF_WRITTEN;
+        w->proof_us = clock_boot_us();
+    }
 }
 
 static void on_proof_read(void *ctx, void *of, const redisReply *reply)
@@ -145,11 +184,11 @@ static void on_proof_read(void *ctx, void *of, const redisReply *reply)
         return;
     }
     if (reply->type == REDIS_REPLY_INTEGER) {
-        w->proof_read = true;
+        w->proof = PROOF_READ;
         write_proof(w);
     } else if (reply->type == REDIS_REPLY_ERROR &&
                !script_reply_is_redirected(span_str(reply->str))) {
-        refuse_error(w, reply);
+        on_error(w, reply);
     } /* else: of another slot; read with another tag at the next tick */
 }
 
@@ -161,9 +200,10 @@ static void read_proof(struct redis_watch *w)
     if (tag != 0) {
         (void)snprintf(text, sizeof(text), "%u", tag);
     }
-    (void)snprintf(w->proof, sizeof(w->proof), "latchd:probe:{latchd:probe%s}:watch:%s",
-                   text, w->instance);
-    redis_conn_ask(w->conn, 2, (const char *const[]){ "EXISTS", w->proof },
+    w->proof = PROOF_NONE;
+    (void)snprintf(w->proof_key, sizeof(w->proof_key),
+                   "latchd:probe:{latchd:probe%s}:watch:%s", text, w->instance);
+    redis_conn_ask(w->conn, 2, (const char *const[]){ "EXISTS", w->proof_key },
                    on_proof_read, NULL);
 }
 
@@ -187,12 +227,10 @@ static void on_tracking(void *ctx, void *of, const redisReply *reply)
         return;
     }
     if (reply->type == REDIS_REPLY_ERROR) {
-        refuse_error(w, reply);
+        on_error(w, reply);
         return;
     }
     set_state(w, WATCH_PROVING);
-    w->proof_read = false;
-    w->proof_us = 0;
     read_proof(w);
 }
 
@@ -216,7 +254,7 @@ static void on_hello(void *ctx, void *of, const redisReply *reply)
     char why[64];
 
     if (reply->type == REDIS_REPLY_ERROR) {
-        refuse_error(w, reply);
+        on_error(w, reply);
         return;
     }
     if (!redis_watch_is_safe(version_of(reply))) {
@@ -235,7 +273,7 @@ static void on_hello(void *ctx, void *of, const redisReply *reply)
 static void on_selected(void *ctx, void *of, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
-        refuse_error(ctx, reply);
+        on_error(ctx, reply);
     }
 }
 
@@ -245,7 +283,6 @@ static void on_open(void *ctx)
     char db[DIGITS_MAX + 1];
 
     set_state(w, WATCH_GREETING);
-    w->why[0] = '\0';
     if (w->url->db != 0) {
         (void)snprintf(db, sizeof(db), "%u", w->url->db);
         redis_conn_ask(w->conn, 2, (const char *const[]){ "SELECT", db }, on_selected,
@@ -257,11 +294,15 @@ static void on_open(void *ctx)
 static void on_lost(void *ctx)
 {
     struct redis_watch *w = ctx;
+    bool was_ready = w->state == WATCH_READY;
 
     if (w->state != WATCH_CLOSED) {
         set_state(w, WATCH_DOWN);
     }
     forget_batches(w);
+    if (was_ready) {
+        tell_limit(w, 0);
+    }
 }
 
 static void on_tick(void *ctx)
@@ -272,14 +313,17 @@ static void on_tick(void *ctx)
     if (w->state != WATCH_PROVING) {
         return;
     }
-    if (!w->proof_read) {
+    if (w->proof == PROOF_NONE) {
         read_proof(w);
-    } else if (w->proof_us == 0) {
+    } else if (w->proof == PROOF_READ) {
         write_proof(w);
     } else if (clock_boot_us() - w->proof_us > w->timeout_ms * 1000) {
-        (void)snprintf(why, sizeof(why), "nothing was told within %llu ms",
-                       (unsigned long long)w->timeout_ms);
-        refuse_watch(w, why);
+        if (w->proof == PROOF_WRITTEN) {
+            (void)snprintf(why, sizeof(why), "nothing was told within %llu ms",
+                           (unsigned long long)w->timeout_ms);
+            say_why_not(w, why);
+        }
+        read_proof(w);
     }
 }
 
@@ -287,11 +331,11 @@ static void on_tick(void *ctx)
 
 static void on_touched(struct redis_watch *w, struct span key)
 {
-    if (w->state == WATCH_PROVING && span_eq(key, span_str(w->proof))) {
+    if (w->state == WATCH_PROVING && span_eq(key, span_str(w->proof_key))) {
         redis_conn_ready(w->conn, "");
+        w->why[0] = '\0';
         set_state(w, WATCH_READY);
-        store_tell(&w->events, &(struct store_event){ .kind = STORE_WATCH_READY,
-                                                      .watch_limit = w->limit });
+        tell_limit(w, w->limit);
     } else if (w->state == WATCH_READY) {
         store_tell(&w->events, &(struct store_event){ .kind = STORE_TOUCHED,
                                                       .touched = { .name = key } });

@@ -22,7 +22,7 @@ struct redis_watch_setup {
     struct redis_link *first; /* the command link, which writes what proves the watch */
     const char *instance;     /* outlives the link */
     bool is_clustered;        /* one key for each EXISTS */
-    struct store_events events; /* STORE_WATCH_READY, WATCHED, TOUCHED */
+    struct store_events events; /* STORE_WATCH_CHANGED, WATCHED, TOUCHED */
 };
 
 struct redis_watch *redis_watch_new(const struct redis_watch_setup *setup);

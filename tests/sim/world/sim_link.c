@@ -240,7 +240,7 @@ void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
           notice_ms, gone_ms);
     d->link_works = false;
     d->link_gen++;
-    watch_break(d);
+    watch_break(s, d);
     LIST_EACH(f, &d->open, node) {
         if (f->settling) {
             continue; /* reported by the store, whatever its new link does */

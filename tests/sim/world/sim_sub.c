@@ -102,7 +102,7 @@ void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
     TRACE(s, "d%zu: pub/sub link breaks", d->index);
     d->sub_works = false;
     d->sub_gen++;
-    watch_break(d); /* no die for that alone, which would make others of all */
+    watch_break(s, d); /* no die for that alone, which would make others of all */
     redis_drop_subscriber(&s->redis, d->index);
     e = sim_event(s, EVENT_SUB_DOWN, s->now + notice_ms);
     e->daemon = d->index;

@@ -25,7 +25,7 @@ void watch_begin(struct sim *s)
     s->watches = true;
     for (size_t i = 0; i < s->daemon_count; i++) {
         if (s->daemons[i].engine != NULL) {
-            engine_on_watch(s->daemons[i].engine, REDIS_NAMES_MAX);
+            engine_on_watch(s->daemons[i].engine, REDIS_NAMES_MAX, NULL, NULL);
         }
     }
 }
@@ -114,10 +114,13 @@ void watch_look(struct sim *s)
     }
 }
 
-void watch_break(struct sim_daemon *d)
+void watch_break(const struct sim *s, struct sim_daemon *d)
 {
     d->watch_gen++;
     memset(d->watched, 0, sizeof(d->watched));
+    if (s->watches && d->engine != NULL) {
+        engine_on_watch(d->engine, REDIS_NAMES_MAX, NULL, NULL); /* it comes back */
+    }
 }
 
 void watch_event(struct sim *s, struct sim_daemon *d, const struct event *e)

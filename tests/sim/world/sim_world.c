@@ -232,13 +232,10 @@ void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *c
     d->link_gen++;
     d->last_arrive = d->last_result = d->last_acked = 0;
     d->sub_gen++;
-    watch_break(d);
+    watch_break(s, d);
     sub_greets(s, d);
     memset(d->wanted, 0, sizeof(d->wanted));
     memset(d->follows, 0, sizeof(d->follows));
-    if (s->watches) {
-        engine_on_watch(d->engine, REDIS_NAMES_MAX);
-    }
     TRACE(s, "d%zu: starts as %s", index, d->instance);
     link_up(s, d, false);
 }
@@ -256,7 +253,7 @@ void sim_kill_daemon(struct sim *s, size_t index)
     d->life++;
     d->link_gen++;
     d->sub_gen++;
-    watch_break(d);
+    watch_break(s, d);
     redis_drop_subscriber(&s->redis, index);
 }
 

@@ -263,7 +263,7 @@ void watch_name(struct sim *s, struct sim_daemon *d, struct span name);
 void watch_look(struct sim *s); /* something has happened */
 void watch_flushed(struct sim *s);
 void watch_touch(struct sim *s, struct redis_name *n); /* a false alarm */
-void watch_break(struct sim_daemon *d);
+void watch_break(const struct sim *s, struct sim_daemon *d);
 void watch_event(struct sim *s, struct sim_daemon *d, const struct event *e);
 void sub_published(void *ctx, const struct redis_message *m);
 
