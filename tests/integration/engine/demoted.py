@@ -7,6 +7,7 @@ other one has traffic. Prints TAP.
 """
 import contextlib
 import pathlib
+import re
 import sys
 import tempfile
 import time
@@ -201,6 +202,18 @@ def a_restart_is_no_failover(latchd):
         assert [d.info("failovers") for d in here.daemons] == ["0", "0"]
 
 
+def the_watch_moves_along(latchd):
+    with place(latchd) as here:
+        here.replicate()
+        with here.idle.wire() as holder:
+            holder.ask("LOCK", NAMES[0])
+            demote(here)
+            noticed(here.busy)
+            noticed(here.idle)
+            until(lambda: len(re.findall(r" flags=\S*t", here.second.ask("CLIENT", "LIST"))) == 2,
+                  "the new master tells both of changes", SOON_S)
+
+
 def main(latchd):
     cases = []
     for switch in (demote, cut, demote_and_promote, demote_for_a_while):
@@ -209,7 +222,8 @@ def main(latchd):
                 a_failover(here, switch)
         cases.append((switch.__name__.replace("_", " "), case))
     for function in (what_is_unlocked_elsewhere_meanwhile_is_not_put_back,
-                     the_first_replica_is_no_failover, a_restart_is_no_failover):
+                     the_watch_moves_along, the_first_replica_is_no_failover,
+                     a_restart_is_no_failover):
         cases.append((function.__name__.replace("_", " "), lambda f=function: f(latchd)))
     return 1 if tap(cases, at_once=3) else 0
 
