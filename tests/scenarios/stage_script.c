@@ -824,14 +824,16 @@ static void do_listen(const struct scn_words *words, struct value *ret)
     listen_at_redis(redis, words);
 }
 
+static redisContext *pattern_ear; /* NULL: none */
+
 /* `listen-all`: until the end, to a pattern that fits every channel. */
 static void do_listen_all(const struct scn_words *words, struct value *ret)
 {
-    redisContext *c = redisConnectUnix(redis_path(redis));
-
     (void)ret;
     (void)words;
-    freeReplyObject(redisCommand(c, "PSUBSCRIBE *"));
+    ck_assert_ptr_null(pattern_ear);
+    pattern_ear = redisConnectUnix(redis_path(redis));
+    freeReplyObject(redisCommand(pattern_ear, "PSUBSCRIBE *"));
 }
 
 static void do_hear(const struct scn_words *words, struct value *ret)
@@ -1182,6 +1184,8 @@ static void begin(void)
 
 static void end(void)
 {
+    redisFree(pattern_ear);
+    pattern_ear = NULL;
     free(remembered);
     remembered = NULL;
     stop_all_listening();
@@ -1222,7 +1226,7 @@ static const struct scn_verb VERBS[] = {
 };
 
 const struct scn_stage scn_stage = {
-    .timeout_s = 30,
+    .timeout_s = 60,
     .start = start,
     .stop = stop,
     .begin = begin,

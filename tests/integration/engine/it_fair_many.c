@@ -7,6 +7,8 @@
 
 enum { CROWD = 10000, DEAD = 1000 };
 
+TEST_GROUP(.timeout_s = 240); /* with sanitizers, on a busy machine */
+
 static void allow_many_files(void)
 {
     struct rlimit limit;
