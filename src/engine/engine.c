@@ -68,7 +68,6 @@ static void free_sessions(struct engine *eng)
 
     eng->stopping = true; /* nothing is kept and nothing begins a grace */
     TABLE_EACH(s, &eng->sessions, conn) {
-
         session_forget_lost(s);
         s->closing = true;
         LIST_EACH_SAFE(c, &s->pending_requests, in_session) {

@@ -405,7 +405,7 @@ static const struct ctl_option {
 
 enum { OPTIONS_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
 
-/* What getopt_long() gets: OPTIONS, then the options of terms.def, where `val` is a
+/* The table for getopt_long(): OPTIONS, then the options of terms.def. `val` is a
  * letter, or LONG_FIRST and the place here. */
 static struct option LONG[OPTIONS_COUNT + OPTION_COUNT + 1];
 
