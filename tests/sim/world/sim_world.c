@@ -166,8 +166,11 @@ static void happen(struct sim *s, struct event *e)
     struct sim_daemon *d = &s->daemons[e->daemon];
 
     s->happened++;
+    /* Redis answers none of them before it goes on: a daemon is not told "up" either.
+     */
     if ((e->kind == EVENT_SUBSCRIBE || e->kind == EVENT_UNSUBSCRIBE ||
-         e->kind == EVENT_ANNOUNCE || e->kind == EVENT_WATCH) &&
+         e->kind == EVENT_ANNOUNCE || e->kind == EVENT_WATCH ||
+         e->kind == EVENT_LINK_UP) &&
         s->now < s->redis_paused_until) {
         sim_event_put_off(s, e, s->redis_paused_until);
         return;
@@ -228,7 +231,7 @@ void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *c
     d->stalled_since = d->stalled_until = 0;
     d->told_up = false;
     d->failovers = s->failovers;
-    d->link_works = true;
+    d->link_works = false;
     d->link_gen++;
     d->last_arrive = d->last_result = d->last_acked = 0;
     d->sub_gen++;
@@ -237,7 +240,14 @@ void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *c
     memset(d->wanted, 0, sizeof(d->wanted));
     memset(d->follows, 0, sizeof(d->follows));
     TRACE(s, "d%zu: starts as %s", index, d->instance);
-    link_up(s, d, false);
+    if (s->now < s->redis_paused_until) {
+        struct event *e = sim_event(s, EVENT_LINK_UP, s->redis_paused_until);
+
+        e->daemon = index;
+        e->gen = d->link_gen;
+    } else {
+        link_up(s, d, false);
+    }
 }
 
 void sim_kill_daemon(struct sim *s, size_t index)
