@@ -155,6 +155,7 @@ struct store_info {
     /* age of the server process when the link came up; of one node only */
     uint64_t running_ms;
     char address[160];
+    uint64_t evicting; /* servers whose maxmemory-policy may throw locks away */
     uint64_t reconnects, calls, unknown, late, errors;
     uint64_t in_flight;
     /* Servers that tell of changes, of so many. Of one that does not, the reason. */

@@ -518,6 +518,9 @@
         `the last ${Math.round(s.lately_ms / 60000)} minutes: see ` +
         `${view.kind === 'overview' ? 'below' : '“All names”'} which, when and why.`]);
     }
+    if (s.redis.evicting > 0) {
+      list.push(['Redis may throw locks away: set its maxmemory-policy to noeviction.', 'bad']);
+    }
     near('Connections', s.now.connections, s.max.connections);
     near('Waiting', s.now.waiting, s.max.waiting);
     near('LATCH AWAIT and LEADER', s.now.awaits + s.now.followers, s.max.waiting);

@@ -334,6 +334,7 @@ static void quorum_info(const struct store *store, struct store_info *ret)
         ret->errors += one.errors;
         ret->reconnects += one.reconnects;
         ret->in_flight += one.in_flight;
+        ret->evicting += one.evicting;
         if (one.up && !any) {
             any = true;
             memcpy(ret->product, one.product, sizeof(ret->product));

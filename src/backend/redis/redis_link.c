@@ -133,9 +133,11 @@ struct redis_link {
     char audited[48];      /* run id of the server that was */
     bool has_aof;          /* by its audit */
     uint64_t min_replicas; /* by its audit; 0: not known, or none */
+    char policy[32];       /* maxmemory-policy; empty: not known */
+    uint64_t policy_us;    /* when it was last asked for */
     /* Of this connection; zeroed when it is lost: */
     struct {
-        enum asking clock, fitness, look, probe, wait;
+        enum asking clock, fitness, look, probe, policy, wait;
         uint64_t client_id; /* 0: not known */
         uint64_t probed_us; /* when the last probe was sent */
         unsigned loading;   /* SCRIPT LOADs open */
@@ -159,13 +161,13 @@ enum {
     SHARDED_MAJOR = 7,   /* has sharded channels */
     LOOKS_AT_ONCE = 128, /* tags that are tried before the next tick */
     PROBE_MS = 700,      /* at the least between two probes, which ticks send */
+    POLICY_MS = 5000,    /* the same, between two looks at maxmemory-policy */
 };
 
 /* The questions of the audit, in this order. */
-enum audit { AUDIT_EVICTION, AUDIT_AOF, AUDIT_SAVE, AUDIT_REPLICAS, AUDIT_COUNT };
+enum audit { AUDIT_AOF, AUDIT_SAVE, AUDIT_REPLICAS, AUDIT_COUNT };
 
 static const char *const AUDIT_NAMES[AUDIT_COUNT] = {
-    [AUDIT_EVICTION] = "maxmemory-policy",
     [AUDIT_AOF] = "appendonly",
     [AUDIT_SAVE] = "save",
     [AUDIT_REPLICAS] = "min-replicas-to-write",
@@ -173,9 +175,9 @@ static const char *const AUDIT_NAMES[AUDIT_COUNT] = {
 
 static enum link_change link_change_of(const struct redis_link *l);
 static void link_become_ready(struct redis_link *l);
-static redis_reply_fn on_time, on_probe, on_fitness, on_look, on_login, on_history,
-    on_info_server, on_info_replication, on_client_id, on_killed, on_loaded, on_audit,
-    on_announced, on_published;
+static redis_reply_fn on_time, on_probe, on_policy, on_fitness, on_look, on_login,
+    on_history, on_info_server, on_info_replication, on_client_id, on_killed, on_loaded,
+    on_audit, on_announced, on_published;
 
 static void set_state(struct redis_link *l, enum link_state state)
 {
@@ -206,6 +208,29 @@ static void link_probe(struct redis_link *l)
         l->now.probed_us = now_us;
         redis_conn_ask(l->conn, 2, (const char *const[]){ "INFO", "replication" },
                        on_probe, NULL);
+    }
+}
+
+/* Asks whether the server may throw locks away: its operator can change that at any
+ * time. INFO is allowed more often than CONFIG. */
+static void ask_policy(struct redis_link *l)
+{
+    uint64_t now_us = clock_boot_us();
+
+    if (l->now.policy != ASK_IDLE || l->is_second ||
+        (l->state == LINK_READY &&
+         now_us - l->policy_us < POLICY_MS * UINT64_C(1000))) {
+        return;
+    }
+    l->now.policy = ASK_SENT;
+    l->policy_us = now_us;
+    if (l->server.run_id[0] != '\0') {
+        redis_conn_ask(l->conn, 2, (const char *const[]){ "INFO", "memory" }, on_policy,
+                       NULL);
+    } else {
+        redis_conn_ask(l->conn, 3,
+                       (const char *const[]){ "CONFIG", "GET", "maxmemory-policy" },
+                       on_policy, NULL);
     }
 }
 
@@ -384,10 +409,9 @@ static void on_audit(void *ctx, void *of, const redisReply *reply)
 
     if (reply->type == REDIS_REPLY_ERROR && log_is_news(&l->told, "CONFIG")) {
         log_warning("redis",
-                    "%s refuses CONFIG GET (%s): latchd cannot check that Redis evicts "
-                    "no locks (maxmemory-policy noeviction), and keeps them over a "
-                    "restart (appendonly yes); let latchd's user run CONFIG GET, or "
-                    "check them yourself",
+                    "%s refuses CONFIG GET (%s): latchd cannot check that Redis keeps "
+                    "locks over a restart (appendonly yes); let latchd's user run "
+                    "CONFIG GET, or check it yourself",
                     redis_conn_address(l->conn), reply->str);
     }
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
@@ -396,18 +420,77 @@ static void on_audit(void *ctx, void *of, const redisReply *reply)
         return;
     }
     value = reply->element[1]->str;
-    if (is_setting(reply, AUDIT_EVICTION) && strcmp(value, "noeviction") != 0) {
-        log_warning("redis",
-                    "maxmemory-policy is %s: Redis may throw locks away; set it to "
-                    "noeviction",
-                    value);
-    } else if (is_setting(reply, AUDIT_AOF)) {
+    if (is_setting(reply, AUDIT_AOF)) {
         l->has_aof = strcmp(value, "yes") == 0;
     } else if (is_setting(reply, AUDIT_SAVE) && value[0] == '\0' && !l->has_aof) {
         log_warning("redis", "neither append-only file nor snapshots: a restart of "
                              "Redis loses all locks; set appendonly to yes");
     } else if (is_setting(reply, AUDIT_REPLICAS)) {
         on_min_replicas(l, value);
+    }
+}
+
+/* Copies the value of `key:` in an INFO reply; empty if it is not there. */
+static void info_value(const redisReply *reply, const char *key, char *ret, size_t room)
+{
+    size_t key_len = strlen(key);
+
+    ret[0] = '\0';
+    if (reply->type != REDIS_REPLY_STRING) {
+        return;
+    }
+    for (const char *line = reply->str; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n' ? 1 : 0;
+        if (strncmp(line, key, key_len) == 0 && line[key_len] == ':') {
+            size_t len = strcspn(line + key_len + 1, "\r\n");
+
+            len = len < room ? len : room - 1;
+            memcpy(ret, line + key_len + 1, len);
+            ret[len] = '\0';
+            return;
+        }
+    }
+}
+
+static bool is_evicting(const struct redis_link *l)
+{
+    return l->policy[0] != '\0' && strcmp(l->policy, "noeviction") != 0;
+}
+
+static void on_policy(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_link *l = ctx;
+    bool was_evicting = is_evicting(l);
+    char policy[sizeof(l->policy)];
+
+    l->now.policy = reply->type == REDIS_REPLY_ERROR ? ASK_REFUSED : ASK_IDLE;
+    if (reply->type == REDIS_REPLY_ERROR && log_is_news(&l->told, "maxmemory-policy")) {
+        log_warning(
+            "redis",
+            "%s does not tell its maxmemory-policy (%s): latchd cannot check "
+            "that Redis evicts no locks; let latchd's user run INFO, or see that "
+            "it is noeviction",
+            redis_conn_address(l->conn), reply->str);
+    }
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+        reply->element[1]->type == REDIS_REPLY_STRING) {
+        (void)snprintf(policy, sizeof(policy), "%s", reply->element[1]->str);
+    } else {
+        info_value(reply, "maxmemory_policy", policy, sizeof(policy));
+    }
+    if (strcmp(policy, l->policy) == 0) {
+        return;
+    }
+    (void)snprintf(l->policy, sizeof(l->policy), "%s", policy);
+    if (is_evicting(l)) {
+        log_warning("redis",
+                    "maxmemory-policy is %s at %s: Redis may throw locks away; set it "
+                    "to noeviction",
+                    policy, redis_conn_address(l->conn));
+    } else if (was_evicting && policy[0] != '\0') {
+        log_notice("redis",
+                   "maxmemory-policy is noeviction at %s: no lock is thrown away",
+                   redis_conn_address(l->conn));
     }
 }
 
@@ -499,9 +582,12 @@ static void on_fitness(void *ctx, void *of, const redisReply *reply)
         if (buf_len(&rights) > 1) {
             (void)snprintf(
                 text, sizeof(text),
-                "latchd's user lacks the rights%s; latchd.conf(5) lists what "
+                "latchd's user lacks the rights%s%s; latchd.conf(5) lists what "
                 "the user needs",
-                buf_ptr(&rights));
+                buf_ptr(&rights),
+                strchr(buf_ptr(&rights), '+') == NULL
+                    ? ""
+                    : ", or the server has no such command");
         }
         buf_reset(&rights);
         warn_of_deaf_classes(l, reply);
@@ -614,6 +700,7 @@ static void end_state(struct redis_link *l, uint64_t redis_us)
     case LINK_WAITING:
         if (!l->now.kill_failed || !has_deadline_after(l, redis_us)) {
             audit_settings(l);
+            ask_policy(l);
             link_become_ready(l);
         } else if (l->state == LINK_PREPARING) {
             set_state(l, LINK_WAITING);
@@ -637,33 +724,19 @@ static bool is_failure(struct redis_link *l, const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR;
 }
 
-/* The same, but the user may lack the right to ask. */
-static bool is_failure_despite_rights(struct redis_link *l, const redisReply *reply)
+/* The user lacks the right to the command, or the server does not have it: by
+ * rename-command, for instance. */
+static bool is_forbidden(const redisReply *reply)
 {
-    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM", 6) != 0 &&
-           is_failure(l, reply);
+    return reply->type == REDIS_REPLY_ERROR &&
+           (strncmp(reply->str, "NOPERM", 6) == 0 ||
+            strncasecmp(reply->str, "ERR unknown ", 12) == 0);
 }
 
-/* Copies the value of `key:` in an INFO reply; empty if it is not there. */
-static void info_value(const redisReply *reply, const char *key, char *ret, size_t room)
+/* The same, but the command may be forbidden. */
+static bool is_failure_despite_rights(struct redis_link *l, const redisReply *reply)
 {
-    size_t key_len = strlen(key);
-
-    ret[0] = '\0';
-    if (reply->type != REDIS_REPLY_STRING) {
-        return;
-    }
-    for (const char *line = reply->str; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n' ? 1 : 0;
-        if (strncmp(line, key, key_len) == 0 && line[key_len] == ':') {
-            size_t len = strcspn(line + key_len + 1, "\r\n");
-
-            len = len < room ? len : room - 1;
-            memcpy(ret, line + key_len + 1, len);
-            ret[len] = '\0';
-            return;
-        }
-    }
+    return !is_forbidden(reply) && is_failure(l, reply);
 }
 
 static void on_time(void *ctx, void *of, const redisReply *reply)
@@ -673,6 +746,11 @@ static void on_time(void *ctx, void *of, const redisReply *reply)
     uint64_t seconds, us, before_us;
 
     l->now.clock = ASK_IDLE;
+    if (is_forbidden(reply)) {
+        redis_conn_fail(l->conn, "it cannot keep locks: it refuses TIME: %s",
+                        reply->str);
+        return;
+    }
     if (is_failure(l, reply)) {
         return;
     }
@@ -716,7 +794,7 @@ static void on_loaded(void *ctx, void *of, const redisReply *reply)
     if (!is_failure_despite_rights(l, reply) &&
         (reply->type != REDIS_REPLY_STRING ||
          strcmp(reply->str, LUA_SCRIPTS[l->publish][script].sha1) != 0)) {
-        redis_conn_fail(l->conn, "it does not load scripts: %s",
+        redis_conn_fail(l->conn, "it cannot keep locks: it does not load scripts: %s",
                         reply->str == NULL ? "" : reply->str);
     }
 }
@@ -1122,6 +1200,9 @@ static void on_tick(void *ctx)
         link_look(l);
     }
     link_probe(l);
+    if (l->state == LINK_READY) {
+        ask_policy(l);
+    }
 }
 
 static const struct redis_conn_events CONN_EVENTS = {
@@ -1348,6 +1429,7 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
     (void)snprintf(ret->address, sizeof(ret->address), "%s",
                    redis_conn_address(l->conn));
     ret->running_ms = strtoull(l->before.uptime_s, NULL, 10) * 1000;
+    ret->evicting += l->state == LINK_READY && is_evicting(l);
     ret->reconnects += redis_link_reconnects(l);
     ret->in_flight += l->open.count + l->orphans.count;
     ret->clock_offset_us = l->clock.offset_us;

@@ -124,12 +124,51 @@ def the_user_of_the_document_has_all_rights(latchd):
             assert word not in here.log(), here.log()
 
 
-def a_renamed_evalsha_is_said(latchd):
-    with place(latchd, redis_options=("--rename-command", "EVALSHA", "")) as here:
-        until(lambda: "it cannot keep locks: it refuses EVALSHA" in here.log(), "it is said",
+# Commands that the server does not have, and why it cannot keep locks then.
+RENAMED = {
+    "EVALSHA": "it refuses EVALSHA: ERR unknown command",
+    "SCRIPT": "it does not load scripts: ERR unknown command",
+    "TIME": "it refuses TIME: ERR unknown command",
+    "HSET": "latchd's user lacks the rights +hset",
+    "PUBLISH": "latchd's user lacks the rights +publish",
+}
+
+
+def a_renamed_command_is_said(latchd, command):
+    with place(latchd, redis_options=("--rename-command", command, "")) as here:
+        until(lambda: f"it cannot keep locks: {RENAMED[command]}" in here.log(), "it is said",
               SOON_S)
-        assert here.health()[0] == 503
+        status, text = here.health()
+        assert status == 503 and "cannot keep locks" in text, text
         assert here.ask("LOCK", "job", "WAIT", 0).startswith("BACKEND")
+        assert here.daemon.info("redis_refuses") == "1"
+        assert here.daemon.info("redis_trouble") != ""
+
+
+def locks_are_kept_without_commands_that_only_tell_more(latchd):
+    renamed = [word for command in ("INFO", "CLIENT", "CONFIG", "WAIT", "HELLO", "SCAN")
+               for word in ("--rename-command", command, "")]
+    with place(latchd, redis_options=renamed) as here:
+        here.await_health(200)
+        token = here.ask("LOCK", "job", "WAIT", 0, "LEASE", 60000)
+        assert here.ask("UNLOCK", "job", "TOKEN", token) == 0
+        assert here.daemon.info("redis_refuses") == "0"
+        for text in ("refuses INFO (", "refuses CONFIG GET (", "does not tell its maxmemory-policy ("):
+            assert lines_with(text, here.log()) == 1, here.log()
+
+
+def an_eviction_policy_that_is_set_later_is_said_until_it_is_gone(latchd):
+    """Also where CONFIG is forbidden."""
+    with place(latchd, "-config") as here:
+        here.await_health(200)
+        assert here.daemon.info("redis_evicting") == "0"
+        here.redis.ask("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+        until(lambda: here.daemon.info("redis_evicting") == "1", "it is seen", SOON_S)
+        assert lines_with("maxmemory-policy is volatile-lru at", here.log()) == 1, here.log()
+        here.redis.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        until(lambda: here.daemon.info("redis_evicting") == "0", "it is gone", SOON_S)
+        assert lines_with("maxmemory-policy is volatile-lru at", here.log()) == 1, here.log()
+        assert lines_with("maxmemory-policy is noeviction at", here.log()) == 1, here.log()
 
 
 def a_lock_outside_the_users_channels_can_be_released(latchd):
@@ -238,7 +277,11 @@ def main(latchd):
     cases = [(f"{' '.join(row[0])} is said and nothing granted",
               lambda r=row: what_is_missing_is_said_and_nothing_granted(latchd, *r))
              for row in LACKS]
-    for function in (the_user_of_the_document_has_all_rights, a_renamed_evalsha_is_said,
+    cases += [(f"renamed {command} is said",
+               lambda c=command: a_renamed_command_is_said(latchd, c)) for command in RENAMED]
+    for function in (the_user_of_the_document_has_all_rights,
+                     locks_are_kept_without_commands_that_only_tell_more,
+                     an_eviction_policy_that_is_set_later_is_said_until_it_is_gone,
                      a_lock_outside_the_users_channels_can_be_released,
                      rights_that_are_taken_away_later_are_said,
                      a_redis_without_memory_is_unhealthy,
