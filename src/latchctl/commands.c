@@ -1,5 +1,6 @@
 #include "latchctl/commands.h"
 
+#include "latchctl/answer.h"
 #include "latchctl/link.h"
 #include "latchctl/show.h"
 #include "latchctl/why.h"
@@ -124,6 +125,18 @@ static bool patient_has_to_ask_again(struct patient *p, const redisReply *reply)
     return false;
 }
 
+/* With --json prints whether that was done to the name; else nothing. Returns `code`.
+ */
+static int print_done(const struct options *o, const char *key, bool done, int code)
+{
+    const struct answer_field fields[] = {
+        { "name", ANSWER_TEXT, true, .text = span_str(o->name) },
+        { key, ANSWER_BOOL, true, .number = done },
+    };
+
+    return answer_print(o->json, fields, 2) ? code : CTL_EXIT_FAILED;
+}
+
 /* `latchctl unlock`: ends what `latchctl lock` began. */
 
 enum { TRY_MS = 10000 }; /* then the lock ends with its lease */
@@ -147,10 +160,10 @@ int ctl_unlock(struct options *o)
         reply = NULL;
     }
     if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
-        code = 0;
+        code = print_done(o, "released", true, 0);
     } else if (reply != NULL && reply_is_error(reply, LATCHD_ERR_NOTHELD)) {
         print_message("%s was not held any more: others may have had it", o->name);
-        code = o->lost_code;
+        code = print_done(o, "released", false, o->lost_code);
     } else if (reply != NULL) {
         print_message("%s", reply->type == REDIS_REPLY_ERROR
                                 ? reply->str
@@ -163,32 +176,55 @@ int ctl_unlock(struct options *o)
 
 /* `latchctl ls`. */
 
+struct listing {
+    uint64_t left; /* names that may still be printed */
+    bool as_json;
+    struct buf text; /* what is yet to be printed */
+    struct json json;
+};
+
+enum { LISTING_TEXT_MAX = 65536 };
+
 /* Prints a name raw into a pipe, for programs; never raw to a terminal. */
 static bool print_name(void *ctx, struct span name)
 {
-    uint64_t *left = ctx;
-    struct buf line = { 0 };
+    struct listing *l = ctx;
 
-    if (isatty(STDOUT_FILENO) == 0) {
-        buf_add_span(&line, name);
+    if (l->as_json) {
+        json_bytes(&l->json, NULL, name);
     } else {
-        show_bytes(&line, name, 0);
+        if (isatty(STDOUT_FILENO) == 0) {
+            buf_add_span(&l->text, name);
+        } else {
+            show_bytes(&l->text, name, 0);
+        }
+        buf_add_str(&l->text, "\n");
     }
-    buf_add_str(&line, "\n");
-    (void)fwrite(buf_ptr(&line), 1, buf_len(&line), stdout);
-    buf_reset(&line);
-    return --*left > 0;
+    return (buf_len(&l->text) < LISTING_TEXT_MAX || answer_send(&l->text)) &&
+           --l->left > 0;
 }
 
 int ctl_ls(struct options *o)
 {
     struct link l = { 0 };
-    uint64_t left = o->count == 0 ? UINT64_MAX : o->count;
+    struct listing list = { .left = o->count == 0 ? UINT64_MAX : o->count,
+                            .as_json = o->json };
     int code = CTL_EXIT_FAILED;
 
-    if (ask_open(&l, o) && names_each(&l, o->all, o->match, print_name, &left) &&
-        fflush(stdout) == 0) {
-        code = 0;
+    list.json.out = &list.text;
+    if (ask_open(&l, o)) {
+        if (o->json) {
+            json_open(&list.json, NULL, '[');
+        }
+        if (names_each(&l, o->all, o->match, print_name, &list)) {
+            if (o->json) {
+                json_close(&list.json, ']');
+                buf_add_str(&list.text, "\n");
+            }
+            code = 0;
+        }
+        /* after an error the names that came before it, and no bracket */
+        code = answer_send(&list.text) ? code : CTL_EXIT_FAILED;
     }
     link_close(&l);
     return code;
@@ -204,27 +240,16 @@ struct follower {
 };
 
 /* Token, owner and data, as far as there are; data as one line. */
-static bool print_leader(const redisReply *reply)
+static bool print_leader(const struct options *o, const redisReply *reply)
 {
-    struct span owner = reply_text(reply_at(reply, 1));
-    struct span data = reply_text(reply_at(reply, 2));
-    struct buf line = { 0 };
-    bool written;
+    const struct answer_field fields[] = {
+        { "name", ANSWER_TEXT, true, .text = span_str(o->name) },
+        { "token", ANSWER_NUMBER, .number = reply_number(reply_at(reply, 0)) },
+        { "owner", ANSWER_TEXT, .text = reply_text(reply_at(reply, 1)) },
+        { "data", ANSWER_TEXT, .text = reply_text(reply_at(reply, 2)) },
+    };
 
-    buf_printf(&line, "%" PRIu64, reply_number(reply_at(reply, 0)));
-    if (owner.len != 0) {
-        buf_add_str(&line, " ");
-        show_bytes(&line, owner, 0);
-    }
-    if (data.len != 0) {
-        buf_add_str(&line, " ");
-        show_bytes(&line, data, 0);
-    }
-    buf_add_str(&line, "\n");
-    written = fwrite(buf_ptr(&line), 1, buf_len(&line), stdout) == buf_len(&line) &&
-              fflush(stdout) == 0;
-    buf_reset(&line);
-    return written;
+    return answer_print(o->json, fields, 4);
 }
 
 static int ask_once(struct options *o)
@@ -236,7 +261,7 @@ static int ask_once(struct options *o)
     if (ask_open(&l, o)) {
         reply = ask_daemon(&l, (const char *[]){ "LEADER", o->name, NULL });
     }
-    if (reply != NULL && print_leader(reply)) {
+    if (reply != NULL && print_leader(o, reply)) {
         code = reply_text(reply_at(reply, 1)).len != 0 ? 0 : CTL_EXIT_CONFLICT;
     }
     freeReplyObject(reply);
@@ -273,7 +298,7 @@ static bool take_leader(struct follower *f, const redisReply *reply)
     (void)snprintf(token, sizeof(token), "%" PRIu64, reply_number(reply_at(reply, 0)));
     if (strcmp(token, f->after) != 0) {
         memcpy(f->after, token, sizeof(token));
-        return print_leader(reply);
+        return print_leader(f->patient.options, reply);
     }
     return true;
 }
@@ -313,12 +338,13 @@ static const struct {
     const char *command; /* after LATCH */
     bool has_number;
     bool has_id;
+    const char *key; /* of --json, for an answer that is yes or no */
 } VERB_ROWS[VERBS] = {
-    [VERB_SET] = { "set", "SET", true, true },
-    [VERB_COUNT] = { "count", "COUNT", false, true },
-    [VERB_AWAIT] = { "await", "AWAIT", false, false },
-    [VERB_DELETE] = { "delete", "DELETE", false, false },
-    [VERB_INFO] = { "info", "INFO", false, false },
+    [VERB_SET] = { "set", "SET", true, true, "set" },
+    [VERB_COUNT] = { "count", "COUNT", false, true, NULL },
+    [VERB_AWAIT] = { "await", "AWAIT", false, false, "open" },
+    [VERB_DELETE] = { "delete", "DELETE", false, false, "deleted" },
+    [VERB_INFO] = { "info", "INFO", false, false, NULL },
 };
 
 struct request {
@@ -401,23 +427,21 @@ static uint64_t set_wait(struct request *r)
 static int tell_answer(const struct request *r, const struct options *o,
                        const redisReply *reply)
 {
-    switch (r->verb) {
-    case VERB_COUNT:
-        (void)printf("%lld\n", reply->integer);
-        break;
-    case VERB_INFO:
-        (void)printf("%" PRIu64 " %s %" PRIu64 "\n",
-                     reply_number(reply_get(reply, "left")),
-                     reply_text(reply_get(reply, "state")).ptr,
-                     reply_number(reply_get(reply, "waiting")));
-        break;
-    case VERB_SET:
-    case VERB_DELETE:
-    case VERB_AWAIT:
-    case VERBS:
-        return reply->integer == 1 ? 0 : o->conflict_code;
+    bool counts = r->verb == VERB_COUNT;
+    const redisReply *left = counts ? reply : reply_get(reply, "left");
+    const struct answer_field fields[] = {
+        { "name", ANSWER_TEXT, true, .text = span_str(o->name) },
+        { "left", ANSWER_NUMBER, .number = reply_number(left) },
+        { "state", ANSWER_TEXT, .text = reply_text(reply_get(reply, "state")) },
+        { "waiting", ANSWER_NUMBER,
+          .number = reply_number(reply_get(reply, "waiting")) },
+    };
+
+    if (VERB_ROWS[r->verb].key != NULL) {
+        return print_done(o, VERB_ROWS[r->verb].key, reply_number(reply) == 1,
+                          reply_number(reply) == 1 ? 0 : o->conflict_code);
     }
-    return fflush(stdout) == 0 ? 0 : CTL_EXIT_FAILED;
+    return answer_print(o->json, fields, counts ? 2 : 4) ? 0 : CTL_EXIT_FAILED;
 }
 
 /* True: *ret_code is the end of it. */
@@ -427,8 +451,12 @@ static bool take_latch_answer(const struct request *r, struct patient *p,
     bool is_over = clock_boot_ms() >= r->until;
 
     if (reply->type == REDIS_REPLY_NIL) {
-        *ret_code = p->options->conflict_code;
         p->is_told = false;
+        *ret_code = p->options->conflict_code;
+        if (is_over && VERB_ROWS[r->verb].key != NULL) {
+            *ret_code =
+                print_done(p->options, VERB_ROWS[r->verb].key, false, *ret_code);
+        }
         return is_over;
     }
     if (!is_over && patient_has_to_ask_again(p, reply)) {
@@ -476,10 +504,10 @@ static int force_one(struct link *l, const struct options *o)
     }
     reply = ask_daemon(l, words);
     if (reply != NULL && reply_number(reply) == 1) {
-        code = 0;
+        code = print_done(o, "freed", true, 0);
     } else if (reply != NULL) {
         print_message("nothing to free: no such holder has %s", o->name);
-        code = CTL_EXIT_CONFLICT;
+        code = print_done(o, "freed", false, CTL_EXIT_CONFLICT);
     }
     freeReplyObject(reply);
     return code;
@@ -491,6 +519,7 @@ static int force_one(struct link *l, const struct options *o)
 struct shown {
     char *name;
     redisReply *info;
+    bool freed;
 };
 
 struct shown_list {
@@ -555,7 +584,7 @@ static void show_one(const struct shown *s)
 }
 
 /* Shows who holds each name. What nobody holds any more goes from the list. */
-static bool show_all(struct link *l, struct shown_list *s)
+static bool show_all(struct link *l, struct shown_list *s, bool json)
 {
     size_t kept = 0;
 
@@ -574,7 +603,9 @@ static bool show_all(struct link *l, struct shown_list *s)
             freeReplyObject(one.info);
             continue;
         }
-        show_one(&one);
+        if (!json) {
+            show_one(&one);
+        }
         s->list[kept++] = one;
     }
     s->count = kept;
@@ -618,6 +649,25 @@ static int free_hold(struct link *l, const char *name, uint64_t token)
     return freed;
 }
 
+/* With --json: each name, its holds, and whether they were freed. */
+static bool print_freed(const struct shown_list *s)
+{
+    struct buf out = { 0 };
+    struct json j = { .out = &out };
+
+    json_open(&j, NULL, '[');
+    for (size_t i = 0; i < s->count; i++) {
+        json_open(&j, NULL, '{');
+        json_text(&j, "name", s->list[i].name);
+        answer_add_maps(&j, "holds", reply_get(s->list[i].info, "holds"));
+        json_bool(&j, "freed", s->list[i].freed);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    buf_add_str(&out, "\n");
+    return answer_send(&out);
+}
+
 /* Of a Redisson's hold no token is known: then all holds go. */
 static int free_shown(struct link *l, const struct shown *s)
 {
@@ -638,7 +688,7 @@ static int free_shown(struct link *l, const struct shown *s)
     return freed;
 }
 
-static int free_all(struct link *l, const struct shown_list *s)
+static int free_all(struct link *l, struct shown_list *s)
 {
     size_t freed = 0;
 
@@ -648,6 +698,7 @@ static int free_all(struct link *l, const struct shown_list *s)
         if (one < 0) {
             return CTL_EXIT_FAILED;
         }
+        s->list[i].freed = one == 1;
         freed += (size_t)one;
     }
     print_message(
@@ -661,7 +712,7 @@ static int force_matching(struct link *l, const struct options *o)
     struct shown_list s = { 0 };
     int code = CTL_EXIT_FAILED;
 
-    if (names_each(l, true, o->match, add_name, &s) && show_all(l, &s)) {
+    if (names_each(l, true, o->match, add_name, &s) && show_all(l, &s, o->json)) {
         if (s.full) {
             print_message("only the first %d names: call it again for more",
                           FORCE_NAMES_MAX);
@@ -671,6 +722,9 @@ static int force_matching(struct link *l, const struct options *o)
             code = CTL_EXIT_CONFLICT;
         } else {
             code = is_confirmed(o, s.count) ? free_all(l, &s) : CTL_EXIT_CONFLICT;
+        }
+        if (o->json && !print_freed(&s)) {
+            code = CTL_EXIT_FAILED;
         }
     }
     for (size_t i = 0; i < s.count; i++) {

@@ -16,7 +16,8 @@ import pathlib
 import re
 import sys
 
-ALIASES = {"ALL": None, "TAKES": ["RUN", "LOCK"]}
+ALIASES = {"ALL": None, "TAKES": ["RUN", "LOCK"],
+           "PRINTS": ["LOCK", "UNLOCK", "TOP", "WHY", "LS", "LEADER", "LATCH", "FORCE"]}
 SPOKEN = {"NAME-OF-HOST": "name of the host"}
 
 

@@ -223,6 +223,7 @@ enum {
     LOCK = 1 << CTL_LOCK,
     UNLOCK = 1 << CTL_UNLOCK,
     TAKES = RUN | LOCK,
+    PRINTS = LOCK | UNLOCK | TOP | WHY | LS | LEADER | LATCH | FORCE,
     LEASE_MIN_MS = 1000, /* with less, an ordinary pause would lose the lock */
     LEASE_DEFAULT_MS = 30000,
     KILL_AFTER_DEFAULT_MS = 10000,
@@ -281,6 +282,8 @@ static const struct help_line {
          "      --insecure      accept any certificate\n"
          "      --cert FILE, --key FILE\n"
          "                      the certificate to show to latchd, and its key\n" },
+    { 0, "\nAll but run:\n" },
+    { PRINTS, "      --json          print JSON\n" },
     { 0, "\nrun and lock:\n" },
     { RUN | LOCK | LATCH, "  -w, --wait TIME     give up after that time; default: never\n"
                           "  -n, --no-wait       try once\n" },
@@ -626,6 +629,9 @@ static bool check_force(const struct options *o)
     }
     if (o->yes && o->match == NULL) {
         return options_wrong("--yes", "it needs --match");
+    }
+    if (o->json && o->match != NULL && !o->yes) {
+        return options_wrong("--json", "with --match it needs --yes: it does not ask");
     }
     if (o->match == NULL && whose != 1) {
         return options_wrong("force", "give exactly one of --any, --token and --owner");

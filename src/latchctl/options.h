@@ -89,6 +89,7 @@ struct options {
     bool all; /* ls: what is held in Redis */
     bool yes; /* force: do not ask */
     bool follow;
+    bool json;
 };
 
 /* Parses the command line. WRONG: an error was printed. options_fini() must follow in

@@ -1,5 +1,6 @@
 #include "latchctl/run.h"
 
+#include "latchctl/answer.h"
 #include "latchctl/commands.h"
 #include "latchctl/run_lock.h"
 #include "latchctl/show.h"
@@ -712,13 +713,17 @@ static int fork_keeper(struct run *r)
     return code;
 }
 
-/* `latchctl lock`: the lease goes on without us. */
-static int leave_lock(struct run *r)
+/* What `latchctl lock` prints. Without a token the name is taken. */
+static int print_lock(const struct run *r, int code)
 {
-    bool told = printf("%s\n", r->token) > 0 && fflush(stdout) == 0;
+    const struct answer_field fields[] = {
+        { "name", ANSWER_TEXT, true, .text = span_str(r->options->name) },
+        { "token", r->token[0] != '\0' ? ANSWER_NUMBER : ANSWER_NOTHING,
+          .number = strtoull(r->token, NULL, 10) },
+        { "id", ANSWER_TEXT, true, .text = span_str(r->id) },
+    };
 
-    link_close(&r->link);
-    return told ? 0 : CTL_EXIT_FAILED;
+    return answer_print(r->options->json, fields, 3) ? code : CTL_EXIT_FAILED;
 }
 
 static int take_and_run(struct run *r)
@@ -728,14 +733,17 @@ static int take_and_run(struct run *r)
     switch (take_lock(r, &sig)) {
     case TAKE_GRANTED:
         if (r->options->command == CTL_LOCK) {
-            return leave_lock(r);
+            link_close(&r->link); /* the lease goes on without us */
+            return print_lock(r, 0);
         }
         atomic_store(&r->shared->valid_until, r->valid_until);
         return fork_keeper(r);
     case TAKE_CONFLICT:
         say_progress("%s is taken, gave up; latchctl why tells who has it",
                      r->options->name);
-        return r->options->conflict_code;
+        return r->options->command == CTL_LOCK
+                   ? print_lock(r, r->options->conflict_code)
+                   : r->options->conflict_code;
     case TAKE_SIGNAL:
         (void)signal(sig, SIG_DFL);
         (void)sigprocmask(SIG_SETMASK, &r->old_mask, NULL);

@@ -2,6 +2,7 @@
  * whose cost does not grow with the number of names. */
 #include "latchctl/top.h"
 
+#include "latchctl/answer.h"
 #include "latchctl/commands.h"
 #include "latchctl/link.h"
 #include "latchctl/show.h"
@@ -396,6 +397,17 @@ static int compare_rows(const void *a, const void *b, void *sort)
     return by_name(reply_text(reply_get(x, "name")), reply_text(reply_get(y, "name")));
 }
 
+static void sort_rows(const struct sample *s, const char *sort)
+{
+    char order[CELL_MAX];
+
+    (void)snprintf(order, sizeof(order), "%s", sort);
+    if (reply_count(s->top) > 0) {
+        qsort_r(s->top->element, reply_count(s->top), sizeof(*s->top->element),
+                compare_rows, order);
+    }
+}
+
 /* Writes a sample as lines of `columns`, at most `rows` of them unless that is 0.
  * `before` is an older sample; if it is empty, there are sums instead of rates. `sort`
  * is as in options. */
@@ -407,7 +419,6 @@ static void sample_write(const struct sample *s, const struct sample *before,
                    : rows <= HEAD_LINES        ? 0
                    : rows - HEAD_LINES < count ? rows - HEAD_LINES
                                                : count;
-    char order[CELL_MAX];
 
     write_head(s, before, out);
     buf_add_str(out, "\a");
@@ -418,10 +429,7 @@ static void sample_write(const struct sample *s, const struct sample *before,
     add_text_cell(out, "LEASE LEFT", TIME_WIDTH, true);
     add_text_cell(out, "HOLDER", OWNER_WIDTH, false);
     buf_add_str(out, "\n");
-    (void)snprintf(order, sizeof(order), "%s", sort);
-    if (count > 0) {
-        qsort_r(s->top->element, count, sizeof(*s->top->element), compare_rows, order);
-    }
+    sort_rows(s, sort);
     for (size_t i = 0; i < shown; i++) {
         write_row(s->top->element[i], columns, out);
     }
@@ -471,6 +479,20 @@ static uint64_t count_of(const struct options *o)
 
 /* --- --once ----------------------------------------------------------- */
 
+/* For --json: all of INFO, and the names. */
+static void write_json(const struct sample *s, const redisReply *info, const char *sort,
+                       struct buf *out)
+{
+    struct json j = { .out = out };
+
+    sort_rows(s, sort);
+    json_open(&j, NULL, '{');
+    answer_add_info(&j, "info", reply_text(info));
+    answer_add_maps(&j, "names", s->top);
+    json_close(&j, '}');
+    buf_add_str(out, "\n");
+}
+
 static int show_once(struct options *o)
 {
     struct link l = { 0 };
@@ -491,7 +513,11 @@ static int show_once(struct options *o)
     }
     if (top != NULL) {
         sample_read(&sample, clock_boot_ms(), info, top);
-        sample_write(&sample, &none, o->sort, COLUMNS_ONCE, 0, &out);
+        if (o->json) {
+            write_json(&sample, info, o->sort, &out);
+        } else {
+            sample_write(&sample, &none, o->sort, COLUMNS_ONCE, 0, &out);
+        }
         for (size_t i = 0; i < buf_len(&out); i++) {
             if (buf_ptr(&out)[i] != '\a' && putchar(buf_ptr(&out)[i]) == EOF) {
                 break;
@@ -717,7 +743,7 @@ int ctl_top(struct options *o)
 {
     struct top t = { .options = o, .sort = o->sort, .signals = -1 };
 
-    if (o->once || isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) {
+    if (o->once || o->json || isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) {
         return show_once(o);
     }
     /* A wrong address or password is reported before the screen is taken over. */

@@ -2,6 +2,7 @@
  * were lost or expired lately, and what to do. */
 #include "latchctl/why.h"
 
+#include "latchctl/answer.h"
 #include "latchctl/commands.h"
 #include "latchctl/link.h"
 #include "latchctl/show.h"
@@ -97,16 +98,44 @@ static bool list_waiters(struct link *l, struct buf *out, const char *name,
     return true;
 }
 
+/* With --json: what LOCKINFO or LATCH INFO said, the other is NULL, and the waiters.
+ * Returns latchctl's exit code. */
+static int print_answers(struct link *l, const char *name, const redisReply *lock,
+                         const redisReply *latch)
+{
+    redisReply *waiters = ask_daemon(
+        l, (const char *[]){ "WAITERS", name, "COUNT", WAITERS_COUNT, NULL });
+    struct buf out = { 0 };
+    struct json j = { .out = &out };
+    int code = CTL_EXIT_FAILED;
+
+    if (waiters != NULL) {
+        json_open(&j, NULL, '{');
+        json_text(&j, "name", name);
+        answer_add_map(&j, "lock", lock);
+        answer_add_map(&j, "latch", latch);
+        answer_add_maps(&j, "waiters", waiters);
+        json_close(&j, '}');
+        buf_add_str(&out, "\n");
+        code = answer_send(&out) ? 0 : CTL_EXIT_FAILED;
+    }
+    freeReplyObject(waiters);
+    return code;
+}
+
 /* Prints what is to be said of the name if it is a latch that is set; else false.
  * *ret_code is latchctl's exit code. */
-static bool explain_latch(struct link *l, const char *name, int *ret_code)
+static bool explain_latch(struct link *l, const struct options *o, int *ret_code)
 {
+    const char *name = o->name;
     redisReply *info = ask_quietly(l, (const char *[]){ "LATCH", "INFO", name, NULL });
     bool is_set = span_eq(reply_text(reply_get(info, "state")), SPAN("set"));
     uint64_t waiting = reply_number(reply_get(info, "waiting"));
     struct buf out = { 0 };
 
-    if (is_set) {
+    if (is_set && o->json) {
+        *ret_code = print_answers(l, name, NULL, info);
+    } else if (is_set) {
         show_bytes(&out, span_str(name), 0);
         buf_printf(&out,
                    " is a latch: nobody holds it\n"
@@ -129,12 +158,13 @@ static bool explain_latch(struct link *l, const char *name, int *ret_code)
 
 /* LOCKINFO of the name. NULL: an error was printed, or what is to be said of a latch of
  * that name; *ret_code is set then. */
-static redisReply *latch_or_lockinfo(struct link *l, const char *name, int *ret_code)
+static redisReply *latch_or_lockinfo(struct link *l, const struct options *o,
+                                     int *ret_code)
 {
-    const char *const words[] = { "LOCKINFO", name, NULL };
+    const char *const words[] = { "LOCKINFO", o->name, NULL };
     redisReply *info = ask_quietly(l, words);
 
-    if (info == NULL && !explain_latch(l, name, ret_code)) {
+    if (info == NULL && !explain_latch(l, o, ret_code)) {
         info = ask_daemon(l, words);
     }
     return info;
@@ -473,9 +503,11 @@ int ctl_why(struct options *o)
     int code = CTL_EXIT_FAILED;
 
     if (ask_open(&w.link, o)) {
-        info = latch_or_lockinfo(&w.link, o->name, &code);
+        info = latch_or_lockinfo(&w.link, o, &code);
     }
-    if (info != NULL) {
+    if (info != NULL && o->json) {
+        code = print_answers(&w.link, o->name, info, NULL);
+    } else if (info != NULL) {
         add_holders(&w, info);
         if (add_waiters(&w, info)) {
             add_ends(&w, reply_get(info, "losses"), "Lost lately, newest first:\n");

@@ -4,6 +4,7 @@ LATCHCTL COMPLETION... Prints TAP.
 """
 import fcntl
 import functools
+import json
 import os
 import pathlib
 import pty
@@ -462,6 +463,102 @@ def zsh_completion(stand):
         shows("latchctl --cacertdir /us", lambda got: "usr" in got)
 
 
+def answer(stand, *words, code=0):
+    """The JSON that a subcommand prints."""
+    got = stand.run(*words, "--json")
+    expect(got.returncode == code, got)
+    expect(got.stdout.endswith("\n") and got.stdout.count("\n") == 1, got)
+    return json.loads(got.stdout)
+
+
+def json_everywhere(stand):
+    lock = answer(stand, "lock", "j1", "--lease", "60")
+    token = lock["token"]
+    expect(sorted(lock) == ["id", "name", "token"] and token > 0 and len(lock["id"]) == 36, lock)
+    expect(answer(stand, "lock", "j1", "--lease", "60", "-n", code=1)["token"] is None)
+    waiter = stand.start("run", "j1", "--data", "of the waiter", "--", "sleep", "1000")
+    until(lambda: stand.waiters("j1") == 1, "nobody waits")
+
+    why = answer(stand, "why", "j1")
+    expect(why["name"] == "j1" and why["latch"] is None, why)
+    expect(why["lock"]["state"] == "held" and why["lock"]["waiting"] == 1, why)
+    expect([h["token"] for h in why["lock"]["holds"]] == [token], why)
+    expect(why["lock"]["losses"] == why["lock"]["expired"] == why["lock"]["queue"] == [], why)
+    expect([w["kind"] for w in why["waiters"]] == ["plain"], why)
+    top = answer(stand, "top", "--count", "100")
+    row = [r for r in top["names"] if r["name"] == "j1"][0]
+    expect(row["waiting"] == 1 and row["holder"]["token"] == token, row)
+    expect(top["info"]["redis_link"] == "up" and top["info"]["waiters"] >= 1, top["info"])
+    expect("j1" in answer(stand, "ls") and "j1" in answer(stand, "ls", "--all"))
+    expect(answer(stand, "ls", "j1") == ["j1"])
+    leads = answer(stand, "leader", "j1")
+    expect(leads == {"name": "j1", "token": token, "owner": f"latchd:id:{lock['id']}",
+                     "data": None}, leads)
+
+    expect(answer(stand, "unlock", "j1", "--token", str(token)) == {"name": "j1", "released": True})
+    until(lambda: answer(stand, "leader", "j1")["token"] > token, "the waiter gets nothing")
+    expect(answer(stand, "leader", "j1")["data"] == "of the waiter")
+    freed = answer(stand, "force", "--match", "j1", "--yes")
+    expect([(f["name"], f["freed"], len(f["holds"])) for f in freed] == [("j1", True, 1)], freed)
+    expect(result(waiter)[0] == 124)
+    why = answer(stand, "why", "j1")
+    expect([e["cause"] for e in why["lock"]["losses"]] == ["forced"], why)
+
+    expect(answer(stand, "latch", "jgate", "set", "2") == {"name": "jgate", "set": True})
+    expect(answer(stand, "latch", "jgate", "set", "2", code=1) == {"name": "jgate", "set": False})
+    expect(answer(stand, "latch", "jgate", "await", "-n", code=1) == {"name": "jgate", "open": False})
+    why = answer(stand, "why", "jgate")
+    expect(why["lock"] is None and why["latch"]["left"] == 2 and why["waiters"] == [], why)
+    expect(answer(stand, "latch", "jgate", "count") == {"name": "jgate", "left": 1})
+    expect(answer(stand, "latch", "jgate", "info") ==
+           {"name": "jgate", "left": 1, "state": "set", "waiting": 0})
+    expect(answer(stand, "latch", "jgate", "count") == {"name": "jgate", "left": 0})
+    expect(answer(stand, "latch", "jgate", "await") == {"name": "jgate", "open": True})
+    expect(answer(stand, "latch", "jgate", "delete", code=1) == {"name": "jgate", "deleted": False})
+
+    follower = stand.start("leader", "j2", "--follow", "--json")
+    expect(json.loads(follower.stdout.readline())["token"] == 0)
+    token = answer(stand, "lock", "j2", "--lease", "60", "--data", "x\ny")["token"]
+    line = json.loads(follower.stdout.readline())
+    expect(line["token"] == token and line["data"] == "x\\x0ay", line)
+    follower.kill()
+    result(follower)
+    expect(answer(stand, "force", "j2", "--any") == {"name": "j2", "freed": True})
+    expect(answer(stand, "force", "j2", "--any", code=1) == {"name": "j2", "freed": False})
+    gone = answer(stand, "unlock", "j2", "--token", str(token), code=124)
+    expect(gone == {"name": "j2", "released": False}, gone)
+    for words in [("run", "j2", "true"), ("force", "--match", "j2")]:
+        got = stand.run(*words, "--json") if words[0] != "run" else stand.run("--json", *words)
+        expect(got.returncode == 125 and got.stdout == "" and "--json" in got.stderr, got)
+
+
+def json_of_odd_names(stand):
+    """A text says what the bytes are, with \\xNN for those that are no text."""
+    name = "odd \x1b[31m\"\\\u00fc\udcff<"
+    meant = "odd \\x1b[31m\"\\\\\u00fc\\xff<"
+    lock = answer(stand, "lock", name, "--lease", "60")
+    expect(lock["name"] == meant, lock)
+    for words in [("ls",), ("ls", "--all")]:
+        names = answer(stand, *words)
+        expect(meant in names, (words, names))
+    expect(answer(stand, "why", name)["lock"]["name"] == meant)
+    top = answer(stand, "top", "--count", "100")["names"]
+    expect(meant in [row["name"] for row in top], top)
+    answer(stand, "unlock", name, "--token", str(lock["token"]))
+
+
+def json_of_nothing(stand):
+    expect(answer(stand, "ls", "jnobody*") == [])
+    expect(answer(stand, "force", "--match", "jnobody*", "--yes", code=1) == [])
+    leads = answer(stand, "leader", "jnobody", code=1)
+    expect(leads == {"name": "jnobody", "token": 0, "owner": None, "data": None}, leads)
+    why = answer(stand, "why", "jnobody")
+    expect(why["lock"]["state"] == "free" and why["lock"]["holds"] == why["waiters"] == [], why)
+    expect(answer(stand, "latch", "jnobody", "info")["state"] == "none")
+    got = stand.run("-p", "1", "ls", "--json")
+    expect(got.returncode == 125 and got.stdout == "", got)
+
+
 def completion_is_complete(_):
     """They know the options that --help tells."""
     usage = subprocess.run([sys.argv[2], "--help"], capture_output=True, text=True,
@@ -492,6 +589,9 @@ CASES = [
     ("latch_awaits_through_a_restart", a_latch_is_awaited_through_a_restart),
     ("leader_needs_a_lock_that_one_alone_holds", leader_of_a_semaphore),
     ("odd_names_do_not_reach_the_terminal", odd_names),
+    ("each_subcommand_prints_json", json_everywhere),
+    ("json_is_valid_whatever_the_names_are", json_of_odd_names),
+    ("json_of_nothing", json_of_nothing),
     ("ls_lists_all_names", ls),
     ("bash_completes_words_and_names", completion),
     ("zsh_completes_words_and_names", zsh_completion),
