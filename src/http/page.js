@@ -12,6 +12,7 @@
 
   const byId = (id) => document.getElementById(id);
   const whole = new Intl.NumberFormat('en');
+  const minutes = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short' });
   const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
   const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 
@@ -134,6 +135,7 @@
 
   const HEIGHT = 50;
   const SHORTEST = 30; // points of a chart
+  const SECONDS_MS = 180e3; // a shorter axis has seconds, too
 
   function svg(tag, attributes, parent) {
     const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
@@ -156,13 +158,17 @@
       tile.append(element('p', 'label', title), this.value);
       this.svg = svg('svg', { preserveAspectRatio: 'none', role: 'img' }, tile);
       this.base = svg('line', { class: 'base', x1: 0, y1: HEIGHT, y2: HEIGHT }, this.svg);
+      this.middle = svg('line', { class: 'base', y1: 0, y2: HEIGHT }, this.svg);
       this.area = svg('path', { class: 'area' }, this.svg);
       this.line = svg('path', { class: 'line' }, this.svg);
       this.cursor = svg('line', { class: 'cursor', y1: 0, y2: HEIGHT, visibility: 'hidden' },
         this.svg);
       this.svg.addEventListener('pointermove', (event) => this.point(event));
       this.svg.addEventListener('pointerleave', () => this.point(null));
-      tile.append(this.note);
+      this.times = ['', '', 'now'].map((text) => element('span', '', text));
+      this.axis = element('p', 'axis');
+      this.axis.append(...this.times);
+      tile.append(this.axis, this.note);
       byId('tiles').append(tile);
     }
 
@@ -176,6 +182,7 @@
       this.points = Math.min(history.points, Math.max(values.length, SHORTEST));
       setText(this.value, now);
       this.draw();
+      this.drawAxis();
       this.tell();
     }
 
@@ -204,8 +211,20 @@
       close(this.points - 1);
       this.svg.setAttribute('viewBox', `0 0 ${this.points - 1} ${HEIGHT}`);
       this.base.setAttribute('x2', this.points - 1);
+      this.middle.setAttribute('x1', (this.points - 1) / 2);
+      this.middle.setAttribute('x2', (this.points - 1) / 2);
       this.line.setAttribute('d', line);
       this.area.setAttribute('d', area);
+    }
+
+    // Below the chart: when its left end and its middle were.
+    drawAxis() {
+      const span = (this.points - 1) * this.step;
+      const format = span < SECONDS_MS ? clock : minutes;
+      const end = Date.now() - this.age;
+
+      setText(this.times[0], format.format(end - span));
+      setText(this.times[1], format.format(end - span / 2));
     }
 
     point(event) {
@@ -363,7 +382,7 @@
   const name = ['Name', 'name', (row) => [[row.name, 'who', 'a', linkTo(row.name)]]];
   const lostWhen = ['When', 'time', (row) => [[duration(row.ago_ms) + ' ago'],
     [moment(-row.ago_ms), '', 'small']]];
-  const OVERVIEW = ['losses', 'crowded', 'waits', 'holds', 'busy'];
+  const OVERVIEW = ['crowded', 'waits', 'losses', 'holds', 'busy'];
   const TABLES = {
     losses: [name,
       ['Who had it', 'wide', loser],

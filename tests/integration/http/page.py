@@ -6,6 +6,7 @@ left there for people: light and dark, on a desk and on a phone.
 """
 import html.parser
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -176,6 +177,51 @@ def the_page_says_what_was_lost_and_why():
         take_pictures(stand)
 
 
+def an_expired_lease_is_no_loss():
+    with HttpStand(BINARY) as stand, stand.client() as client:
+        stand.tell(client, "LOCK", "backup", "LEASE", 100)
+        wait_for(lambda: stand.status()["total"]["expired"] == 1, "nothing expires")
+        page = look(stand)
+        assert "notices" not in {k for k, v in page.texts.items() if v.strip()}, page.texts
+        assert not [key for key in page.cells if key[0] == "losses"], page.cells
+
+
+def the_first_screen_of_a_busy_daemon_shows_who_waits():
+    """Also when many holds were lost: ten rows of these stand below, the rest behind a button."""
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c, Browser() as browser:
+        fill(stand, (a, b, c))
+        with stand.client() as holder, stand.client() as operator:
+            for i in range(12):
+                stand.tell(holder, "LOCK", f"lost:{i}")
+                stand.tell(operator, "FORCEUNLOCK", f"lost:{i}", "ANY")
+            wait_for(lambda: len(stand.status()["losses"]) == 12, "not lost")
+            browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=900,
+                         deviceScaleFactor=1, mobile=False)
+            browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/")
+            wait_for(lambda: len(names_in(browser, "losses")) == 10, "no ten rows")
+        tops = [browser.evaluate(f"document.querySelector('#{table} tbody tr')"
+                                 ".getBoundingClientRect().bottom")
+                for table in ("crowded", "waits", "losses")]
+        assert tops[0] < 900 and tops == sorted(tops), tops
+        more = "document.querySelector('#losses + button.more')"
+        assert browser.evaluate(f"{more}.textContent") == "Show 2 more"
+        browser.evaluate(f"{more}.click()")
+        assert len(names_in(browser, "losses")) == 12
+
+
+def each_chart_has_a_time_axis():
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c, Browser() as browser:
+        fill(stand, (a, b, c))
+        browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/")
+        axes = "[...document.querySelectorAll('.tile .axis')].map((e) => e.textContent).join('|')"
+        found = wait_for(lambda: ":" in browser.evaluate(axes) and browser.evaluate(axes), "no axis")
+        assert len(found.split("|")) == 6, found
+        for axis in found.split("|"):
+            assert re.fullmatch(r"(\d\d:\d\d:\d\d){2}now", axis), axis
+
+
 def text_of(browser, id_):
     return browser.evaluate(f"document.getElementById('{id_}')?.textContent") or ""
 
@@ -321,6 +367,9 @@ CASES = [
     the_page_says_who_waits_for_a_latch,
     the_page_says_what_is_wrong,
     the_page_says_what_was_lost_and_why,
+    an_expired_lease_is_no_loss,
+    the_first_screen_of_a_busy_daemon_shows_who_waits,
+    each_chart_has_a_time_axis,
     the_view_of_a_name_is_reached_by_keys_and_is_exact,
     what_the_page_says_frees_a_name_frees_it,
     a_search_finds_names_as_they_are_shown,
