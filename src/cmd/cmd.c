@@ -889,6 +889,7 @@ static void begin_again(struct cmd *c, struct conn *conn, struct step *s)
         .cmd = c,
         .conn = conn,
         .client = client,
+        .command = s->command,
         .argv = s->deferred->argv,
         .argc = s->deferred->argc,
         .proto = client->proto,

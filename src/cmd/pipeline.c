@@ -145,20 +145,25 @@ static bool is_plain(const struct candidate *r)
     return true;
 }
 
+/* The hash of its one name. A LOCK's is made when it is first compared. */
+static uint64_t candidate_hash(struct candidate *r)
+{
+    if (r->hash == 0) {
+        r->hash = hash_bytes(r->argv[1].ptr, r->argv[1].len);
+    }
+    return r->hash;
+}
+
 /* Whether each command ahead is an UNLOCK of another name, or a gathered LOCK. */
-static bool all_is_short(const struct pipeline *p, size_t at, const struct candidate *r,
+static bool all_is_short(const struct pipeline *p, size_t at, struct candidate *r,
                          size_t *ret_gathered)
 {
-    uint64_t hash;
-
     /* A run of LOCKs, as they mostly come, is not looked through for each of them. */
     if (at == p->count && p->in_state[STEP_GATHERED] == at - p->first) {
         *ret_gathered = at - p->first;
         return true;
     }
     *ret_gathered = 0;
-    /* No hash was made for a LOCK, as a LOCK seldom gets here. */
-    hash = r->hash != 0 ? r->hash : hash_bytes(r->argv[1].ptr, r->argv[1].len);
     for (size_t i = p->first; i < at; i++) {
         const struct step *s = &p->steps[i];
 
@@ -166,7 +171,7 @@ static bool all_is_short(const struct pipeline *p, size_t at, const struct candi
             ++*ret_gathered;
         } else if (s->state != STEP_ANSWERED &&
                    (s->state != STEP_ASKED || s->command->run != cmd_unlock ||
-                    s->hash == hash)) {
+                    s->hash == candidate_hash(r))) {
             return false;
         }
     }
@@ -176,7 +181,7 @@ static bool all_is_short(const struct pipeline *p, size_t at, const struct candi
 /* pipeline.c: whether the command may begin beside those ahead as if it were
  * alone on the connection. */
 static bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p,
-                                 size_t at, const struct candidate *r)
+                                 size_t at, struct candidate *r)
 {
     bool locks = r->command != NULL && r->command->run == cmd_lock;
     size_t gathered;
@@ -492,11 +497,15 @@ static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
         .subject = s->subject,
     };
 
+    bool fits;
+
     s->passes = false;
     if (!list_empty(&s->deferred->in_pause) || (s->granted_early && at > p->first)) {
         return false;
     }
-    if (at == p->first || pipeline_fits_beside(c, p, at, &r)) {
+    fits = at == p->first || pipeline_fits_beside(c, p, at, &r);
+    s->hash = r.hash;
+    if (fits) {
         return true;
     }
     if (s->passage == PASSAGE_UNKNOWN) {
@@ -511,12 +520,19 @@ struct step *pipeline_next(const struct cmd *c, struct pipeline *p,
                            const struct step *s)
 {
     size_t i = s == NULL ? p->first : (size_t)(s - p->steps) + 1;
+    bool blocked = false; /* a command ahead stays put off: only NAMED ones may pass */
 
     for (; p->in_state[STEP_PUT_OFF] > 0 && i < p->count; i++) {
-        if (p->steps[i].state == STEP_PUT_OFF && may_begin(c, p, i)) {
-            step_set_state(p, &p->steps[i], STEP_BEGINS);
-            return &p->steps[i];
+        struct step *at = &p->steps[i];
+
+        if (at->state != STEP_PUT_OFF || (blocked && at->passage == PASSAGE_IN_TURN)) {
+            continue;
         }
+        if (may_begin(c, p, i)) {
+            step_set_state(p, at, STEP_BEGINS);
+            return at;
+        }
+        blocked = true;
     }
     return NULL;
 }

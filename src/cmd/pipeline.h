@@ -82,7 +82,7 @@ struct step {
     const struct command *command; /* NULL until it is looked up */
     uint64_t began_us;
     uint64_t hash; /* of the one name whose holds it changes; 0: there is no such, or it
-                      takes a lock, for which its subject stands */
+                      is a LOCK whose name has not been compared */
     struct subject subject;
     struct library_call *library;      /* ASKED: of a lock library's command, or NULL */
     uint64_t number;                   /* ASKED: its call number in the engine */
