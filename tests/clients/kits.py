@@ -92,6 +92,14 @@ def python(*packages):
 REDIS_PY = "redis==" + version_of("redis-py", "redis-py")
 
 
+def wheelhouse(*packages):
+    """Packages that pip then installs without a registry."""
+    def make(folder):
+        get([with_pip(folder), "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+             "--dest", folder, *packages], folder, " and ".join(packages))
+    return make
+
+
 def python_locks(package, name):
     """A lock library, over the Redis library that is tried."""
     return python(f"{package}=={locks_list.version_of(name, package)}", REDIS_PY)
@@ -204,6 +212,8 @@ KITS = {
     "symfony": there("php", "-r", "require 'Symfony/Component/Lock/autoload.php'; new Redis();"),
     "redis-py": python(REDIS_PY),
     "redis-py-least": python("redis==4.3.4"),
+    "wheelhouse": wheelhouse("build", "hatchling", "mypy==1.18.2", REDIS_PY),
+    "typescript": lambda folder: get_node(folder, ["typescript@5.9.3", "@types/node@24.10.1"]),
     "node-4": node(("redis", "node-redis")),
     "node-5": node(("ioredis", "ioredis"), ("redis", "node-redis")),
     "node-6": node(("ioredis", "ioredis"), ("redis", "node-redis")),

@@ -1,5 +1,14 @@
 #!/usr/bin/env python3
-"""The helpers of clients/ as packages of their ecosystems: packages_run.py BUILD_DIR. Prints TAP."""
+"""The helpers of clients/ as packages: built, installed into an empty environment, and used there.
+
+packages_run.py LATCHD BUILD_DIR [PART OF A NAME...]: prints TAP.
+
+Each package has a function in PACKAGES. It gets a folder with a copy of clients/, and returns the command of a
+program that takes and gives back a lock with what was installed (packages/take.*). What needs a registry is got by
+kits.get(), and is a reason to skip; all that follows is done without one, and has to go well.
+"""
+import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -15,27 +24,12 @@ sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
 import kits  # noqa: E402
-from stand import Skip, tap  # noqa: E402
+from helpers_stage import Daemon  # noqa: E402
+from servers import Rack, Redis  # noqa: E402
+from tap_report import Report  # noqa: E402
 
 CLIENTS = HERE.parents[1] / "clients"
-TYPES = """import { Latchd, Lock, LockLost } from 'latchd';
-const latchd = new Latchd(['redis://localhost:5625'], { timeout: 5000, password: 'x' });
-const lock: Lock | null = await latchd.lock(['from', 'to'], { wait: 10, fair: true, other: { later: 'x' } });
-// @ts-expect-error: there is no such option
-latchd.lock('job', { urgency: 9 });
-const token: number | undefined = lock?.tokens.get('from');
-const done: string = await latchd.using('job', async (held) => `${held.token} ${held.signal.aborted}`);
-const locked: boolean = await latchd.locked(['from', 'to']) || (lock?.held ?? false);
-console.log(locked, token, done, new LockLost('x').code);
-"""
-MYPY = """from latchd import AsyncLatchd, Latchd, Lost
-lock = Latchd("redis://localhost:5625").lock("job", wait=1, fair=True, grace=0.5, other={"later": 1})
-lost: Lost = lock.lost
-lost.wait(1, 2)  # type: ignore[call-arg]
-locked: bool = lock.locked() or lock.held
-AsyncLatchd("redis://localhost:5625").lock("job", priority=9, urgency=9)  # type: ignore[call-arg]
-"""
-TYPESCRIPT = ["typescript@5.9.3", "@types/node@24.10.1"]
+PROGRAMS = HERE / "packages"
 
 
 def said(words, **env):
@@ -43,37 +37,52 @@ def said(words, **env):
                           stdout=subprocess.PIPE).stdout.strip()
 
 
-def wheel(folder):
-    """From the source distribution, as who has only that builds it."""
-    python = kits.with_pip(folder)
-    kits.get([python, "-m", "pip", "install", "--quiet", "--target", folder / "tools", "build"],
-             folder, "build")
-    kits.get([python, "-m", "build", "--outdir", folder / "made", folder / "python"], folder,
-             "hatchling", PYTHONPATH=str(folder / "tools"))
-    made = next((folder / "made").glob("*.whl"))
-    names = zipfile.ZipFile(made).namelist()
-    assert "latchd/__init__.py" in names and "latchd/py.typed" in names, names
-    zipfile.ZipFile(made).extractall(folder / "site")
-    redis = kits.make("redis-py", pathlib.Path(sys.argv[1]).resolve())
-    assert said([python, "-c", "import latchd; print(latchd.Latchd.__name__)"],
-                PYTHONPATH=f"{folder / 'site'}:{redis}") == "Latchd"
-    kits.get([python, "-m", "pip", "install", "--quiet", "--target", folder / "tools", "mypy==1.18.2"], folder, "mypy")
-    (folder / "typed.py").write_text(MYPY)
-    kits.compile_([python, "-m", "mypy", "--strict", "--follow-imports", "silent", "--python-version", "3.10",
-                   "typed.py"], folder, PYTHONPATH=str(folder / "tools"), MYPYPATH=str(folder / "site"))
+def kit(name):
+    return kits.make(name, pathlib.Path(sys.argv[2]).resolve())
 
 
-def tarball(folder):
-    kits.tool("node", "npm")
+def pip(folder):
+    """`pip install ./clients/python`; and a wheel by way of the source distribution, as it is published."""
+    house = kit("wheelhouse")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(house), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def install(name, *packages):
+        kits.compile_([sys.executable, "-m", "venv", "--without-pip", name], folder)
+        kits.compile_([kits.with_pip(folder), "-m", "pip", "--python", name, "install", "--quiet", *packages],
+                      folder, **offline)
+        return folder / name / "bin/python"
+
+    tools = install("tools", "build", "hatchling", "mypy")
+    kits.compile_([tools, "-m", "build", "--no-isolation", "--outdir", "made", "python"], folder)
+    names = zipfile.ZipFile(next(folder.glob("made/*.whl"))).namelist()
+    for name in ("latchd/__init__.py", "latchd/py.typed", "LICENSE"):
+        assert any(path.endswith(name) for path in names), names
+
+    python = install("empty", folder / "python")
+    site = next(folder.glob("empty/lib/python*/site-packages"))
+    kits.compile_([tools, "-m", "mypy", "--strict", "--follow-imports", "silent", "--python-version", "3.10",
+                   "--python-executable", python, PROGRAMS / "typed.py"], folder)
+    assert sorted(p.name for p in (site / "latchd").glob("*.*")) == ["__init__.py", "py.typed"]
+    return [python, PROGRAMS / "take.py"]
+
+
+def npm(folder):
+    """The tarball, in an empty project with one Redis library; and its types."""
+    typescript = kit("typescript")
+    project = folder / "project"
+    project.mkdir()
+    (project / "package.json").write_text('{ "type": "module" }')
+    kits.get(["npm", "install", "--no-audit", "--no-fund", "--prefer-offline", "redis"], project, "redis")
     kits.compile_(["npm", "pack", "--pack-destination", folder, folder / "node"], folder)
-    (folder / "package.json").write_text('{ "type": "module" }')
-    kits.get(["npm", "install", "--no-audit", "--no-fund", *TYPESCRIPT,
-              next(folder.glob("latchd-*.tgz"))], folder, "TypeScript")
-    (folder / "program.ts").write_text(TYPES)
-    kits.compile_(["npx", "tsc", "--strict", "--noEmit", "--target", "esnext", "--module", "nodenext",
-                   "program.ts"], folder)
-    assert said(["node", "-e", f"import('{folder}/node_modules/latchd/latchd.mjs')"
-                 ".then((m) => console.log(m.Latchd.name))"]) == "Latchd"
+    kits.compile_(["npm", "install", "--no-audit", "--no-fund", "--offline", *folder.glob("latchd-*.tgz")], project)
+    for name in ("LICENSE", "CHANGELOG.md", "README.md", "latchd.d.ts"):
+        assert (project / "node_modules/latchd" / name).is_file(), name
+    for program in ("take.mjs", "typed.ts"):
+        shutil.copy(PROGRAMS / program, project)
+    kits.compile_(["node", typescript / "node_modules/typescript/bin/tsc", "--strict", "--noEmit", "--target", "esnext",
+                   "--module", "nodenext", "--typeRoots", typescript / "node_modules/@types", "--types", "node",
+                   "typed.ts"], project)
+    return ["node", project / "take.mjs"]
 
 
 ASKS = """try {
@@ -82,18 +91,19 @@ ASKS = """try {
 """
 
 
-def linked_folder(folder):
+def npm_linked_folder(folder):
     """As `npm install FOLDER` makes it: the folder itself does not see the program's packages."""
     kits.tool("node", "npm")
     program = folder / "program"
     program.mkdir()
+    (program / "main.mjs").write_text(f"import {{ Latchd }} from 'latchd';\n{ASKS}")
+    (program / "main.cjs").write_text("const { Latchd } = require('latchd');\n"
+                                      f"(async () => {{ {ASKS} }})();")
     for library in ("redis", "ioredis"):
         (program / "package.json").write_text("{}")
-        kits.get(["npm", "install", "--no-audit", "--no-fund", library, folder / "node"], program, library)
+        kits.get(["npm", "install", "--no-audit", "--no-fund", "--prefer-offline", library, folder / "node"], program,
+                 library)
         assert (program / "node_modules/latchd").is_symlink()
-        (program / "main.mjs").write_text(f"import {{ Latchd }} from 'latchd';\n{ASKS}")
-        (program / "main.cjs").write_text("const { Latchd } = require('latchd');\n"
-                                          f"(async () => {{ {ASKS} }})();")
         for words in (["node", program / "main.mjs"], ["node", "--no-warnings", program / "main.cjs"],
                       ["sh", "-c", f"cd {program} && node --input-type=module -e \"$(cat main.mjs)\""]):
             assert said(words) == "UNREACHABLE", said(words)
@@ -102,32 +112,137 @@ def linked_folder(folder):
         "latchd needs the package redis or ioredis: npm install redis"
 
 
-def module(folder):
-    """With this Go, and with the oldest that it is for."""
+def go_proxy(folder, module, version):
+    """A folder of versions of modules, as a Go proxy answers them; with the one that is there."""
+    path = re.search(r"^module (.*)$", (module / "go.mod").read_text(), re.MULTILINE).group(1)
+    versions = folder / path / "@v"
+    versions.mkdir(parents=True)
+    (versions / "list").write_text(version)
+    (versions / f"{version}.info").write_text(json.dumps({"Version": version}))
+    shutil.copy(module / "go.mod", versions / f"{version}.mod")
+    with zipfile.ZipFile(versions / f"{version}.zip", "w") as archive:
+        for file in sorted(module.iterdir()):
+            archive.write(file, f"{path}@{version}/{file.name}")
+    return path
+
+
+def go(folder):
+    """`go get` into an empty module, from a proxy that is a folder; with a `replace`; `go vet` with the oldest Go."""
     kits.tool("go")
     oldest = re.search(r"^go (.*)$", (folder / "go/go.mod").read_text(), re.MULTILINE).group(1)
-    for go in ("local", f"go{oldest}.0"):
-        env = {**kits.GO_ENV, "GOTOOLCHAIN": go}
-        kits.get(["go", "list", "-deps", "./..."], folder / "go", f"Go {go}, or what it needs,", **env)
+    for version in ("local", f"go{oldest}.0"):
+        env = {**kits.GO_ENV, "GOTOOLCHAIN": version}
+        kits.get(["go", "list", "-deps", "./..."], folder / "go", f"Go {version}, or what it needs,", **env)
         kits.compile_(["go", "vet", "./..."], folder / "go", **env)
 
+    project = folder / "project"
+    project.mkdir()
+    shutil.copy(PROGRAMS / "take.go", project)
+    path = go_proxy(folder / "proxy", folder / "go", "v0.1.0")
+    cache = pathlib.Path(said(["go", "env", "GOMODCACHE"])) / "cache/download"
+    env = {"GOPROXY": f"file://{folder / 'proxy'},file://{cache}", "GONOSUMDB": "*", "GOTOOLCHAIN": "local",
+           "GOMODCACHE": str(folder / "modules"), "GOFLAGS": "-modcacherw -trimpath"}
+    for words in (["mod", "init", "example/take"], ["get", f"{path}@latest"], ["build", "-o", "take", "."]):
+        kits.compile_(["go", *words], project, **env)
+    replaced = f"-replace={path}={folder / 'go'}"  # as the documents have it, until it is published
+    for words in (["mod", "edit", f"-droprequire={path}", replaced], ["mod", "tidy"], ["vet", "."]):
+        kits.compile_(["go", *words], project, **env)
+    return [project / "take"]
 
-def jar(folder):
+
+UNRESOLVED = re.compile(r"could not be resolved|Could not (resolve|transfer|find artifact)|was not found in")
+
+
+def mvn(folder, *words):
+    done, good = kits.run(["mvn", "-q", "-B", "-ntp", *words], folder,
+                          MAVEN_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    if not good and UNRESOLVED.search(done):
+        raise kits.Missing("what Maven needs cannot be had")
+    if not good:
+        raise RuntimeError(done)
+
+
+def maven(folder):
+    """`mvn install` into an empty repository, and a project that finds it there.
+
+    All else comes from the machine's own repository, once it has it: of that a copy is enough.
+    """
     kits.tool("java", "mvn")
-    kits.get(["mvn", "-q", "-B", "-ntp", "package"], folder / "java", "what Maven needs")
-    names = zipfile.ZipFile(next((folder / "java/target").glob("latchd-*.jar"))).namelist()
-    assert "latchd/Latchd$Lock.class" in names, names
+    machine = re.search(r"[^:]*(?=/redis/clients/jedis/)", (kit("java") / "classpath").read_text()).group()
+    settings = folder / "settings.xml"
+
+    def install(name):
+        settings.write_text(
+            f"<settings><localRepository>{folder / name}</localRepository><mirrors><mirror><id>machine</id>"
+            f"<mirrorOf>*</mirrorOf><url>file://{machine}</url></mirror></mirrors></settings>")
+        mvn(folder / "java", "-s", settings, "install")
+
+    try:
+        install("empty")
+    except kits.Missing:
+        mvn(folder / "java", "package", "org.apache.maven.plugins:maven-install-plugin:help")
+        install("empty too")
+    version = re.search("<version>(.*)</version>", (folder / "java/pom.xml").read_text()).group(1)
+    for kind, name in (("", "latchd/Latchd$Lock.class"), ("", "META-INF/LICENSE"),
+                       ("-sources", "latchd/Latchd.java"), ("-javadoc", "latchd/Latchd.Lock.html")):
+        made = next(folder.glob(f"empty*/latchd/latchd/{version}/latchd-{version}{kind}.jar"))
+        assert name in zipfile.ZipFile(made).namelist(), f"{made.name} has no {name}"
+
+    source = folder / "project/src/main/java"
+    source.mkdir(parents=True)
+    shutil.copy(PROGRAMS / "Take.java", source)
+    (folder / "project/pom.xml").write_text((PROGRAMS / "pom.xml").read_text().replace("VERSION", version))
+    mvn(folder / "project", "-s", settings, "compile", "dependency:build-classpath",
+        f"-Dmdep.outputFile={folder / 'classpath'}")
+    return ["java", "-cp", f"{folder / 'project/target/classes'}:{(folder / 'classpath').read_text()}", "Take"]
 
 
-def check(make):
+PACKAGES = [pip, npm, npm_linked_folder, go, maven]
+
+
+def take(command, daemon, name, log):
+    """The program takes the lock, others do not get it meanwhile, and it gives it back."""
+    with log.open("wb") as errors, daemon.wire() as other, subprocess.Popen(
+            [*map(str, command), daemon.url, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=errors) as program:
+        first = program.stdout.readline()
+        held = first and other.ask("LOCK", name, "WAIT", 0) is None
+        program.stdin.close()
+        assert program.wait() == 0 and held, f"{first} {held}: {log.read_text()}"
+        later = other.ask("LOCK", name, "WAIT", 0)
+        assert later is not None and later > int(first), f"{first}, then {later}"
+
+
+def check(report, package, daemon):
+    name = package.__name__.replace("_", " ")
     with tempfile.TemporaryDirectory(prefix="latchd-packages-") as scratch:
         folder = pathlib.Path(scratch)
         shutil.copytree(CLIENTS, folder, dirs_exist_ok=True)
+
         try:
-            make(folder)
+            command = package(folder)
+            if command is not None:
+                take(command, daemon, f"package:{name}", folder / "errors")
         except kits.Missing as why:
-            raise Skip(str(why)) from None
+            report.line(True, f"{name} # SKIP {why}")
+        except Exception as error:  # pylint: disable=broad-except
+            report.line(False, name, f"{type(error).__name__}: {error}")
+        else:
+            report.line(True, name)
 
 
-sys.exit(tap([(f"a {make.__name__} is made".replace("_", " "), lambda make=make: check(make))
-              for make in (wheel, tarball, linked_folder, module, jar)]))
+def main():
+    program, _, *parts = sys.argv[1:]
+    report = Report()
+    wanted = [p for p in PACKAGES if all(part in p.__name__ for part in parts)]
+    with tempfile.TemporaryDirectory(prefix="latchd-packages-") as folder, Rack(folder) as rack, \
+            concurrent.futures.ThreadPoolExecutor(len(PACKAGES)) as threads:
+        redis = rack.keep(Redis(rack.folder)).ready()
+        daemon = rack.keep(Daemon(program, rack.folder, redis.url)).ready()
+        for future in [threads.submit(check, report, package, daemon) for package in wanted]:
+            future.result()
+    return report.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

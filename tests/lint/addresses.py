@@ -2,7 +2,7 @@
 """Addresses: the tree names no host but documentation ones.
 
 Where packages come from is the business of the machine that builds: no index, mirror,
-proxy or credential belongs into the sources.
+proxy or credential belongs into the sources. A proxy that is a folder of a test is none.
 """
 import pathlib
 import re
@@ -13,7 +13,7 @@ HOSTS = {"localhost", "127.0.0.1", "redis.io", "example.com", "example.org",
          "opensource.org", "0pointer.de", "www.gnu.org", "www.w3.org",
          "www.debian.org"}
 URL = re.compile(rb"\b(?:https?|git|ssh)://(?:[^/@\s]*@)?([A-Za-z0-9.-]+)")
-WORDS = re.compile(rb"(--|\b)(index-url|trusted-host)\b|\bGOPROXY\b|_authToken"
+WORDS = re.compile(rb"(--|\b)(index-url|trusted-host)\b|\bGOPROXY\b(?!\W+f?\W?file:)|_authToken"
                    rb"|^\s*deb(-src)?\s+\S", re.MULTILINE)
 
 
