@@ -63,6 +63,7 @@ struct config {
     int64_t long_wait_ms;  /* -1: none */
     char *http_bind;
     uint64_t http_port; /* 0: off */
+    bool http_api;
     enum log_level log_level;
     enum log_format log_format;
 };

@@ -9,6 +9,7 @@
 #include "daemon/config_live.h"
 #include "daemon/tls_certs.h"
 #include "daemon/web.h"
+#include "http/http.h"
 #include "latchd-config.h"
 #include "net/conn.h"
 #include "net/listener.h"
@@ -814,8 +815,10 @@ static void env_shutdown(void *ctx)
 
 static void lower_maxclients(struct server *s)
 {
-    uint64_t possible = process_raise_limit(s->config.net.max_clients);
+    uint64_t others = s->config.http_api ? HTTP_CALLS_MAX * HTTP_CALL_FILES : 0;
+    uint64_t possible = process_raise_limit(s->config.net.max_clients + others);
 
+    possible = possible > others ? possible - others : 1;
     if (possible < s->config.net.max_clients) {
         log_warning("server",
                     "maxclients is %" PRIu64 " instead of %" PRIu64

@@ -17,6 +17,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Returns the quantile of the values that `now` has and `before` lacks, and brings
  * `before` up to date. */
@@ -891,6 +893,23 @@ void web_metrics(void *ctx, struct buf *out)
 
 #if LATCHD_HTTP
 
+/* A connection for the commands of one request. */
+static int open_guest(void *ctx, const char *peer, bool is_local)
+{
+    struct server *s = ctx;
+    int pair[2];
+
+    if (s->phase >= SERVER_STOPPING ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
+        return -1;
+    }
+    if (!net_add_guest(s->net, pair[1], peer, is_local)) {
+        (void)close(pair[0]);
+        return -1;
+    }
+    return pair[0];
+}
+
 static struct http *open_http(struct server *s)
 {
     char name[NAME_ROOM];
@@ -905,6 +924,7 @@ static struct http *open_http(struct server *s)
         .status = web_status,
         .names = web_names,
         .name = web_name,
+        .connect = s->config.http_api ? open_guest : NULL,
     };
     struct http *h = http_open(&setup, name, sizeof(name), err, sizeof(err));
 
@@ -920,6 +940,12 @@ static struct http *open_http(struct server *s)
             "all locks, their owners and the addresses of clients: admit only those "
             "that may",
             s->config.http_bind);
+    }
+    if (s->config.http_api && !http_is_local(h)) {
+        log_warning(
+            "http",
+            "http-api sends passwords and tokens in the clear: put a proxy with "
+            "TLS in front of it");
     }
     return h;
 }

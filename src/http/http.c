@@ -1,8 +1,10 @@
 #include "http/http.h"
 
+#include "http/api.h"
 #include "http/host.h"
 #include "http/http_priv.h"
 #include "http/prometheus.h"
+#include "http/response.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -20,46 +22,11 @@
 
 /* The answer to each request. */
 
-static void add_header(struct MHD_Response *r, const char *name, const char *value)
-{
-    if (MHD_add_response_header(r, name, value) != MHD_YES) {
-        abort(); /* no memory, or a mistake of ours */
-    }
-}
-
-/* Nothing of this is for other sites, for caches, or to be guessed at. */
-static struct MHD_Response *make_response(const char *type, const char *text,
-                                          size_t len, enum MHD_ResponseMemoryMode mode)
-{
-    struct MHD_Response *r =
-        MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, mode);
-
-    if (r == NULL) {
-        abort();
-    }
-    add_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    add_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    add_header(r, "X-Content-Type-Options", "nosniff");
-    add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
-    add_header(r, "Referrer-Policy", "no-referrer");
-    return r;
-}
-
-/* `body` gives its memory away. */
-static struct MHD_Response *make_from(const char *type, struct buf *body)
-{
-    if (buf_len(body) == 0) {
-        buf_reset(body);
-        return make_response(type, "", 0, MHD_RESPMEM_PERSISTENT);
-    }
-    return make_response(type, buf_ptr(body), buf_len(body), MHD_RESPMEM_MUST_FREE);
-}
-
 static void answer_init(struct http *h)
 {
-    h->page = make_response("text/html; charset=utf-8", HTTP_PAGE, HTTP_PAGE_LEN,
+    h->page = response_make("text/html; charset=utf-8", HTTP_PAGE, HTTP_PAGE_LEN,
                             MHD_RESPMEM_PERSISTENT);
-    add_header(h->page, "Content-Security-Policy", HTTP_PAGE_POLICY);
+    response_add_header(h->page, "Content-Security-Policy", HTTP_PAGE_POLICY);
 }
 
 static void drop_response(struct MHD_Response **r)
@@ -79,27 +46,18 @@ static void answer_fini(struct http *h)
 
 /* --- one answer each -------------------------------------------------- */
 
-static enum MHD_Result send_once(struct MHD_Connection *c, unsigned code,
-                                 struct MHD_Response *r)
-{
-    enum MHD_Result ok = MHD_queue_response(c, code, r);
-
-    MHD_destroy_response(r);
-    return ok;
-}
-
 static enum MHD_Result refuse_request(struct MHD_Connection *c, unsigned code,
                                       const char *text)
 {
-    struct MHD_Response *r = make_response("text/plain; charset=utf-8", text,
+    struct MHD_Response *r = response_make("text/plain; charset=utf-8", text,
                                            strlen(text), MHD_RESPMEM_PERSISTENT);
 
     if (code == MHD_HTTP_METHOD_NOT_ALLOWED) {
-        add_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        response_add_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     } else if (code == MHD_HTTP_SERVICE_UNAVAILABLE) {
-        add_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+        response_add_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     }
-    return send_once(c, code, r);
+    return response_send(c, code, r);
 }
 
 static enum MHD_Result send_page(struct http *h, struct MHD_Connection *c)
@@ -118,7 +76,7 @@ static enum MHD_Result send_body(struct http *h, struct MHD_Connection *c,
 
         fill(h->setup.ctx, &out);
         drop_response(&body->response);
-        body->response = make_from(type, &out);
+        body->response = response_from(type, &out);
         body->made_ms = now;
     }
     return MHD_queue_response(c, MHD_HTTP_OK, body->response);
@@ -141,8 +99,8 @@ static enum MHD_Result send_health(struct http *h, struct MHD_Connection *c)
 
     ok = h->setup.health(h->setup.ctx, &out);
     buf_add_str(&out, "\n");
-    return send_once(c, ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
-                     make_from("text/plain; charset=utf-8", &out));
+    return response_send(c, ok ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+                         response_from("text/plain; charset=utf-8", &out));
 }
 
 /* --- what depends on the request -------------------------------------- */
@@ -202,7 +160,7 @@ static enum MHD_Result send_names(struct http *h, struct MHD_Connection *c)
         return refuse_look(c);
     }
     h->setup.names(h->setup.ctx, find, cursor, &out);
-    return send_once(c, MHD_HTTP_OK, make_from("application/json", &out));
+    return response_send(c, MHD_HTTP_OK, response_from("application/json", &out));
 }
 
 static enum MHD_Result send_name(struct http *h, struct MHD_Connection *c)
@@ -219,7 +177,7 @@ static enum MHD_Result send_name(struct http *h, struct MHD_Connection *c)
         return refuse_look(c);
     }
     h->setup.name(h->setup.ctx, name, &out);
-    return send_once(c, MHD_HTTP_OK, make_from("application/json", &out));
+    return response_send(c, MHD_HTTP_OK, response_from("application/json", &out));
 }
 
 /* --- routing ---------------------------------------------------------- */
@@ -244,6 +202,35 @@ static bool is_for_us(const struct http *h, struct MHD_Connection *c)
     return !h->local || host == NULL || host_is_numeric_or_local(host);
 }
 
+/* What of libmicrohttpd's connection is ours. */
+static struct client *client_of(struct MHD_Connection *c)
+{
+    return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+        ->socket_context;
+}
+
+/* A client has time for its answer, and its next request, from when we have served it.
+ */
+static void note_served(struct client *c, bool served)
+{
+    if (c->served && !served) {
+        c->since_ms = clock_boot_ms();
+    }
+    c->served = served;
+}
+
+static enum MHD_Result answer_call(struct http *h, struct MHD_Connection *connection,
+                                   const char *url, const char *method,
+                                   const char *upload, size_t *upload_size,
+                                   void **state)
+{
+    enum MHD_Result r =
+        api_answer(h->api, connection, url, method, upload_size, upload, state);
+
+    note_served(client_of(connection), api_is_serving(*state));
+    return r;
+}
+
 /* MHD_AccessHandlerCallback; cls is the struct http. */
 static enum MHD_Result answer_request(void *cls, struct MHD_Connection *connection,
                                       const char *url, const char *method,
@@ -252,6 +239,10 @@ static enum MHD_Result answer_request(void *cls, struct MHD_Connection *connecti
 {
     struct http *h = cls;
 
+    if (h->api != NULL && api_owns_path(url) && is_for_us(h, connection)) {
+        return answer_call(h, connection, url, method, upload, upload_size, state);
+    }
+    *state = NULL;
     /* Answered before a body is read, so that libmicrohttpd closes after each. */
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
         strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
@@ -356,6 +347,20 @@ static void on_connection(void *cls, struct MHD_Connection *connection,
     }
 }
 
+/* MHD_RequestCompletedCallback. */
+static void on_completed(void *cls, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code)
+{
+    note_served(client_of(connection), false);
+    api_completed(state);
+}
+
+/* MHD_OPTION_URI_LOG_CALLBACK */
+static void *note_uri(void *cls, const char *uri, struct MHD_Connection *connection)
+{
+    return api_note_uri(uri);
+}
+
 /* libmicrohttpd gives up on silence only: who sends or takes a byte now and then would
  * stay for ever. */
 static void cut_slow(struct http *h)
@@ -367,8 +372,11 @@ static void cut_slow(struct http *h)
         return;
     }
     h->looked_ms = now;
+    if (h->api != NULL) {
+        api_tick(h->api, now);
+    }
     LIST_EACH(c, &h->clients, all) {
-        if (!c->cut && now - c->since_ms > HTTP_TAKE_MS) {
+        if (!c->cut && !c->served && now - c->since_ms > HTTP_TAKE_MS) {
             c->cut = true;
             (void)shutdown(c->fd, SHUT_RDWR);
         }
@@ -402,6 +410,14 @@ static void on_timer(uv_timer_t *timer)
     run_turn(timer->data);
 }
 
+/* For api.h. */
+static void run_soon(void *ctx)
+{
+    struct http *h = ctx;
+
+    (void)uv_timer_start(&h->timer, on_timer, 0, 0);
+}
+
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
     run_turn(poll->data);
@@ -425,15 +441,19 @@ static void log_mhd(void *cls, const char *fmt, va_list ap)
 
 static struct MHD_Daemon *start_daemon(struct http *h, int fd)
 {
+    /* Calls that wait take no connection from those who look. */
+    unsigned calls = h->api == NULL ? 0 : HTTP_CALLS_MAX;
+
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, answer_request, h,
-        MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_PER_ADDRESS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_IDLE_S,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-        MHD_OPTION_END);
+        MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        answer_request, h, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, note_uri, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT,
+        HTTP_CONNECTIONS_MAX + calls, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        HTTP_CONNECTIONS_PER_ADDRESS + calls, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HTTP_CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)HTTP_IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -468,7 +488,15 @@ static void stop_daemon(struct http *h)
         uv_close((uv_handle_t *)&h->poll, on_closed);
         uv_close((uv_handle_t *)&h->timer, on_closed);
     }
+    if (h->api != NULL) {
+        api_stop(h->api);
+        /* Resumes the calls, runs them, and sends what they say. */
+        for (int i = 0; i < 3; i++) {
+            (void)MHD_run(h->mhd);
+        }
+    }
     MHD_stop_daemon(h->mhd); /* and its socket, and its connections */
+    api_free(h->api);
     answer_fini(h);
 }
 
@@ -491,10 +519,20 @@ struct http *http_open(const struct http_setup *setup, char *name, size_t name_r
     h->local = host_is_loopback(setup->address);
     list_init(&h->clients);
     answer_init(h);
+    if (setup->connect != NULL) {
+        h->api = api_new(&(struct api_setup){
+            .loop = setup->loop,
+            .ctx = setup->ctx,
+            .connect = setup->connect,
+            .run_soon = run_soon,
+            .run_ctx = h,
+        });
+    }
     h->mhd = start_daemon(h, fd);
     if (h->mhd == NULL) {
         (void)snprintf(reterr, room, "libmicrohttpd does not start");
         (void)close(fd);
+        api_free(h->api);
         answer_fini(h);
         free(h);
         return NULL;

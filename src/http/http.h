@@ -1,4 +1,5 @@
-/* http: metrics and a status page for operators, read only, on libmicrohttpd.
+/* http: metrics and a status page for operators, read only, and locks, on
+ * libmicrohttpd.
  *
  *   /             one page, self-contained
  *   /status.json  what it shows
@@ -6,6 +7,7 @@
  *   /name.json    ?name=NAME: who holds that name, and who waits for it
  *   /metrics      for Prometheus
  *   /healthz      200 or 503, and why
+ *   /v1/...       locks, with setup.connect: see api.h
  *
  * No thread: libmicrohttpd's epoll descriptor is watched by the loop. What others ask
  * for must not hold up locks, so all is bounded: connections, their memory, one request
@@ -14,7 +16,7 @@
  * HTTP_LOOKS_MS, and more are refused with 503.
  *
  * What is told comes from the callbacks, which add to `out`. There is no
- * authentication: any peer that can connect can read. */
+ * authentication but that of locks: any peer that can connect can read. */
 #ifndef LATCHD_HTTP_HTTP_H
 #define LATCHD_HTTP_HTTP_H
 
@@ -30,6 +32,8 @@ struct http;
 enum {
     HTTP_CONNECTIONS_MAX = 48,
     HTTP_CONNECTIONS_PER_ADDRESS = 32,
+    HTTP_CALLS_MAX = 256, /* beside these: requests for locks that are served */
+    HTTP_CALL_FILES = 2,  /* open for each, besides its connection to the daemon */
     HTTP_CONNECTION_MEMORY = 16 * 1024, /* bytes; a request and its headers fit in */
     HTTP_IDLE_S = 10,                   /* silence on a connection */
     HTTP_TAKE_MS = 20000,               /* from a connection to the end of its answer */
@@ -50,6 +54,7 @@ struct http_setup {
     /* `find` is 0 to LATCHD_NAME_MAX bytes, `name` 1 to LATCHD_NAME_MAX: any bytes. */
     void (*names)(void *ctx, struct span find, uint64_t cursor, struct buf *out);
     void (*name)(void *ctx, struct span name, struct buf *out);
+    int (*connect)(void *ctx, const char *peer, bool is_local); /* NULL: no locks */
 };
 
 /* NULL: *reterr says why, `room` bytes. Otherwise its address is in `name`. */

@@ -19,11 +19,13 @@ struct client {
     int fd;
     uint64_t since_ms; /* when it came */
     bool cut;          /* shut down already */
+    bool served;       /* its request waits for us: not slow */
 };
 
 struct http {
     struct http_setup setup;
     struct MHD_Daemon *mhd;
+    struct api *api; /* NULL: none */
     uv_poll_t poll;
     uv_timer_t timer;
     unsigned handles; /* that are open */

@@ -9,7 +9,9 @@
 #include "util/table.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 enum {
@@ -82,6 +84,7 @@ struct conn {
     bool broken : 1;        /* the stream ended with an error */
     bool unsent : 1;        /* the peer has not taken in every reply */
     bool has_heartbeat : 1; /* it is in net->heartbeats */
+    bool is_guest : 1;      /* it is in net->guests */
 };
 
 struct net {
@@ -104,6 +107,7 @@ struct net {
     struct list dead;
     struct listeners listeners;
     struct table heartbeats; /* by the conn's id: few have one */
+    struct table guests;     /* the same */
     struct waker *waker;
     size_t client_max;
     uint32_t turn;
@@ -515,9 +519,30 @@ static void conn_refuse(struct conn *c, const char *text)
     conn_free(c);
 }
 
+/* The client that a conn of net_add_guest() serves. */
+struct guest {
+    struct table_node slot; /* key: the conn's id */
+    bool is_local;
+    char peer[sizeof(((struct conn_info *)NULL)->peer)];
+};
+
+/* NULL: the conn is its own client. */
+static struct guest *guest_of(const struct conn *c)
+{
+    return c->is_guest ? container_of(table_find(&c->net->guests, c->slot.key),
+                                      struct guest, slot)
+                       : NULL;
+}
+
 /* Frees the memory of a closed conn. */
 static void conn_free(struct conn *c)
 {
+    struct guest *guest = guest_of(c);
+
+    if (guest != NULL) {
+        table_remove(&c->net->guests, &guest->slot);
+        free(guest);
+    }
     conn_drop_input(c);
     drop_output(c);
     free(c);
@@ -838,11 +863,14 @@ void conn_info(const struct conn *c, struct conn_info *ret)
     };
     stream_peer_name(c->stream, ret->peer, sizeof(ret->peer));
     stream_local_name(c->stream, ret->local, sizeof(ret->local));
+    if (c->is_guest) {
+        memcpy(ret->peer, guest_of(c)->peer, sizeof(ret->peer));
+    }
 }
 
 bool conn_is_local(const struct conn *c)
 {
-    return socket_is_local(stream_fd(c->stream));
+    return c->is_guest ? guest_of(c)->is_local : socket_is_local(stream_fd(c->stream));
 }
 
 bool conn_tls_peer(const struct conn *c, char *ret, size_t room)
@@ -1167,15 +1195,9 @@ static bool leave_one(struct net *n)
     return n->stats.open < open;
 }
 
-/* Makes an accepted socket a conn, or refuses it; takes the socket. */
-static void accept_conn(void *ctx, int fd, bool is_unix, bool tls)
+/* Lets a new conn in, or refuses it. */
+static void admit_conn(struct net *n, struct conn *c)
 {
-    struct net *n = ctx;
-    struct conn *c = conn_accept(n, fd, is_unix, tls);
-
-    if (c == NULL) {
-        return;
-    }
     if (n->stats.open >= n->client_max && !leave_one(n) &&
         !net_evict_unauthenticated(n)) {
         n->stats.refused++;
@@ -1194,6 +1216,34 @@ static void accept_conn(void *ctx, int fd, bool is_unix, bool tls)
         n->stats.refused++;
         conn_drain(c);
     }
+}
+
+/* Makes an accepted socket a conn, or refuses it; takes the socket. */
+static void accept_conn(void *ctx, int fd, bool is_unix, bool tls)
+{
+    struct conn *c = conn_accept(ctx, fd, is_unix, tls);
+
+    if (c != NULL) {
+        admit_conn(ctx, c);
+    }
+}
+
+bool net_add_guest(struct net *n, int fd, const char *peer, bool is_local)
+{
+    struct conn *c = conn_accept(n, fd, true, false);
+    struct guest *guest;
+
+    if (c == NULL) {
+        return false;
+    }
+    guest = xcalloc(1, sizeof(*guest));
+    guest->is_local = is_local;
+    (void)snprintf(guest->peer, sizeof(guest->peer), "%s", peer);
+    guest->slot.key = c->slot.key;
+    table_add(&n->guests, &guest->slot);
+    c->is_guest = true;
+    admit_conn(n, c);
+    return true;
 }
 
 struct net *net_new(struct io *io, const struct net_limits *limits)
@@ -1242,6 +1292,7 @@ void net_free(struct net *n)
     free_dead(n);
     table_fini(&n->table);
     table_fini(&n->heartbeats);
+    table_fini(&n->guests);
     tls_unref(n->tls);
     resp_parser_free(n->parser);
     pool_fini(&n->pool);

@@ -131,6 +131,11 @@ void net_close(struct net *n);
  * same clock as the times of conns. */
 void net_tick(struct net *n, uint64_t now_ms);
 
+/* Takes one end of a socketpair, whose other end serves a client of another server of
+ * this process: of HTTP. `peer` is the address of that client. False: it could not be
+ * taken, and is closed. */
+bool net_add_guest(struct net *n, int fd, const char *peer, bool is_local);
+
 struct conn *net_find(struct net *n, uint64_t id);
 
 /* From now on the conn has to say something at least every so many ms, if it need not

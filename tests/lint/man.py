@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 
-PAGES = ["daemon/man/latchd.8", "daemon/man/latchd-promises.7", "latchctl/latchctl.1"]
+PAGES = ["daemon/man/latchd.8", "daemon/man/latchd-http.7", "daemon/man/latchd-promises.7",
+         "latchctl/latchctl.1"]
 
 if shutil.which("mandoc") is not None:
     sources = pathlib.Path(sys.argv[1]) / "src"

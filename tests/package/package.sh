@@ -90,7 +90,7 @@ fi
 if [ "$install" = yes ]; then
     dpkg -i "$deb"
     id latchd
-    man -w latchd latchctl latchd.conf latchd-protocol latchd-promises
+    man -w latchd latchctl latchd.conf latchd-protocol latchd-promises latchd-http
     try latchctl setpriv --reuid latchd --regid latchd --clear-groups \
         latchd --config /etc/latchd/latchd.conf
     leave_state ""

@@ -10,13 +10,16 @@ import shutil
 import sys
 import tempfile
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+HERE = pathlib.Path(__file__).resolve()
+sys.path += [str(HERE.parents[2] / "support"), str(HERE.parents[1] / "http")]
 import snippets
-from stand import Skip, Stand, python_with_redis, tap
+from http_stand import HttpStand
+from stand import Skip, Stand, python_with_redis, run, tap
 
 LATCHD, LATCHCTL, *PAGES = (os.path.abspath(path) for path in sys.argv[1:])
 
-HELPER = pathlib.Path(__file__).resolve().parents[3] / "clients/python"
+HELPER = HERE.parents[3] / "clients/python"
+HAS_HTTP = "+http" in run([LATCHD, "--version"]).stdout
 
 
 def python(code, folder):
@@ -27,6 +30,10 @@ def python(code, folder):
 def shell(stand, code, _folder):
     if "redis-cli" in code and shutil.which("redis-cli") is None:
         raise Skip("redis-cli is not installed")
+    if "curl" in code:
+        if shutil.which("curl") is None or not HAS_HTTP:
+            raise Skip("curl is not installed, or latchd has no HTTP")
+        code = code.replace("8080", str(stand.http_port))
     return ["sh", "-euc", code], {
         "PATH": f"{os.path.dirname(LATCHCTL)}:{os.environ['PATH']}",
         "LATCHD_URL": f"redis://127.0.0.1:{stand.port}"}
@@ -34,7 +41,8 @@ def shell(stand, code, _folder):
 
 def main():
     pages = [pathlib.Path(page) for page in PAGES]
-    with Stand(LATCHD) as stand, tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+    stand = HttpStand(LATCHD, "--http-api", "yes") if HAS_HTTP else Stand(LATCHD)
+    with stand, tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
         languages = {"python": python, "sh": functools.partial(shell, stand)}
         failed = tap([
             *((title, functools.partial(snippets.check, languages[language], code,

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from stand import tap
+from stand import Skip, run, tap
 from children import Child, until
 from resp import Wire
 from servers import Redis
@@ -44,9 +44,11 @@ class Stand:
         self.both = socket.create_server(("::", 5626), family=socket.AF_INET6,
                                          dualstack_ipv6=True)
         handed = f"exec 3<&{self.both.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\""
+        self.has_http = "+http" in run([program, "--version"]).stdout
+        http = ["--http-bind", "0.0.0.0", "--http-port", "5680", "--http-api", "yes"]
         self.daemons = [
             self.daemon(5625, program, "--bind", f"127.0.0.1 {ELSEWHERE}", "--port", 5625,
-                        "--unixsocket", folder / "5625.sock"),
+                        "--unixsocket", folder / "5625.sock", *(http if self.has_http else [])),
             self.daemon(5626, "sh", "-c", handed, program, pass_fds=[self.both.fileno()])]
         for daemon in self.daemons:
             until(lambda d=daemon: "server: ready" in d.said(), "latchd is ready")
@@ -112,8 +114,21 @@ def it_can_be_turned_off(stand):
     assert hears(ELSEWHERE).startswith("-DENIED")
 
 
+def it_counts_for_http_as_well(stand):
+    if not stand.has_http:
+        raise Skip("built without HTTP")
+    ask = b"GET /v1/locks/job HTTP/1.1\r\nHost: latchd\r\n\r\n"
+    assert hears(ELSEWHERE, ask, 5680) == "HTTP/1.1 403 Forbidden\r\n"
+    assert hears("127.0.0.1", ask, 5680) == "HTTP/1.1 200 OK\r\n"
+    assert "http-api sends passwords" in stand.daemons[0].said()
+    stand.set("requirepass", "secret")
+    assert hears(ELSEWHERE, ask, 5680) == "HTTP/1.1 401 Unauthorized\r\n"
+    ask = ask.replace(b"\r\n\r\n", b"\r\nAuthorization: Basic OnNlY3JldA==\r\n\r\n")
+    assert hears(ELSEWHERE, ask, 5680) == "HTTP/1.1 200 OK\r\n"
+
+
 CASES = [others_are_told_what_to_do, this_machine_is_served, a_password_ends_it,
-         it_can_be_turned_off]
+         it_can_be_turned_off, it_counts_for_http_as_well]
 
 
 def main():

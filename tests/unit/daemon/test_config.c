@@ -77,6 +77,8 @@ static const struct {
     { "port", "", NULL, "must be a number" },
     { "PORT", "7000", "7000", NULL },
     { "http-port", "9625", "9625", NULL },
+    { "http-api", "yes", "yes", NULL },
+    { "http-api", "on", NULL, "must be one of: no yes" },
     { "http-port", "AUTO", "auto", NULL },
     { "http-port", "65536", NULL, "must be a port, or auto" },
     { "http-port", "any", NULL, "must be a port, or auto" },
