@@ -36,16 +36,27 @@ struct node {
 
 /* --- from the links -------------------------------------------------------------- */
 
+/* The watch link may lead to the old master still, too, or to another server behind the
+ * same address. */
+static bool watch_must_follow(const struct node *n, enum link_change change)
+{
+    bool failed_over =
+        change == LINK_FAILED_OVER && n->link_setup.publish == PUBLISH_PLAIN;
+
+    return n->watch != NULL && !n->moved &&
+           (failed_over || !redis_watch_is_with_first(n->watch));
+}
+
 static void tell_up(struct node *n)
 {
     enum link_change change = n->change;
 
+    if (watch_must_follow(n, change)) {
+        redis_watch_move(n->watch);
+    }
     if (change == LINK_FAILED_OVER && n->link_setup.publish == PUBLISH_PLAIN) {
         if (!n->moved) {
             redis_sub_move(n->sub); /* it may lead to the old master */
-            if (n->watch != NULL) {
-                redis_watch_move(n->watch); /* the same */
-            }
         }
         store_tell(&n->events, &(struct store_event){ .kind = STORE_FAILED_OVER });
     }

@@ -39,6 +39,14 @@
 
 struct recent_ask;
 
+/*   IDLE --holds are DOUBTED--> OPEN --anything may have changed once more--> AGAIN
+ *     '<------------------------'  '<--- none was gone: others are PROBING ---' */
+enum watch_probe {
+    WATCH_PROBE_IDLE,
+    WATCH_PROBE_OPEN,
+    WATCH_PROBE_AGAIN,
+};
+
 struct engine {
     struct engine_config cfg;
     char instance[OP_INSTANCE_LEN + 1];
@@ -76,8 +84,7 @@ struct engine {
      */
     uint64_t watch_limit, watched, watch_asked;
     struct {
-        bool is_open;        /* holds are DOUBTED */
-        bool again;          /* anything may have changed once more */
+        enum watch_probe state;
         uint64_t count;      /* holds that are PROBING */
         uint64_t wait_until; /* for these */
         const void *ctx;     /* of holds_touched() */

@@ -317,6 +317,23 @@ static const struct transitions WATCH_TRANSITIONS = {
     },
 };
 
+static const struct transitions PROBE_TRANSITIONS = {
+    .subject = "probe of watched holds",
+    .states = {
+        [WATCH_PROBE_IDLE] = { "idle", INTO(WATCH_PROBE_OPEN) },
+        [WATCH_PROBE_OPEN] = { "open", INTO(WATCH_PROBE_AGAIN) | INTO(WATCH_PROBE_IDLE) },
+        [WATCH_PROBE_AGAIN] = { "again", INTO(WATCH_PROBE_OPEN) | INTO(WATCH_PROBE_IDLE) },
+    },
+};
+
+static void set_probe(struct engine *eng, enum watch_probe state)
+{
+    if (eng->watch_probe.state != state) {
+        transition_check(&PROBE_TRANSITIONS, eng->watch_probe.state, state);
+        eng->watch_probe.state = state;
+    }
+}
+
 static void count_watch(struct engine *eng, enum hold_watch watch, uint64_t by)
 {
     eng->watched += watch == WATCH_ON ? by : 0;
@@ -568,10 +585,12 @@ void holds_touched(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
 
     if (eng->watch_probe.count > 0 && eng->now < eng->watch_probe.wait_until &&
         eng->watch_probe.ctx == ctx) {
-        eng->watch_probe.again = true; /* perhaps after Redis answered these */
+        set_probe(eng, WATCH_PROBE_AGAIN); /* perhaps after Redis answered these */
         return;
     }
-    eng->watch_probe.is_open = true;
+    if (eng->watch_probe.state == WATCH_PROBE_IDLE) {
+        set_probe(eng, WATCH_PROBE_OPEN);
+    }
     eng->watch_probe.wait_until = eng->now + eng->cfg.redis_timeout_ms;
     eng->watch_probe.ctx = ctx;
     LIST_EACH(h, &eng->holds, in_all) {
@@ -593,8 +612,7 @@ static void end_probe(struct engine *eng, bool gone)
 {
     struct hold *h;
 
-    eng->watch_probe.is_open = false;
-    eng->watch_probe.again = false;
+    set_probe(eng, WATCH_PROBE_IDLE);
     LIST_EACH(h, &eng->holds, in_all) {
         if (gone && (h->watch == WATCH_ON || h->watch == WATCH_DOUBTED)) {
             hold_touched(eng, h);
@@ -606,11 +624,12 @@ static void end_probe(struct engine *eng, bool gone)
 
 void holds_on_looks(struct engine *eng, bool gone)
 {
-    if (!eng->watch_probe.is_open) {
+    if (eng->watch_probe.state == WATCH_PROBE_IDLE) {
         return;
     }
-    if (!gone && eng->watch_probe.count == 0 && eng->watch_probe.again) {
-        eng->watch_probe.again = false;
+    if (!gone && eng->watch_probe.count == 0 &&
+        eng->watch_probe.state == WATCH_PROBE_AGAIN) {
+        set_probe(eng, WATCH_PROBE_OPEN);
         holds_touched(eng, NULL, NULL);
     } else if (gone || eng->watch_probe.count == 0) {
         end_probe(eng, gone);

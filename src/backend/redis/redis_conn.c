@@ -689,3 +689,24 @@ size_t redis_texts(const redisReply *reply, struct span *ret, size_t max)
     }
     return count;
 }
+
+void redis_info_value(const redisReply *reply, const char *key, char *ret, size_t room)
+{
+    size_t key_len = strlen(key);
+
+    ret[0] = '\0';
+    if (reply->type != REDIS_REPLY_STRING) {
+        return;
+    }
+    for (const char *line = reply->str; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n' ? 1 : 0;
+        if (strncmp(line, key, key_len) == 0 && line[key_len] == ':') {
+            size_t len = strcspn(line + key_len + 1, "\r\n");
+
+            len = len < room ? len : room - 1;
+            memcpy(ret, line + key_len + 1, len);
+            ret[len] = '\0';
+            return;
+        }
+    }
+}

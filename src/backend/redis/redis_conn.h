@@ -112,6 +112,8 @@ void redis_conn_close(struct redis_conn *c);
 
 /* How many texts the reply begins with, at most `max`, into *ret. */
 size_t redis_texts(const redisReply *reply, struct span *ret, size_t max);
+/* Copies the value of `key:` in an INFO reply; empty if it is not there. */
+void redis_info_value(const redisReply *reply, const char *key, char *ret, size_t room);
 
 /* resp3: turns what a server sends after HELLO 3 into RESP2, which every hiredis reads:
  * pushes, maps and sets become arrays. A zeroed struct is at the beginning. */

@@ -135,6 +135,7 @@ struct redis_link {
     uint64_t min_replicas; /* by its audit; 0: not known, or none */
     char policy[32];       /* maxmemory-policy; empty: not known */
     uint64_t policy_us;    /* when it was last asked for */
+    redis_error_fn *on_touch_failed;
     /* Of this connection; zeroed when it is lost: */
     struct {
         enum asking clock, fitness, look, probe, policy, wait;
@@ -430,28 +431,6 @@ static void on_audit(void *ctx, void *of, const redisReply *reply)
     }
 }
 
-/* Copies the value of `key:` in an INFO reply; empty if it is not there. */
-static void info_value(const redisReply *reply, const char *key, char *ret, size_t room)
-{
-    size_t key_len = strlen(key);
-
-    ret[0] = '\0';
-    if (reply->type != REDIS_REPLY_STRING) {
-        return;
-    }
-    for (const char *line = reply->str; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n' ? 1 : 0;
-        if (strncmp(line, key, key_len) == 0 && line[key_len] == ':') {
-            size_t len = strcspn(line + key_len + 1, "\r\n");
-
-            len = len < room ? len : room - 1;
-            memcpy(ret, line + key_len + 1, len);
-            ret[len] = '\0';
-            return;
-        }
-    }
-}
-
 static bool is_evicting(const struct redis_link *l)
 {
     return l->policy[0] != '\0' && strcmp(l->policy, "noeviction") != 0;
@@ -476,7 +455,7 @@ static void on_policy(void *ctx, void *of, const redisReply *reply)
         reply->element[1]->type == REDIS_REPLY_STRING) {
         (void)snprintf(policy, sizeof(policy), "%s", reply->element[1]->str);
     } else {
-        info_value(reply, "maxmemory_policy", policy, sizeof(policy));
+        redis_info_value(reply, "maxmemory_policy", policy, sizeof(policy));
     }
     if (strcmp(policy, l->policy) == 0) {
         return;
@@ -804,12 +783,12 @@ static void read_history(struct redis_history *h, const redisReply *reply)
 {
     char role[16], end[24];
 
-    info_value(reply, "role", role, sizeof(role));
+    redis_info_value(reply, "role", role, sizeof(role));
     h->is_replica = strcmp(role, "slave") == 0;
     h->is_master = strcmp(role, "master") == 0;
-    info_value(reply, "master_replid", h->id, sizeof(h->id));
-    info_value(reply, "master_replid2", h->before, sizeof(h->before));
-    info_value(reply, "second_repl_offset", end, sizeof(end));
+    redis_info_value(reply, "master_replid", h->id, sizeof(h->id));
+    redis_info_value(reply, "master_replid2", h->before, sizeof(h->before));
+    redis_info_value(reply, "second_repl_offset", end, sizeof(end));
     if (!parse_u64(span_str(end), INT64_MAX, &h->before_end)) {
         h->before_end = 0;
     }
@@ -826,7 +805,7 @@ static void count_replicas(struct redis_link *l, const redisReply *reply)
 {
     char replicas[16];
 
-    info_value(reply, "connected_slaves", replicas, sizeof(replicas));
+    redis_info_value(reply, "connected_slaves", replicas, sizeof(replicas));
     l->server.replicas = (unsigned)atoi(replicas);
     l->replicas_counted = replicas[0] != '\0';
 }
@@ -856,10 +835,10 @@ static void on_probe(void *ctx, void *of, const redisReply *reply)
 /* Valkey says in redis_version which Redis it is compatible with. */
 static void on_version(struct server_id *s, const redisReply *reply)
 {
-    info_value(reply, "valkey_version", s->version, sizeof(s->version));
+    redis_info_value(reply, "valkey_version", s->version, sizeof(s->version));
     s->product = s->version[0] == '\0' ? "Redis" : "Valkey";
     if (s->version[0] == '\0') {
-        info_value(reply, "redis_version", s->version, sizeof(s->version));
+        redis_info_value(reply, "redis_version", s->version, sizeof(s->version));
     }
 }
 
@@ -883,9 +862,9 @@ static void on_info_server(void *ctx, void *of, const redisReply *reply)
 
     if (!is_failure_despite_rights(l, reply)) {
         log_info_refused(l, reply);
-        info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
+        redis_info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
         on_version(s, reply);
-        info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
+        redis_info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
     }
 }
 
@@ -899,7 +878,7 @@ static void on_info_replication(void *ctx, void *of, const redisReply *reply)
         log_info_refused(l, reply);
         read_history(&s->history, reply);
         count_replicas(l, reply);
-        info_value(reply, "min_slaves_good_slaves", replicas, sizeof(replicas));
+        redis_info_value(reply, "min_slaves_good_slaves", replicas, sizeof(replicas));
         s->counts_replicas =
             parse_u64(span_str(replicas), UINT32_MAX, &s->good_replicas);
     }
@@ -1396,18 +1375,34 @@ void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ct
     fifo_fini(&gone);
 }
 
+const char *redis_link_run_id(const struct redis_link *l)
+{
+    return l->server.run_id;
+}
+
 unsigned redis_link_look_tag(const struct redis_link *l)
 {
     return l->look_tag;
 }
 
-bool redis_link_touch(struct redis_link *l, const char *key)
+static void on_touched(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_link *l = ctx;
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        l->on_touch_failed(of, reply->str);
+    }
+}
+
+bool redis_link_touch(struct redis_link *l, const char *key, redis_error_fn *on_error,
+                      void *ctx)
 {
     if (l->state != LINK_READY) {
         return false;
     }
+    l->on_touch_failed = on_error;
     redis_conn_ask(l->conn, 5, (const char *const[]){ "SET", key, "1", "PX", "3000" },
-                   on_ignored, NULL);
+                   on_touched, ctx);
     redis_conn_ask(l->conn, 2, (const char *const[]){ "DEL", key }, on_ignored, NULL);
     redis_conn_flush(l->conn);
     return true;

@@ -159,10 +159,14 @@ bool redis_link_publish(struct redis_link *l, struct span channel, struct span t
 /* In a cluster: the tag of a key whose slot is this node's, as far as known; see
  * link_look(). */
 unsigned redis_link_look_tag(const struct redis_link *l);
-/* Writes that key and deletes it, to have its change told. False: the link is not
- * ready.
- */
-bool redis_link_touch(struct redis_link *l, const char *key);
+typedef void redis_error_fn(void *ctx, const char *error);
+
+/* Writes that key and deletes it, to have its change told; `on_error` if Redis refuses
+ * that. False: the link is not ready. */
+bool redis_link_touch(struct redis_link *l, const char *key, redis_error_fn *on_error,
+                      void *ctx);
+/* Of the server that answered last; empty: not known. */
+const char *redis_link_run_id(const struct redis_link *l);
 
 /* Sends everything that was written, in one write. */
 void redis_link_flush(struct redis_link *l);

@@ -15,6 +15,7 @@
 enum {
     NAMES_MAX = 100,        /* of one EXISTS */
     TABLE_UNKNOWN = 500000, /* tracking-table-max-keys, if Redis does not tell it */
+    MARK_MS = 1000,         /* about so often, while names are watched */
     WHY_ROOM = 160,
 };
 
@@ -50,7 +51,8 @@ static const struct transitions WATCH_TRANSITIONS = {
 enum proof {
     PROOF_NONE,
     PROOF_READ,    /* Redis tells of its key */
-    PROOF_WRITTEN, /* by the command link, if that could */
+    PROOF_WRITTEN, /* by the command link */
+    PROOF_TOLD,    /* and Redis has told of it: the first mark is sent */
     PROOF_FAILED,
 };
 
@@ -73,10 +75,13 @@ struct redis_watch {
     struct fifo asked;        /* struct watch_batch: in the order of their EXISTS */
     uint64_t limit;           /* of the names that may be watched */
     enum proof proof;         /* PROVING */
-    uint64_t proof_us;        /* since when it is WRITTEN, or FAILED */
-    char proof_key[128];
-    char why[WHY_ROOM];     /* not READY; empty: not known */
-    struct log_recent told; /* lately */
+    uint64_t proof_us;        /* since when it is WRITTEN, TOLD or FAILED */
+    char proof_key[128];      /* the mark's as well */
+    uint64_t mark_us;         /* when the last mark was sent */
+    bool has_names;           /* some were read on this connection */
+    char run_id[48];          /* of the server; empty: not known */
+    char why[WHY_ROOM];       /* not READY; empty: not known */
+    struct log_recent told;   /* lately */
 };
 
 /* --- states ----------------------------------------------------------------------- */
@@ -104,10 +109,20 @@ static void forget_batches(struct redis_watch *w)
     w->batch.count = 0;
 }
 
+/* Redis takes no writes for a while, and is the master still. */
+static bool is_passing(const char *error)
+{
+    return strncmp(error, "BUSY ", 5) == 0 || strncmp(error, "MISCONF ", 8) == 0 ||
+           strncmp(error, "OOM ", 4) == 0;
+}
+
+/* The log has from the command link that Redis takes no writes. */
 static void say_why_not(struct redis_watch *w, const char *why)
 {
+    bool is_news = !is_passing(why) && log_is_news(&w->told, why);
+
     (void)snprintf(w->why, sizeof(w->why), "%s", why);
-    log_write(log_is_news(&w->told, w->why) ? LOG_NOTICE : LOG_DEBUG, "redis",
+    log_write(is_news ? LOG_NOTICE : LOG_DEBUG, "redis",
               "%s tells of no change (%s): a hold that is deleted in Redis is found "
               "lost when it is renewed, up to a third of its lease later",
               redis_conn_address(w->conn), w->why);
@@ -168,12 +183,72 @@ bool redis_watch_is_safe(const char *version)
     return parts[0] >= 7;
 }
 
+/* --- the proof, and the mark ------------------------------------------------------ */
+
+/* The mark is a write that changes nothing: only a master that takes writes does it. A
+ * server that refuses it is no master any more, or may not be one for long. */
+static void on_marked(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_watch *w = ctx;
+    bool is_ok = reply->type == REDIS_REPLY_INTEGER;
+
+    if (w->state == WATCH_PROVING && w->proof == PROOF_TOLD && is_ok) {
+        redis_conn_ready(w->conn, "");
+        w->why[0] = '\0';
+        w->has_names = false;
+        set_state(w, WATCH_READY);
+        tell_limit(w, w->limit);
+    } else if (w->state == WATCH_PROVING && w->proof == PROOF_TOLD) {
+        fail_proof(w, reply->str);
+    } else if (w->state == WATCH_READY && !is_ok && !is_passing(reply->str)) {
+        say_why_not(w, reply->str);
+        redis_conn_fail(w->conn, "%s", reply->str);
+    }
+}
+
+static void send_mark(struct redis_watch *w)
+{
+    w->mark_us = clock_boot_us();
+    redis_conn_ask(w->conn, 2, (const char *const[]){ "DEL", w->proof_key }, on_marked,
+                   NULL);
+}
+
+static void on_proof_written(void *of, const char *error)
+{
+    struct redis_watch *w = of;
+
+    if (w->state == WATCH_PROVING && w->proof == PROOF_WRITTEN) {
+        fail_proof(w, error);
+    }
+}
+
 static void write_proof(struct redis_watch *w)
 {
-    if (redis_link_touch(w->first, w->proof_key)) {
+    if (redis_link_touch(w->first, w->proof_key, on_proof_written, w)) {
         w->proof = PROOF_WRITTEN;
         w->proof_us = clock_boot_us();
     }
+}
+
+bool redis_watch_is_with_first(const struct redis_watch *w)
+{
+    return w->state != WATCH_READY ||
+           strcmp(w->run_id, redis_link_run_id(w->first)) == 0;
+}
+
+/* Redis told of what the command link wrote. It would do so also behind a replica. */
+static void on_proof_told(struct redis_watch *w)
+{
+    const char *first = redis_link_run_id(w->first);
+
+    if (w->run_id[0] != '\0' && first[0] != '\0' && strcmp(w->run_id, first) != 0) {
+        say_why_not(w, "another server answers");
+        redis_conn_fail(w->conn, "another server answers");
+        return;
+    }
+    w->proof = PROOF_TOLD;
+    w->proof_us = clock_boot_us();
+    send_mark(w);
 }
 
 static void on_proof_read(void *ctx, void *of, const redisReply *reply)
@@ -270,6 +345,17 @@ static void on_hello(void *ctx, void *of, const redisReply *reply)
                    on_tracking, NULL);
 }
 
+static void on_info(void *ctx, void *of, const redisReply *reply)
+{
+    struct redis_watch *w = ctx;
+
+    if (reply->type == REDIS_REPLY_ERROR && !is_refusal(reply->str)) {
+        on_error(w, reply);
+        return;
+    }
+    redis_info_value(reply, "run_id", w->run_id, sizeof(w->run_id));
+}
+
 static void on_selected(void *ctx, void *of, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
@@ -288,6 +374,8 @@ static void on_open(void *ctx)
         redis_conn_ask(w->conn, 2, (const char *const[]){ "SELECT", db }, on_selected,
                        NULL);
     }
+    redis_conn_ask(w->conn, 2, (const char *const[]){ "INFO", "server" }, on_info,
+                   NULL);
     redis_conn_ask(w->conn, 2, (const char *const[]){ "HELLO", "3" }, on_hello, NULL);
 }
 
@@ -305,19 +393,16 @@ static void on_lost(void *ctx)
     }
 }
 
-static void on_tick(void *ctx)
+static void prove_later(struct redis_watch *w)
 {
-    struct redis_watch *w = ctx;
     char why[64];
 
-    if (w->state != WATCH_PROVING) {
-        return;
-    }
     if (w->proof == PROOF_NONE) {
         read_proof(w);
     } else if (w->proof == PROOF_READ) {
         write_proof(w);
-    } else if (clock_boot_us() - w->proof_us > w->timeout_ms * 1000) {
+    } else if (w->proof != PROOF_TOLD &&
+               clock_boot_us() - w->proof_us > w->timeout_ms * 1000) {
         if (w->proof == PROOF_WRITTEN) {
             (void)snprintf(why, sizeof(why), "nothing was told within %llu ms",
                            (unsigned long long)w->timeout_ms);
@@ -327,15 +412,25 @@ static void on_tick(void *ctx)
     }
 }
 
+static void on_tick(void *ctx)
+{
+    struct redis_watch *w = ctx;
+
+    if (w->state == WATCH_PROVING) {
+        prove_later(w);
+    } else if (w->state == WATCH_READY && w->has_names &&
+               clock_boot_us() - w->mark_us >= MARK_MS * UINT64_C(1000)) {
+        send_mark(w);
+    }
+}
+
 /* --- what Redis tells ------------------------------------------------------------- */
 
 static void on_touched(struct redis_watch *w, struct span key)
 {
-    if (w->state == WATCH_PROVING && span_eq(key, span_str(w->proof_key))) {
-        redis_conn_ready(w->conn, "");
-        w->why[0] = '\0';
-        set_state(w, WATCH_READY);
-        tell_limit(w, w->limit);
+    if (w->state == WATCH_PROVING && w->proof == PROOF_WRITTEN &&
+        span_eq(key, span_str(w->proof_key))) {
+        on_proof_told(w);
     } else if (w->state == WATCH_READY) {
         store_tell(&w->events, &(struct store_event){ .kind = STORE_TOUCHED,
                                                       .touched = { .name = key } });
@@ -355,6 +450,9 @@ static bool on_push(void *ctx, const redisReply *reply)
     keys = reply->element[1];
     if (keys->type == REDIS_REPLY_NIL && w->state == WATCH_READY) {
         store_tell(&w->events, &(struct store_event){ .kind = STORE_TOUCHED });
+    } else if (keys->type == REDIS_REPLY_NIL && w->state == WATCH_PROVING &&
+               (w->proof == PROOF_READ || w->proof == PROOF_WRITTEN)) {
+        read_proof(w); /* Redis has forgotten it */
     }
     for (size_t i = 0; keys->type == REDIS_REPLY_ARRAY && i < keys->elements; i++) {
         if (keys->element[i]->type == REDIS_REPLY_STRING) {
@@ -412,6 +510,7 @@ static void send_batch(struct redis_watch *w)
         command_word(out, next_name(&w->batch.names, &at));
     }
     redis_conn_expect(w->conn, 1, on_exists, NULL);
+    w->has_names = true;
     *(struct watch_batch *)fifo_push(&w->asked, sizeof(w->batch)) = w->batch;
     w->batch = (struct watch_batch){ 0 };
 }

@@ -5,7 +5,11 @@
  * CLIENT TRACKING tells of each key that was read on the link, once; here a name is
  * read by EXISTS. Answers and what Redis tells share one connection, and so come in the
  * order in which they happened. The link is of use to learn of a loss early. Where
- * Redis cannot do it, nothing else depends on it. Events come from the loop only. */
+ * Redis cannot do it, nothing else depends on it. Events come from the loop only.
+ *
+ * While names are watched, a mark goes out each second: a write that changes nothing. A
+ * master that was demoted answers reads for ever, but refuses the mark: then the link
+ * is dropped. */
 #ifndef LATCHD_BACKEND_REDIS_REDIS_WATCH_H
 #define LATCHD_BACKEND_REDIS_REDIS_WATCH_H
 
@@ -32,6 +36,8 @@ void redis_watch_set_timeout(struct redis_watch *w, uint64_t timeout_ms);
 /* Reads the name, which is watched then. STORE_WATCHED follows, unless the link is not
  * ready or is lost meanwhile. */
 void redis_watch_name(struct redis_watch *w, struct span name);
+/* Whether the server is the command link's; also while the watch is not ready. */
+bool redis_watch_is_with_first(const struct redis_watch *w);
 void redis_watch_flush(struct redis_watch *w);
 /* NULL: it is ready. Else the reason; empty: not known yet. */
 const char *redis_watch_why_not(const struct redis_watch *w);
