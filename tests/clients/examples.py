@@ -3,6 +3,7 @@ import concurrent.futures
 import pathlib
 import sys
 
+import kits
 import snippets
 from stand import run
 
@@ -43,6 +44,13 @@ def java(kit):
     return prepare
 
 
+def rust(kit):
+    def prepare(code, folder):
+        (folder / "example.rs").write_text(code)
+        return [kits.rust_program(kit, folder / "example.rs", folder / "example")], {}
+    return prepare
+
+
 def build(words, folder):
     done = run(words, folder)
     if done.returncode != 0:
@@ -51,7 +59,7 @@ def build(words, folder):
 
 # language: the kit that it needs, and how its program is made
 LANGUAGES = {"python": ("redis-py", python), "js": ("node-6", node), "go": ("go", golang),
-             "java": ("java", java)}
+             "java": ("java", java), "rust": ("rust-helper", rust)}
 
 
 def check_all(page, stand, made, report):

@@ -41,6 +41,13 @@ func main() {
 	}
 }
 """
+RUST = """use std::time::Duration;
+fn work(guard: &latchd::Guard) { println!("worked with {} {}", guard.token(), guard.is_lost()); }
+fn main() -> latchd::Result<()> {
+%s
+    Ok(())
+}
+"""
 JAVA = """import java.util.concurrent.TimeUnit;
 import latchd.Latchd;
 
@@ -91,8 +98,14 @@ def java(kit, daemon):
     return ["java", "-cp", path, "Fragment"]
 
 
+def rust(kit, daemon):
+    (kit / "fragment.rs").write_text(program(RUST, "rust", daemon))
+    return [kits.rust_program(kit, kit / "fragment.rs", kit / "fragment")]
+
+
 # Language, kit, how its program is made.
-FRAGMENTS = [("Node", "node-6", node), ("Go", "go", golang), ("Java", "java", java)]
+FRAGMENTS = [("Node", "node-6", node), ("Go", "go", golang), ("Java", "java", java),
+             ("Rust", "rust-helper", rust)]
 
 
 def works(make, kit, daemon):

@@ -22,7 +22,7 @@ from servers import Rack, Redis  # noqa: E402
 from tap_report import Report  # noqa: E402
 
 AGENTS = HERE / "helpers"
-AT_ONCE = 6  # cases that mostly wait, beside two that do not only wait
+AT_ONCE = 7  # cases that mostly wait, beside two that do not only wait
 HEAVY_AT_ONCE = 2
 
 
@@ -89,6 +89,10 @@ def java_of_newest(kit):
             f"{path}:{(kit / 'classpath').read_text().strip()}", "HelperAgent"], env
 
 
+def rust(kit):
+    return [kits.rust_program(kit, AGENTS / "rust_agent.rs", kit / "agent")], []
+
+
 # Title, kit, function: the kit's folder -> command and environment, cases that do not apply
 LANGUAGES = [
     ("Python, threads", "redis-py", python(sys.executable, "threads"),
@@ -108,6 +112,7 @@ LANGUAGES = [
     ("Go, go-redis 9.0", "go", golang_least, set()),
     ("Java", "java", java, set()),
     ("Java, Jedis 5", "jedis-5", java_of_newest, set()),
+    ("Rust", "rust-helper", rust, set()),
 ]
 
 

@@ -21,6 +21,7 @@ import sys
 import locks_list
 from clients import PROGRAMS, version_of
 
+CLIENTS = pathlib.Path(__file__).resolve().parents[2] / "clients"
 PATIENCE_S = 900  # a cold cache on a busy machine
 
 
@@ -169,11 +170,23 @@ def jedis(version):
     return make
 
 
+def cargo(choose):
+    """An environment with the newest Rust of the machine (choose: max), or the oldest one (min)."""
+    found = {}
+    for place in os.environ.get("PATH", "").split(":"):
+        if shutil.which("cargo", path=place):
+            version = re.findall(r"\d+", run([f"{place}/cargo", "--version"], place)[0])
+            found[tuple(map(int, version[:2]))] = place
+    if not found:
+        raise Missing("cargo is not installed")
+    return {"PATH": f"{found[choose(found)]}:{os.environ['PATH']}"}
+
+
 def rust(folder):
-    tool("cargo")
+    env = cargo(max)
     copy(folder, "rust")
-    get(["cargo", "fetch"], folder, "what Rust needs")
-    said, good = run(["cargo", "build", "--offline", "--quiet"], folder)
+    get(["cargo", "fetch"], folder, "what Rust needs", **env)
+    said, good = run(["cargo", "build", "--offline", "--quiet"], folder, **env)
     if not good:
         if re.search(r"openssl-sys|linker .* not found", said):
             raise Missing("a C compiler or OpenSSL's headers are not installed")
@@ -182,11 +195,25 @@ def rust(folder):
 
 
 def rust_locks(folder):
-    tool("cargo")
+    env = cargo(max)
     copy(folder, "rust", locks_list.LOCKS)
-    get(["cargo", "fetch"], folder, "what Rust needs")
-    compile_(["cargo", "build", "--offline", "--quiet"], folder)
+    get(["cargo", "fetch"], folder, "what Rust needs", **env)
+    compile_(["cargo", "build", "--offline", "--quiet"], folder, **env)
     shutil.copy(folder / "target/debug/rslock-agent", folder / "agent")
+
+
+def rust_helper(folder):
+    """The crate of clients/, which needs no other."""
+    env = cargo(min)
+    copy(folder, "rust", CLIENTS)
+    compile_(["cargo", "build", "--offline", "--quiet"], folder, RUSTFLAGS="-D warnings", **env)
+
+
+def rust_program(kit, source, program):
+    """A program of one file over that crate."""
+    compile_(["rustc", "--edition", "2021", "-D", "warnings", "--extern",
+              f"latchd={kit / 'target/debug/liblatchd.rlib'}", "-o", program, source], kit, **cargo(min))
+    return program
 
 
 def there(*words):
@@ -203,6 +230,7 @@ KITS = {
     "telnet": there("sh", "-c", "command -v telnet"),
     "hiredis": lambda folder: None,  # latchd needs it as well, so meson built this
     "debian-redis-py": there("/usr/bin/python3", "-c", "import redis.asyncio"),
+    "ruby": there("ruby", "-e", "require 'socket'"),
     "redis-rb": there("ruby", "-e", "require 'redis'"),
     "redis-pm": there("perl", "-e", "use Redis; use IO::Socket::SSL"),
     "predis": there("php", "-r", "require 'Predis/Autoloader.php';"),
@@ -241,12 +269,14 @@ KITS = {
     "locks-go": golang_locks,
     "locks-java": lambda folder: java(folder, locks_list.LOCKS),
     "locks-rust": rust_locks,
+    "rust-helper": rust_helper,
 }
 
 # Folders and files that a kit is made of.
 SOURCES = {
     **{name: PROGRAMS / name for name in ("go", "java", "rust")},
     **{f"locks-{name}": locks_list.LOCKS / name for name in ("go", "java", "rust")},
+    "rust-helper": CLIENTS / "rust",
     **{name: locks_list.LOCKS for name in (
         "redlock-4", "redlock-5", "redlock-sesamecare", "node-locks")},
 }

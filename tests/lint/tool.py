@@ -30,9 +30,9 @@ def clang_format(root):
 def codespell(root):
     paths = [root / w for w in WORDS if (root / w).exists()]
     # Nd, TE: macros of the manual pages. oll: a field of CLIENT LIST. exat, smove: of Redis.
-    # atleast: an option of LOCK. EDN: the form of Jepsen's histories.
+    # atleast: an option of LOCK. crate: of Rust. EDN: the form of Jepsen's histories.
     return subprocess.run(["codespell", "--skip", "*/corpus/*,*/go.sum",
-                           "--ignore-words-list", "atleast,edn,exat,nd,oll,optin,smove,te",
+                           "--ignore-words-list", "atleast,crate,edn,exat,nd,oll,optin,smove,te",
                            *paths],
                           check=False).returncode
 
