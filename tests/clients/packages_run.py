@@ -191,7 +191,7 @@ def maven(folder):
     source = folder / "project/src/main/java"
     source.mkdir(parents=True)
     shutil.copy(PROGRAMS / "Take.java", source)
-    (folder / "project/pom.xml").write_text((PROGRAMS / "pom.xml").read_text().replace("VERSION", version))
+    shutil.copy(PROGRAMS / "pom.xml", folder / "project")
     mvn(folder / "project", "-s", settings, "compile", "dependency:build-classpath",
         f"-Dmdep.outputFile={folder / 'classpath'}")
     return ["java", "-cp", f"{folder / 'project/target/classes'}:{(folder / 'classpath').read_text()}", "Take"]
@@ -217,7 +217,8 @@ def check(report, package, daemon):
     name = package.__name__.replace("_", " ")
     with tempfile.TemporaryDirectory(prefix="latchd-packages-") as scratch:
         folder = pathlib.Path(scratch)
-        shutil.copytree(CLIENTS, folder, dirs_exist_ok=True)
+        shutil.copytree(CLIENTS, folder, dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns("target", "dist", "node_modules"))
 
         try:
             command = package(folder)
