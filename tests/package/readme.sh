@@ -11,13 +11,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-SUITE=bookworm
 READY_S=900      # to install, build and start
 TESTS_MIN=3900   # test cases of one build; fewer means that some were not built
 logs=${1:-}
 scratch=$(mktemp -d)
 root=$scratch/root
 started=
+# shellcheck source=tests/package/root.sh
+. tests/package/root.sh
 
 clean() {
     # The namespaces that were made for it go with their first process.
@@ -33,52 +34,6 @@ clean() {
 }
 trap clean EXIT
 trap 'echo "line $LINENO failed" >&2' ERR
-
-# The nth code block below a heading of a page: the heading, n or 1, the page or README.
-readme_line() {
-    local page=README.md
-    [ $# -lt 3 ] || page=$3
-    awk -v heading="$1" -v nth="${2:-1}" '
-        $0 == heading { found = 1; next }
-        found && /^```/ { inside = !inside; count += inside; if (count > nth) exit; next }
-        inside && count == nth { print }' "$page"
-}
-
-# This machine's sources of Debian packages, as lines of sources.list.
-sources() {
-    # shellcheck disable=SC2016
-    apt-get indextargets --format \
-        'deb $(REPO_URI) $(RELEASE) $(COMPONENT)|$(CODENAME)' \
-        'Created-By: Packages' | sed -n "s/|$SUITE.*//p" | sort -u
-}
-
-make_root() {
-    local mirror
-    # shellcheck disable=SC2016
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
-        "Codename: $SUITE" 'Component: main' | head -n 1)
-    debootstrap --variant=minbase "$SUITE" "$root" "$mirror" >"$scratch/debootstrap.log"
-    sources >"$root/etc/apt/sources.list"
-    apt-config dump --format '%F "%v";%n' Acquire::http Acquire::https \
-        >"$root/etc/apt/apt.conf.d/90host"
-    [ ! -d /etc/apt/auth.conf.d ] || cp -r /etc/apt/auth.conf.d "$root/etc/apt"
-    printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
-    git -c advice.detachedHead=false clone -q --no-hardlinks . "$root/root/latchd"
-    git ls-files -z | tar --null -T - -c | tar -x -C "$root/root/latchd"
-}
-
-# Runs a shell command in the clone, with processes and mounts of its own.
-inside() {
-    exec unshare --mount --pid --fork --kill-child bash -c '
-        mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" &&
-        mount --rbind /dev "$1/dev" && mount -t tmpfs tmpfs "$1/run" || exit
-        exec chroot "$1" env -i --default-signal HOME=/root LANG=C.UTF-8 \
-            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-            ${http_proxy:+http_proxy="$http_proxy"} \
-            ${https_proxy:+https_proxy="$https_proxy"} \
-            ${MESON_TESTTHREADS:+MESON_TESTTHREADS="$MESON_TESTTHREADS"} \
-            sh -c "cd /root/latchd && $2"' bash "$root" "$1" </dev/null
-}
 
 # What its user pastes into another terminal while latchd runs in there.
 use_it() {
@@ -136,6 +91,8 @@ install_it() {
 }
 
 make_root
+git -c advice.detachedHead=false clone -q --no-hardlinks . "$root/root/latchd"
+git ls-files -z | tar --null -T - -c | tar -x -C "$root/root/latchd"
 echo "a Debian $SUITE with nothing on it: $SECONDS s so far"
 run_it
 echo "the line of \"Run it\" runs latchd: $SECONDS s so far"
