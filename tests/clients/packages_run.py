@@ -197,7 +197,26 @@ def maven(folder):
     return ["java", "-cp", f"{folder / 'project/target/classes'}:{(folder / 'classpath').read_text()}", "Take"]
 
 
-PACKAGES = [pip, npm, npm_linked_folder, go, maven]
+def composer(folder):
+    """Into an empty project, from the folder as a repository, and from no other."""
+    kits.tool("php", "composer")
+    if not kits.run(["php", "-r", "exit(!(@include 'Predis/autoload.php'));"], folder)[1]:
+        raise kits.Missing("Predis is not installed")
+    project = folder / "project"
+    project.mkdir()
+    (project / "composer.json").write_text(json.dumps({
+        "repositories": [{"type": "path", "url": str(folder / "php"), "options": {"symlink": False}},
+                         {"packagist.org": False}],
+        "require": {"latchd/latchd": "*"}}))
+    kits.compile_(["composer", "validate", "--strict", "--no-check-version", folder / "php/composer.json"], folder,
+                  COMPOSER_ALLOW_SUPERUSER="1", COMPOSER_HOME=str(folder / "home"))
+    kits.compile_(["composer", "install", "--no-interaction", "--classmap-authoritative"], project,
+                  COMPOSER_ALLOW_SUPERUSER="1", COMPOSER_HOME=str(folder / "home"))
+    shutil.copy(PROGRAMS / "take.php", project)
+    return ["env", "-C", project, "php", "take.php"]
+
+
+PACKAGES = [pip, npm, npm_linked_folder, go, maven, composer]
 
 
 def take(command, daemon, name, log):

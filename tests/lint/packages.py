@@ -13,6 +13,7 @@ PACKAGES = {
     "go": ("go.mod", None, None),
     "java": ("pom.xml", "pom.xml", r"<artifactId>latchd</artifactId>\s*<version>(.*)</version>"),
     "node": ("package.json", "package.json", r'"version": "(.*)"'),
+    "php": ("composer.json", "composer.json", r'"version": "(.*)"'),
     "python": ("pyproject.toml", "latchd.py", r'__version__ = "(.*)"'),
 }
 SAID = ["Locks of latchd: renewed in the background, with fencing tokens, told when lost", "MIT", "The latchd authors"]
