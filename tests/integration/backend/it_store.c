@@ -74,7 +74,9 @@ START_TEST(ops_of_one_turn_leave_together_and_are_answered_in_order)
     ck_assert(info.up);
     ck_assert_uint_eq(info.calls, 1000);
     ck_assert_uint_eq(info.in_flight, 0);
-    (void)snprintf(version, sizeof version, "redis_version:%s\r\n", info.version);
+    (void)snprintf(version, sizeof version, "%s_version:%s\r\n",
+                   strcmp(info.product, "Valkey") == 0 ? "valkey" : "redis",
+                   info.version);
     said = redis_ask(redis, "INFO server");
     ck_assert_ptr_nonnull(strstr(said->str, version));
     freeReplyObject(said);

@@ -16,10 +16,13 @@ local function missing(got)
     if not why then
         return nil
     end
-    if string.find(why, 'Unknown Redis command', 1, true) then
+    -- Redis, Valkey
+    if string.find(why, 'Unknown Redis command', 1, true) or string.find(why, 'Unknown command', 1, true) then
         return 'command'
     end
-    if string.find(why, 'NOPERM', 1, true) or string.find(why, 'The user executing the script', 1, true) then
+    -- Redis 6.0, 7.0, 7.2 and Valkey
+    if string.find(why, 'NOPERM', 1, true) or string.find(why, 'The user executing the script', 1, true)
+        or string.find(why, 'ACL failure in script', 1, true) then
         return string.find(why, ' run ', 1, true) and 'command'
             or string.find(why, ' channel', 1, true) and 'channel' or 'key'
     end
