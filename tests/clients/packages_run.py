@@ -132,7 +132,7 @@ def go(folder):
     oldest = re.search(r"^go (.*)$", (folder / "go/go.mod").read_text(), re.MULTILINE).group(1)
     for version in ("local", f"go{oldest}.0"):
         env = {**kits.GO_ENV, "GOTOOLCHAIN": version}
-        kits.get(["go", "list", "-deps", "./..."], folder / "go", f"Go {version}, or what it needs,", **env)
+        kits.get(["go", "mod", "download"], folder / "go", f"Go {version}, or what it needs,", **env)
         kits.compile_(["go", "vet", "./..."], folder / "go", **env)
 
     project = folder / "project"
@@ -216,7 +216,30 @@ def composer(folder):
     return ["env", "-C", project, "php", "take.php"]
 
 
-PACKAGES = [pip, npm, npm_linked_folder, go, maven, composer]
+def cargo(folder):
+    """The crate, in an empty project whose registry is a folder."""
+    env = kits.cargo(min)
+    kits.compile_(["cargo", "package", "--offline", "--quiet"], folder / "rust", **env)
+    crate = next((folder / "rust/target/package").glob("latchd-*.crate"))
+    shutil.unpack_archive(crate, folder / "registry", "gztar")
+    crate_folder = folder / "registry" / crate.stem
+    for name in ("LICENSE", "CHANGELOG.md", "README.md"):
+        assert (crate_folder / name).is_file(), name
+    (crate_folder / ".cargo-checksum.json").write_text('{ "files": {}, "package": null }')
+
+    project = folder / "project"
+    kits.compile_(["cargo", "init", "--quiet", "--vcs", "none", "--name", "take", project], folder, **env)
+    (project / ".cargo").mkdir()
+    (project / ".cargo/config.toml").write_text(
+        f'[source.crates-io]\nreplace-with = "folder"\n[source.folder]\ndirectory = "{folder / "registry"}"\n')
+    with (project / "Cargo.toml").open("a") as manifest:
+        manifest.write(f'latchd = "{crate.stem.rpartition("-")[2]}"\n')
+    shutil.copy(PROGRAMS / "take.rs", project / "src/main.rs")
+    kits.compile_(["cargo", "build", "--offline", "--quiet"], project, **env)
+    return [project / "target/debug/take"]
+
+
+PACKAGES = [pip, npm, npm_linked_folder, go, maven, composer, cargo]
 
 
 def take(command, daemon, name, log):
