@@ -29,6 +29,11 @@ static bool wants_replicas_of_quorum(const struct config *c)
     return c->store.min_replicas > 0 && backend_config_is_quorum(c->redis);
 }
 
+static bool wants_api_without_port(const struct config *c)
+{
+    return c->http_api && c->http_port == 0;
+}
+
 const struct config_conflict CONFIG_CONFLICTS[] = {
     { "min-replicas", "the embedded Redis has no replicas",
       wants_replicas_of_embedded },
@@ -36,6 +41,7 @@ const struct config_conflict CONFIG_CONFLICTS[] = {
       has_password_for_embedded },
     { "min-replicas", "on a quorum a majority is what acknowledges",
       wants_replicas_of_quorum },
+    { "http-api", "it needs http-port", wants_api_without_port },
 };
 
 const size_t CONFIG_CONFLICT_COUNT =

@@ -1158,6 +1158,15 @@ static const struct verb *find_verb(bool is_events, const char *method)
     return i == VERB_COUNT ? NULL : &VERBS[i];
 }
 
+/* Whether the login can be read: another kind must not seem to be none. */
+static bool has_basic_login(struct MHD_Connection *connection)
+{
+    char *user = MHD_basic_auth_get_username_password(connection, NULL);
+
+    MHD_free(user);
+    return user != NULL;
+}
+
 /* The head of a request is there. */
 static enum MHD_Result meet_request(struct api *api, struct MHD_Connection *connection,
                                     const char *url, const char *method, void **state)
@@ -1178,7 +1187,7 @@ static enum MHD_Result meet_request(struct api *api, struct MHD_Connection *conn
     } else if (has_nul) {
         answer_error(call, MHD_HTTP_BAD_REQUEST, LATCHD_ERR,
                      "a name with a zero byte cannot be in an address");
-    } else if (login != NULL && strncasecmp(login, "Basic ", 6) != 0) {
+    } else if (login != NULL && !has_basic_login(connection)) {
         answer_error(call, MHD_HTTP_UNAUTHORIZED, LATCHD_ERR_NOAUTH,
                      "log in by Basic authentication: a user and a password");
     }

@@ -323,11 +323,17 @@ def users_passwords_and_rights_are_those_of_all_clients():
             stand.login = "", "open"  # curl -u :password
             assert stand.code("GET", "app:1") == 200
         stand.login = None
-        client = stand.http_socket()
-        client.sendall(b"GET /v1/locks/app:1 HTTP/1.1\r\nHost: localhost\r\n"
-                       b"Authorization: Bearer secret\r\n\r\n")
-        assert answer_of(client)[0] == 401, "nobody may seem to have no login"
-        client.close()
+
+
+def a_login_that_cannot_be_read_is_not_taken_for_none():
+    with Api() as stand:
+        for login in ("Bearer secret", "Basic", "Basic ", "Basic !!!!", "Basic YW5u", "x", ""):
+            client = stand.http_socket()
+            client.sendall(b"GET /v1/locks/job HTTP/1.1\r\nHost: localhost\r\n"
+                           b"Authorization: %s\r\n\r\n" % login.encode())
+            assert answer_of(client)[0] == 401, login
+            client.close()
+        assert stand.code("GET", "job") == 200
 
 
 def a_call_is_a_client_with_the_address_of_its_peer():
@@ -571,6 +577,7 @@ CASES = [
     a_get_waits_until_another_has_the_lock,
     other_kinds_of_locks_are_served,
     users_passwords_and_rights_are_those_of_all_clients,
+    a_login_that_cannot_be_read_is_not_taken_for_none,
     a_call_is_a_client_with_the_address_of_its_peer,
     one_connection_carries_many_calls,
     calls_have_limits_and_those_who_look_are_served,

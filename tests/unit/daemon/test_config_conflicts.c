@@ -19,7 +19,8 @@ TEST_GROUP(.setup = setup, .teardown = teardown);
 static const struct {
     const char *redis;
     const char *min_replicas, *password_file;
-    const char *key; /* NULL: no conflict */
+    const char *http_api; /* NULL: no */
+    const char *key;      /* NULL: no conflict */
     const char *why;
 } CASES[] = {
     { .redis = "embedded",
@@ -37,6 +38,12 @@ static const struct {
       .password_file = "/f",
       .key = "min-replicas",
       .why = "on a quorum a majority is what acknowledges" },
+    { .redis = "embedded",
+      .min_replicas = "0",
+      .password_file = "",
+      .http_api = "yes",
+      .key = "http-api",
+      .why = "it needs http-port" },
     { .redis = "embedded", .min_replicas = "0", .password_file = "" },
     { .redis = "quorum redis://a redis://b redis://c",
       .min_replicas = "0",
@@ -60,6 +67,7 @@ START_TEST(values_are_checked_together, TEST_ROWS(CASES))
     set_value("redis", CASES[_i].redis);
     set_value("min-replicas", CASES[_i].min_replicas);
     set_value("redis-password-file", CASES[_i].password_file);
+    set_value("http-api", CASES[_i].http_api == NULL ? "no" : CASES[_i].http_api);
     found = config_find_conflict(&config);
     ck_assert_int_eq(found == NULL, CASES[_i].key == NULL);
     if (found != NULL) {
