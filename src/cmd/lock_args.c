@@ -249,8 +249,8 @@ static bool lock_option_read(struct lock_parse *p, const struct span *argv, size
     const struct option *o = OPTIONS;
     size_t i = 0;
 
-    while (i < OPTION_COUNT && ((OPTIONS[i].commands & p->syntax->takes) == 0 ||
-                                !span_eq_nocase(argv[at], OPTIONS[i].word))) {
+    while (i < OPTION_COUNT && (!span_eq_nocase(argv[at], OPTIONS[i].word) ||
+                                (OPTIONS[i].commands & p->syntax->takes) == 0)) {
         i++;
     }
     if (i == OPTION_COUNT) {
@@ -458,8 +458,8 @@ static bool check_together(struct lock_parse *p)
         return lock_parse_reject(p, "%s needs exactly one of %s", p->syntax->command,
                                  words);
     }
-    for (size_t i = 0; has >> i != 0; i++) {
-        if ((has & 1U << i) != 0 && !check_option(p, &OPTIONS[i])) {
+    for (unsigned left = has; left != 0; left &= left - 1) {
+        if (!check_option(p, &OPTIONS[__builtin_ctz(left)])) {
             return false;
         }
     }
