@@ -577,14 +577,12 @@ static struct entry *bare_entry(struct engine *eng, struct lock *lock,
 }
 
 /* The hold that the request means, if it is known here. */
-static struct hold *local_hold(struct engine *eng, const struct lock *lock,
+static struct hold *local_hold(const struct lock *lock, const struct request *request,
                                const struct hold_req *req)
 {
     struct hold *h = lock_hold(lock);
 
     if (h != NULL && req->id.len != 0) {
-        struct request *request = request_find(eng, req->name, req->id);
-
         h = request != NULL && request->entry != NULL ? request->entry->hold : NULL;
     } else if (h != NULL && req->value.len != 0) {
         h = lock_value_hold(lock, req->value);
@@ -630,10 +628,10 @@ static bool kind_refused(struct engine *eng, const struct lock *lock,
 }
 
 /* The entry that the request means, if it is known here; NULL: Redis must be asked. */
-static struct entry *local_entry(struct engine *eng, const struct lock *lock,
+static struct entry *local_entry(const struct lock *lock, const struct request *request,
                                  const struct hold_req *req)
 {
-    const struct hold *h = local_hold(eng, lock, req);
+    const struct hold *h = local_hold(lock, request, req);
     struct entry *e;
     size_t count = 0;
 
@@ -641,7 +639,7 @@ static struct entry *local_entry(struct engine *eng, const struct lock *lock,
         return NULL;
     }
     if (req->id.len != 0) {
-        return request_find(eng, req->name, req->id)->entry;
+        return request->entry;
     }
     if (req->owner.len != 0) {
         e = own_entry(h, req->from.conn, &count);
@@ -710,7 +708,7 @@ void engine_unlock(struct engine *eng, const struct hold_req *req)
     struct lock *lock = lock_get(eng, req->name);
     struct entry *e;
 
-    if (user_refuses(eng, lock, req)) {
+    if (user_refuses(eng, lock, request, req)) {
         engine_settle(eng);
         return;
     }
@@ -728,7 +726,7 @@ void engine_unlock(struct engine *eng, const struct hold_req *req)
             release_entry(eng, lock, e, false, req);
         }
     } else {
-        release_entry(eng, lock, local_entry(eng, lock, req), named, req);
+        release_entry(eng, lock, local_entry(lock, request, req), named, req);
     }
     engine_settle(eng);
 }
@@ -737,16 +735,17 @@ void engine_unlock(struct engine *eng, const struct hold_req *req)
 
 void engine_renew(struct engine *eng, const struct hold_req *req)
 {
+    const struct request *request = request_find(eng, req->name, req->id);
     struct lock *lock = lock_get(eng, req->name);
     struct hold_req as = *req;
     struct entry *e;
     struct pending_request *c;
 
-    if (user_refuses(eng, lock, req) || kind_refused(eng, lock, req)) {
+    if (user_refuses(eng, lock, request, req) || kind_refused(eng, lock, req)) {
         engine_settle(eng);
         return;
     }
-    if (is_final(lock, request_find(eng, req->name, req->id), req)) {
+    if (is_final(lock, request, req)) {
         emit_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
         engine_settle(eng);
         return;
@@ -761,7 +760,7 @@ void engine_renew(struct engine *eng, const struct hold_req *req)
         as.id = spec_id(e->spec);
         as.token = e->hold->token;
     } else {
-        e = local_entry(eng, lock, req);
+        e = local_entry(lock, request, req);
     }
     c = pending_request_new(eng, PENDING_RENEW, lock, &as);
     if (e != NULL) {

@@ -29,10 +29,8 @@ bool lock_owner_is_others(const struct lock *lock, struct span owner, uint32_t u
 }
 
 bool user_refuses(struct engine *eng, const struct lock *lock,
-                  const struct hold_req *req)
+                  const struct request *request, const struct hold_req *req)
 {
-    const struct request *request = request_find(eng, req->name, req->id);
-
     if (req->overrides ||
         !((request != NULL && user_differs(request->user, req->user)) ||
           (req->token != 0 && is_others(lock_hold_with(lock, req->token), req->user)) ||

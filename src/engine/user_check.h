@@ -12,9 +12,10 @@
 bool user_differs(uint32_t a, uint32_t b);
 /* Whether that owner holds the lock here for another user. */
 bool lock_owner_is_others(const struct lock *lock, struct span owner, uint32_t user);
-/* Refuses a request that names what is another user's. True: it has been answered. */
+/* Refuses what names another user's; `request` is what its ID names, or NULL. True: it
+ * has been answered. */
 bool user_refuses(struct engine *eng, const struct lock *lock,
-                  const struct hold_req *req);
+                  const struct request *request, const struct hold_req *req);
 /* user_refuses() for an UNLOCK that has been waiting for its turn. */
 bool user_refuses_release(struct engine *eng, struct lock *lock,
                           struct pending_release *d);
