@@ -55,6 +55,7 @@ struct server {
     uint64_t tls_port; /* the actual port; 0: none */
     bool store_started;
     bool redis_answered;
+    bool has_rest;   /* the last turn left something to do: see net_end_turn() */
     uint64_t now_ms; /* when this turn of the loop began */
     uint64_t seed;   /* random */
     uint64_t started_ms;

@@ -1396,7 +1396,7 @@ static void check_lingering(struct net *n, uint64_t now_ms)
     }
 }
 
-void net_end_turn(struct net *n)
+bool net_end_turn(struct net *n)
 {
     struct conn *c;
 
@@ -1425,6 +1425,7 @@ void net_end_turn(struct net *n)
         (void)uv_idle_start(&n->waker->idle, on_idle);
     }
     free_dead(n);
+    return !list_empty(&n->ready) || !list_empty(&n->dirty);
 }
 
 static bool is_idle(const struct net *n, struct conn *c, uint64_t now_ms)

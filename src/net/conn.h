@@ -118,8 +118,8 @@ bool net_run(struct net *n);
 bool net_has_backlog(const struct net *n);
 /* Ends a loop turn: runs requests as net_run(), writes all replies, frees closed
  * conns. Must be called after the events of each turn of the loop, and never from a
- * function of the handler. */
-void net_end_turn(struct net *n);
+ * function of the handler. True: that left requests to run, or replies to write. */
+bool net_end_turn(struct net *n);
 /* The sockets that accept connections for the net. Their owner is the net. One with
  * TLS needs net_set_tls() before. */
 struct listeners *net_listeners(struct net *n);
