@@ -44,6 +44,13 @@ def java(kit):
     return prepare
 
 
+def ruby(_kit):
+    def prepare(code, folder):
+        (folder / "example.rb").write_text(f"$stdout.sync = true\n{code}")
+        return ["ruby", "-I", kits.CLIENTS / "ruby/lib", "example.rb"], {}
+    return prepare
+
+
 def rust(kit):
     def prepare(code, folder):
         (folder / "example.rs").write_text(code)
@@ -59,7 +66,8 @@ def build(words, folder):
 
 # language: the kit that it needs, and how its program is made
 LANGUAGES = {"python": ("redis-py", python), "js": ("node-6", node), "go": ("go", golang),
-             "java": ("java", java), "rust": ("rust-helper", rust)}
+             "java": ("java", java), "ruby": ("ruby", ruby),
+             "rust": ("rust-helper", rust)}
 
 
 def check_all(page, stand, made, report):

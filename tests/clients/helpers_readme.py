@@ -41,6 +41,10 @@ func main() {
 	}
 }
 """
+RUBY = """require 'latchd'
+def work(lock) = puts("worked with #{lock.token} #{lock.lost?}")
+%s
+"""
 RUST = """use std::time::Duration;
 fn work(guard: &latchd::Guard) { println!("worked with {} {}", guard.token(), guard.is_lost()); }
 fn main() -> latchd::Result<()> {
@@ -98,6 +102,11 @@ def java(kit, daemon):
     return ["java", "-cp", path, "Fragment"]
 
 
+def ruby(kit, daemon):
+    (kit / "fragment.rb").write_text(program(RUBY, "ruby", daemon))
+    return ["ruby", "-I", kits.CLIENTS / "ruby/lib", kit / "fragment.rb"]
+
+
 def rust(kit, daemon):
     (kit / "fragment.rs").write_text(program(RUST, "rust", daemon))
     return [kits.rust_program(kit, kit / "fragment.rs", kit / "fragment")]
@@ -105,7 +114,7 @@ def rust(kit, daemon):
 
 # Language, kit, how its program is made.
 FRAGMENTS = [("Node", "node-6", node), ("Go", "go", golang), ("Java", "java", java),
-             ("Rust", "rust-helper", rust)]
+             ("Ruby", "ruby", ruby), ("Rust", "rust-helper", rust)]
 
 
 def works(make, kit, daemon):

@@ -93,6 +93,10 @@ def rust(kit):
     return [kits.rust_program(kit, AGENTS / "rust_agent.rs", kit / "agent")], []
 
 
+def ruby(_kit):
+    return ["ruby", AGENTS / "agent.rb"], []
+
+
 # Title, kit, function: the kit's folder -> command and environment, cases that do not apply
 LANGUAGES = [
     ("Python, threads", "redis-py", python(sys.executable, "threads"),
@@ -112,6 +116,7 @@ LANGUAGES = [
     ("Go, go-redis 9.0", "go", golang_least, set()),
     ("Java", "java", java, set()),
     ("Java, Jedis 5", "jedis-5", java_of_newest, set()),
+    ("Ruby", "ruby", ruby, set()),
     ("Rust", "rust-helper", rust, set()),
 ]
 

@@ -239,7 +239,19 @@ def cargo(folder):
     return [project / "target/debug/take"]
 
 
-PACKAGES = [pip, npm, npm_linked_folder, go, maven, composer, cargo]
+def gem(folder):
+    """`gem install` of what `gem build` made, into an empty home."""
+    kits.tool("ruby", "gem")
+    home = folder / "home"
+    kits.compile_(["gem", "build", "latchd.gemspec", "--output", folder / "latchd.gem"], folder / "ruby")
+    kits.compile_(["gem", "install", "--local", "--no-document", "--install-dir", home, "latchd.gem"], folder)
+    made = next(home.glob("gems/latchd-*"))
+    for name in ("lib/latchd.rb", "sig/latchd.rbs", "LICENSE"):
+        assert (made / name).is_file(), name
+    return ["env", f"GEM_HOME={home}", f"GEM_PATH={home}", "ruby", "-w", PROGRAMS / "take.rb"]
+
+
+PACKAGES = [pip, npm, npm_linked_folder, go, maven, composer, cargo, gem]
 
 
 def take(command, daemon, name, log):

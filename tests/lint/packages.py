@@ -15,6 +15,7 @@ PACKAGES = {
     "node": ("package.json", "package.json", r'"version": "(.*)"'),
     "php": ("composer.json", "composer.json", r'"version": "(.*)"'),
     "python": ("pyproject.toml", "latchd.py", r'__version__ = "(.*)"'),
+    "ruby": ("latchd.gemspec", "lib/latchd.rb", r"VERSION = '(.*)'"),
     "rust": ("Cargo.toml", "Cargo.toml", r'(?m)^version = "(.*)"'),
 }
 SAID = ["Locks of latchd: renewed in the background, with fencing tokens, told when lost", "MIT", "The latchd authors"]

@@ -27,6 +27,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>, until: Duration) -> MutexGuard<'a, T> {
+    if until == NEVER {
+        return changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    }
+    let left = until.saturating_sub(clock::now());
+    changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
+}
+
 /// 32 characters that nobody else has: hashes, with keys from the system, of what differs between calls.
 pub(crate) fn new_request() -> String {
     let part = || {
@@ -118,6 +126,7 @@ pub(crate) struct Hold {
     terms: Arc<Terms>,
     request: String,
     pub(crate) tokens: Vec<i64>,
+    changed: Condvar, // of what is kept of it
 }
 
 /// What changes of a hold, until it is released. Times are those of this crate's clock.
@@ -233,7 +242,8 @@ struct State {
     is_connecting: bool,
     pause: Duration, // before the next attempt, growing
     retry_at: Duration,
-    hear_at: Duration, // when to look for names to listen for
+    hear_at: Duration,         // when to look for names to listen for
+    wake_at: Option<Duration>, // while the keeper sleeps
     is_closed: bool,
 }
 
@@ -243,7 +253,7 @@ pub(crate) struct Shared {
     pub(crate) patience: Duration,
     log: Option<Log>,
     state: Mutex<State>,
-    changed: Condvar,
+    work: Condvar, // the keeper waits for it
 }
 
 impl Shared {
@@ -263,9 +273,10 @@ impl Shared {
             pause: FIRST_PAUSE,
             retry_at: AT_ONCE,
             hear_at: NEVER,
+            wake_at: None,
             is_closed: false,
         };
-        let shared = Shared { addresses, timeout, patience, log, state: Mutex::new(state), changed: Condvar::new() };
+        let shared = Shared { addresses, timeout, patience, log, state: Mutex::new(state), work: Condvar::new() };
         let shared = Arc::new(shared);
         let keeper = shared.clone();
         thread::spawn(move || keeper.keep());
@@ -276,15 +287,15 @@ impl Shared {
         let mut state = lock(&self.state);
         state.is_closed = true;
         state.idle.clear();
-        self.changed.notify_all();
+        self.wake(&mut state, AT_ONCE);
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, until: Duration) -> MutexGuard<'a, State> {
-        if until == NEVER {
-            return self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    /// Has the keeper look at that time, at the latest. While it is awake it looks anyway.
+    fn wake(&self, state: &mut State, time: Duration) {
+        if state.wake_at.map_or(false, |planned| time < planned) {
+            state.wake_at = None;
+            self.work.notify_one();
         }
-        let left = until.saturating_sub(clock::now());
-        self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
     }
 
     // Connections
@@ -431,13 +442,18 @@ impl Shared {
         tokens: Vec<i64>,
         stop: Option<&Stop>,
     ) -> Result<Arc<Hold>> {
-        let hold = Arc::new(Hold { terms: terms.clone(), request: request.into(), tokens });
-        let shared = self.clone();
-        let _waker = stop.map(|stop| stop.0.call(move || shared.notify()));
+        let hold = Arc::new(Hold { terms: terms.clone(), request: request.into(), tokens, changed: Condvar::new() });
+        let (shared, stopped) = (self.clone(), hold.clone());
+        let _waker = stop.map(|stop| {
+            stop.0.call(move || {
+                let _state = lock(&shared.state); // so that a thread that is about to wait does not miss it
+                stopped.changed.notify_all();
+            })
+        });
         let mut state = lock(&self.state);
         state.holds.insert(request.into(), Keeping::begin(hold.clone()));
         state.hear_at = state.hear_at.min(clock::now() + HEARD_AFTER);
-        self.changed.notify_all();
+        self.wake(&mut state, AT_ONCE);
         loop {
             let keeping = state.holds.get_mut(request).expect("only a release takes it out");
             let trouble = match keeping.phase {
@@ -450,13 +466,8 @@ impl Shared {
                 state.holds.remove(request);
                 return Err(error);
             }
-            state = self.wait(state, NEVER);
+            state = wait(&hold.changed, state, NEVER);
         }
-    }
-
-    fn notify(&self) {
-        let _state = lock(&self.state); // so that a thread that is about to wait does not miss it
-        self.changed.notify_all();
     }
 
     // Keeping
@@ -493,7 +504,10 @@ impl Shared {
                 state.retry_at
             };
             let until = state.holds.values().filter(|k| k.phase == Phase::Held).map(|k| k.until).min();
-            state = self.wait(state, next.min(until.unwrap_or(NEVER)));
+            let next = next.min(until.unwrap_or(NEVER));
+            state.wake_at = Some(next);
+            state = wait(&self.work, state, next);
+            state.wake_at = None;
         }
     }
 
@@ -567,7 +581,7 @@ impl Shared {
                 self.fail(keeping, error);
             }
         }
-        self.changed.notify_all();
+        self.wake(state, AT_ONCE);
     }
 
     /// Connects, and reads until the link breaks or another one is there.
@@ -578,7 +592,7 @@ impl Shared {
         });
         let mut state = lock(&self.state);
         state.is_connecting = false;
-        self.changed.notify_all();
+        self.wake(&mut state, AT_ONCE);
         let (mut connection, socket) = match connected {
             Ok(connected) => connected,
             Err(error) => {
@@ -643,7 +657,7 @@ impl Shared {
                 self.doubt(keeping);
             }
         }
-        self.changed.notify_all();
+        self.wake(state, AT_ONCE);
     }
 
     /// Takes one answer.
@@ -685,13 +699,18 @@ impl Shared {
                 state.holds.get_mut(&hold.request).expect("it is there").due = clock::now() + pause;
             }
         }
-        self.changed.notify_all();
+        hold.changed.notify_all();
+        let next = state.holds.get(&hold.request).map_or(NEVER, |k| k.due.min(k.until));
+        self.wake(state, next);
     }
 
     /// A renewal failed, or could not be sent.
     fn fail(&self, keeping: &mut Keeping, error: &Error) {
         match keeping.phase {
-            Phase::Granted => keeping.trouble = Some(error.clone()),
+            Phase::Granted => {
+                keeping.trouble = Some(error.clone());
+                keeping.hold.changed.notify_all();
+            }
             Phase::Held => self.doubt(keeping),
             Phase::Lost => {}
         }
@@ -708,8 +727,9 @@ impl Shared {
         if let Some(keeping) = state.holds.get_mut(request).filter(|k| k.phase == Phase::Held) {
             keeping.phase = Phase::Lost;
             self.tell(&keeping.hold, "is lost", &keeping.hold.terms.on_lost);
+            keeping.hold.changed.notify_all();
             state.hear_at = state.hear_at.min(clock::now() + HEARD_AFTER);
-            self.changed.notify_all();
+            self.wake(state, state.hear_at);
         }
     }
 
@@ -752,7 +772,7 @@ impl Shared {
             }
             let state = lock(&self.state);
             if state.holds.get(&hold.request).map_or(false, |k| k.phase == Phase::Held) {
-                drop(self.wait(state, end)); // the keeper says when the lease is over
+                drop(wait(&hold.changed, state, end)); // the keeper says when the lease is over
             }
         }
         true
@@ -766,7 +786,8 @@ impl Shared {
         // From now on no renewal counts, and no loss is told.
         let is_lost = state.holds.remove(&hold.request).map_or(true, |k| k.phase == Phase::Lost);
         state.hear_at = state.hear_at.min(clock::now() + HEARD_AFTER);
-        self.changed.notify_all();
+        let next = if state.is_closed { AT_ONCE } else { state.hear_at };
+        self.wake(&mut state, next);
         drop(state);
         let commands = hold.terms.commands("UNLOCK", &hold.request, &[]);
         let released = self.insist(&commands, self.timeout);
