@@ -731,6 +731,22 @@ static int64_t foreign_look_in(struct engine *eng, struct lock *lock, int64_t tt
     return ttl_ms >= 0 && (uint64_t)ttl_ms < in ? ttl_ms : (int64_t)in;
 }
 
+/* Whether it is not known yet if anybody holds the name, and the head waits for that.
+ */
+static bool lent_is_outlasted(struct engine *eng, const struct lock *lock,
+                              struct waiter *w, const struct op_result *r)
+{
+    if (w == NULL || !waiter_is_head(w)) {
+        return false;
+    }
+    if (r->lent && lock->loan == NULL && list_empty(&lock->holds) &&
+        waiter_outlast_loan(eng, w)) {
+        return true;
+    }
+    waiter_end_outlasting(eng, w);
+    return false;
+}
+
 static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter *w,
                             enum lock_kind lock_kind, const struct op_result *r,
                             struct asked asked)
@@ -744,6 +760,11 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
 
     if (list_empty(&lock->holds) && lock->loan == NULL) {
         recent_asks_others(eng, lock);
+    }
+    if (lent_is_outlasted(eng, lock, w, r)) {
+        lock_seen(eng, lock, r->id, LENT_LOOK_MS, KIND_WRITE);
+        w->maybe_granted = false;
+        return;
     }
     if (ttl_ms == TTL_ABSENT && quarantine != 0) {
         ttl_ms = (int64_t)(quarantine - eng->now);

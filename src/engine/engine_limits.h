@@ -54,7 +54,10 @@ enum {
     /* in the last of so many parts of a window a grant has the loan renewed, */
     LOAN_LAST_PART = 4,
     LOAN_WINDOWS_MAX = 3, /* for so many windows in all; others get their chance then */
-    OVER_MAX = 262144,    /* finished requests that are remembered */
+    /* a LOCK that tries once waits so long for a loan of another daemon to end, */
+    LENT_WAIT_MS = 250,
+    LENT_LOOK_MS = 10, /* and asks this often meanwhile */
+    OVER_MAX = 262144, /* finished requests that are remembered */
     /* How soon the head asks again for a lock that a foreign library holds as a string,
      * whose release no message tells: after such a part of the time since the name was
      * seen held so, within these bounds, but no more than so many times a second for

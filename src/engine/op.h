@@ -603,6 +603,10 @@ struct op_result {
     bool foreign;
     /* ACQUIRE, BUSY: who holds was granted the lock by a latchd, for certain */
     bool by_latchd;
+    /* ACQUIRE, BUSY, by_latchd: the name is lent to a latchd, and perhaps nobody holds
+     * it
+     */
+    bool lent;
     /* ACQUIRE, RELEASE, OK, of a semaphore: */
     struct {
         int64_t free;   /* permits that are free now */

@@ -298,7 +298,8 @@ static void step_awaiting(struct engine *eng, struct lock *lock)
         return;
     }
     if (last_answer_now(eng, lock) == ANSWER_NONE) {
-        if (lock->state == LOCK_IDLE) {
+        if (lock->state == LOCK_IDLE &&
+            lock_head(lock)->outlasting != OUTLASTS_NOW) { /* it asks now and then */
             lock_set_state(lock, LOCK_MUST_ASK);
         }
         return;

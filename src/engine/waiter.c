@@ -61,8 +61,26 @@ static void set_once(struct waiter *w, bool once)
     bool had_place = w->has_place;
 
     w->once = once;
-    w->has_place = w->state != WAITER_REMOVED && (!once || keeps_place(w));
+    w->has_place = w->state != WAITER_REMOVED &&
+                   ((!once && w->outlasting != OUTLASTS_NOW) || keeps_place(w));
     w->lock->places += (uint32_t)w->has_place - (uint32_t)had_place;
+}
+
+static const struct transitions OUTLASTING_TRANSITIONS = {
+    .subject = "outlasting of a loan",
+    .states = {
+        [OUTLASTS_NOT_YET] = { "not yet", INTO(OUTLASTS_NOW) },
+        [OUTLASTS_NOW] = { "now", INTO(OUTLASTS_OVER) | INTO(OUTLASTS_NOT_YET) },
+        [OUTLASTS_OVER] = { "over", INTO(OUTLASTS_NOT_YET) },
+    },
+};
+
+static void set_outlasting(struct waiter *w, enum outlasting outlasting)
+{
+    if (w->outlasting != outlasting) {
+        transition_check(&OUTLASTING_TRANSITIONS, w->outlasting, outlasting);
+        w->outlasting = outlasting;
+    }
 }
 
 void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
@@ -75,6 +93,7 @@ void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
     w->call = req->from.call;
     w->since = eng->now;
     w->queue_full = w->queue_full && (req->terms.has & OPT_QUEUE) != 0;
+    set_outlasting(w, OUTLASTS_NOT_YET);
     set_once(w, lock_tries_once(&req->terms) || w->queue_full);
     w->deadline =
         req->terms.has & OPT_WAIT ? eng->now + req->terms.wait_ms : UINT64_MAX;
@@ -221,6 +240,7 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
     }
     unlink_session(eng, w);
     set_state(eng, w, WAITER_RETAINED);
+    waiter_end_outlasting(eng, w);
     set_once(w, false);
     w->deadline = eng->now + w->spec->terms.keep_ms;
     arm_timer(eng, w);
@@ -292,6 +312,36 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
         waiter_end_error(eng, w, LOCK_LIMIT, TEXT_NO_ROOM, false);
     } else {
         waiter_end_null(eng, w, true);
+    }
+}
+
+/* A lock library's try is over at once, as at Redis. A fair one would join the queue.
+ */
+static bool may_outlast(const struct waiter *w)
+{
+    return w->outlasting == OUTLASTS_NOT_YET && w->once && w->session != NULL &&
+           w->member == NULL && !w->in_run && !w->is_surplus &&
+           w->spec->terms.lock_kind != KIND_FAIR && w->spec->terms.value.len == 0;
+}
+
+bool waiter_outlast_loan(struct engine *eng, struct waiter *w)
+{
+    if (may_outlast(w)) {
+        set_outlasting(w, OUTLASTS_NOW);
+        set_once(w, false);
+        w->deadline = eng->now + LENT_WAIT_MS;
+        arm_timer(eng, w);
+    }
+    return w->outlasting == OUTLASTS_NOW && !waiter_is_expiring(w) &&
+           eng->now < w->deadline;
+}
+
+void waiter_end_outlasting(struct engine *eng, struct waiter *w)
+{
+    if (w->outlasting == OUTLASTS_NOW) {
+        set_outlasting(w, OUTLASTS_OVER);
+        set_once(w, true);
+        arm_timer(eng, w);
     }
 }
 

@@ -24,6 +24,12 @@ enum waiter_probe {
     PROBE_JOIN,    /* it may be granted beside other readers as well */
 };
 
+/* A waiter that tries once waits for the end of another daemon's loan, see
+ * waiter_outlast_loan():
+ *
+ *   NOT_YET --the name is lent--> NOW --somebody holds it, or too long--> OVER */
+enum outlasting { OUTLASTS_NOT_YET, OUTLASTS_NOW, OUTLASTS_OVER };
+
 /* How the wait of a waiter's client stands:
  *
  *   QUEUED ──> EXPIRING ──> EXPIRING_AWAITS_HEAD
@@ -71,6 +77,7 @@ struct waiter {
     uint64_t undo_token; /* token of its last grant that was undone; 0: none was */
     enum waiter_state state;
     enum waiter_probe probe;
+    enum outlasting outlasting;
     bool once;       /* WAIT 0 */
     bool is_surplus; /* WAIT 0 beyond max-waiters: the waiter keeps no place */
     /* one of its ops may have been granted without the engine knowing */
@@ -129,6 +136,13 @@ void waiter_end_error(struct engine *eng, struct waiter *w, enum lock_error erro
 void waiter_end_unserved(struct engine *eng, struct waiter *w);
 /* Ends a wait beyond its QUEUE. */
 void waiter_end_queue_full(struct engine *eng, struct waiter *w);
+/* Redis said that the name is lent to another daemon, which alone knows whether anybody
+ * holds it. So a head that tries once waits for the end of the loan: its daemon hears
+ * of a listener, and returns the name, or has Redis tell who holds. False: the answer
+ * counts. */
+bool waiter_outlast_loan(struct engine *eng, struct waiter *w);
+/* Redis said that somebody holds the name. */
+void waiter_end_outlasting(struct engine *eng, struct waiter *w);
 /* Has the wait end with the head's next answer, which tells how. */
 void waiter_await_answer(struct engine *eng, struct waiter *w);
 /* waiter_end_unserved(), as soon as it is known which: now, or with the head's next

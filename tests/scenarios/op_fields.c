@@ -153,6 +153,7 @@ static const struct scn_field RESULT[] = {
     SCN_MEMBER(struct op_result, "withheld", withheld),
     SCN_MEMBER(struct op_result, "foreign", foreign),
     SCN_MEMBER(struct op_result, "by_latchd", by_latchd),
+    SCN_MEMBER(struct op_result, "lent", lent),
     SCN_MEMBER(struct op_result, "free", permits.free),
     SCN_MEMBER(struct op_result, "limit", permits.limit),
     SCN_MEMBER(struct op_result, "is_lock", is_lock),

@@ -60,6 +60,12 @@ MUTATIONS = [
              "hold_renewal_lease(eng, h) != 0 && h->token % 2 == 0) {"),
         ]),
     Mutation(
+        "lent_is_held", "a name that is lent to another daemon is null at once", [
+            ("engine/acquire.c",
+             "    if (r->lent && lock->loan == NULL &&",
+             "    if (r->lent && lock->loan != NULL &&"),
+        ]),
+    Mutation(
         "own_alarm", "a renewal of one's own counts as a change of the name", [
             ("engine/hold.c",
              "h->watch == WATCH_DOUBTED) {\n        set_watch(eng, h, WATCH_OFF);\n    }\n}\n\nstatic",

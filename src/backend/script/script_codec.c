@@ -976,7 +976,13 @@ static void read_busy(struct reply_reader *r)
     r->result->ttl_ms = reply_int(r);
     r->result->fair = reply_last_flag(r);
     r->result->foreign = reply_last_flag(r);
-    r->result->by_latchd = reply_last_flag(r);
+    if (reply_goes_on(r)) {
+        int64_t by_latchd = reply_int(r);
+
+        r->result->by_latchd = by_latchd > 0;
+        r->result->lent = by_latchd == 2;
+        r->bad = r->bad || by_latchd < 0 || by_latchd > 2;
+    }
 }
 
 static void read_other_data(struct reply_reader *r)

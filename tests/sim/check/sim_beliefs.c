@@ -203,12 +203,27 @@ static void hear_restored(struct sim *s, const struct flight *f)
     }
 }
 
+static void note_lent(struct sim *s, const struct sim_daemon *d, struct span name,
+                      const struct op_result *r)
+{
+    if (r->status == OP_BUSY && r->lent) {
+        s->check
+            .lent_ms[d->index][check_name_index(s, sim_redis_name(&s->redis, name))] =
+            s->now;
+    }
+}
+
 void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
 {
     const struct op_result *r = &f->reply.result;
 
-    (void)d;
     check_rest_heard(s, f);
+    if (f->op.kind == OP_ACQUIRE) {
+        note_lent(s, d, f->op.name, r);
+    }
+    for (size_t i = 0; f->op.kind == OP_ACQUIRE_BATCH && i < r->batch.count; i++) {
+        note_lent(s, d, f->op.batch.items[i].name, &r->batch.results[i]);
+    }
     if (r->status != OP_OK && (r->status != OP_NOREPLICAS || f->op.kind != OP_RENEW)) {
         return;
     }

@@ -208,6 +208,8 @@ struct sim_check {
     struct last_token displaced[REDIS_NAMES_MAX];
     struct last_token last[REDIS_NAMES_MAX];
     struct last_token last_of[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
+    /* When the daemon last heard that another one has the name on loan. */
+    uint64_t lent_ms[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
     /* When somebody last held it, or stood in its fair queue. */
     uint64_t held_ms[REDIS_NAMES_MAX];
     uint64_t freed_ms[REDIS_NAMES_MAX]; /* free since, and it was published; 0: no */

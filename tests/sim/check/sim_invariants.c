@@ -9,6 +9,16 @@
 
 /* --- waits --------------------------------------------------------------- */
 
+/* A LOCK that tries once waits for the end of another daemon's loan. */
+static bool waits_for_loan(struct sim *s, const struct sim_daemon *d,
+                           const struct sim_conn *c)
+{
+    struct redis_name *n = sim_redis_name(&s->redis, rtext_span(&c->ask.name));
+
+    return c->ask.kind == ASK_LOCK &&
+           s->check.lent_ms[d->index][check_name_index(s, n)] >= c->asked_ms;
+}
+
 /* The longest that an answer may take. */
 static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
                           const struct sim_conn *c)
@@ -40,6 +50,7 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
     if ((c->ask.has & OPT_WAIT) == 0) {
         return UINT64_MAX;
     }
+    patience += waits_for_loan(s, d, c) ? SIM_LENT_WAIT_MS : 0;
     if (s->calm && !s->check.draining) {
         return c->asked_ms + c->ask.wait_ms + patience + SIM_TICK_MS;
     }

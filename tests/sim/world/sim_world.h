@@ -21,7 +21,8 @@
 
 enum {
     SIM_DAEMONS_MAX = 2,
-    SIM_TICK_MS = 50, /* TICK_MS of engine_limits.h */
+    SIM_TICK_MS = 50,       /* TICK_MS of engine_limits.h */
+    SIM_LENT_WAIT_MS = 250, /* LENT_WAIT_MS there */
     SIM_STALL_MS = 1000,
     SIM_START_MS = 1000000,
     SIM_REDIS_START_MS = 1700000000, /* keeps tokens short */

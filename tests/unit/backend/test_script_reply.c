@@ -189,7 +189,11 @@ START_TEST(other_data_is_told_by_its_end_and_its_value)
     ck_assert_int_eq(
         reply_status("*5\r\n$4\r\nBUSY\r\n:9\r\n:0\r\n:0\r\n:1\r\n", OP_ACQUIRE, 0, &r),
         OP_BUSY);
-    ck_assert(r.result.by_latchd && !r.result.foreign);
+    ck_assert(r.result.by_latchd && !r.result.foreign && !r.result.lent);
+    ck_assert_int_eq(
+        reply_status("*5\r\n$4\r\nBUSY\r\n:9\r\n:0\r\n:0\r\n:2\r\n", OP_ACQUIRE, 0, &r),
+        OP_BUSY);
+    ck_assert(r.result.by_latchd && r.result.lent);
 }
 
 START_TEST(a_yield_is_a_release_that_tells_who_listens)

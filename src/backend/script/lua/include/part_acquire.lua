@@ -47,7 +47,11 @@ if not own then
         -- The last hold that a latchd granted has the token of the fence key.
         local granted = string.sub(who, 1, 1) == 'f' and string.sub(who, 18)
             or 'latchd:' .. string.format('%.0f', last)
-        return { 'BUSY', call('PTTL', lock), call('EXISTS', queue), 0, call('HEXISTS', lock, granted) }
+        local by_latchd = call('HEXISTS', lock, granted)
+        if by_latchd == 1 and string.sub(who, 1, 1) == 'l' then
+            by_latchd = 2 -- a loan's: perhaps nobody holds
+        end
+        return { 'BUSY', call('PTTL', lock), call('EXISTS', queue), 0, by_latchd }
     end
     own = call('HINCRBY', lock, claim, 1)
     call('HSET', entries_key, claim_entry, instance .. taken .. claim)

@@ -16,7 +16,7 @@
 --
 -- Returns LATE | the token of a new hold | LENT first last | OK token count attached
 --       | BUSY pttl fair [foreign] [latchd] | OVER | ELSEWHERE | OTHERDATA
---       | WRONGTYPE-RW
+--       | WRONGTYPE-RW; latchd: 1: one of its holds, 2: a loan, perhaps without a holder
 
 --@include include/part_stamp.lua
 local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
