@@ -1,10 +1,11 @@
 #!/bin/bash
 # What takes too long for each change: fresh schedules of the simulator, torture of every
 # topology, all planted faults, the README's lines on a bare Debian, the container images,
-# the manifests of Kubernetes, and the tarball with what is built from it. One summary at the end; exit code 1 if something failed.
+# the manifests of Kubernetes, the tarball with what is built from it, and other versions of Redis
+# and Valkey. One summary at the end; exit code 1 if something failed.
 #
 #   tests/nightly.sh DIRECTORY-FOR-THE-LOGS [PART...]
-#       (sim, torture, mutants, readme, container, kubernetes, release)
+#       (sim, torture, mutants, readme, container, kubernetes, release, servers)
 #
 # MINUTES of torture for each topology (20), SCHEDULES of the simulator (1000000), SEED (the
 # time). Needs what .ci/run installs, and for `readme`, `release` and `container` root, for the
@@ -14,7 +15,7 @@ logs=$(realpath -m "${1:?a directory for the logs}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 parts=("$@")
-[ $# -gt 0 ] || parts=(sim torture mutants readme container kubernetes release)
+[ $# -gt 0 ] || parts=(sim torture mutants readme container kubernetes release servers)
 MINUTES=${MINUTES:-20}
 SCHEDULES=${SCHEDULES:-1000000}
 SEED=${SEED:-$(date +%s)}
@@ -68,6 +69,7 @@ if [ "$failed" -eq 0 ]; then
             done ;;
         mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
         readme) step readme tests/package/readme.sh "$logs/readme" ;;
+        servers) step servers python3 tests/package/servers.py "$build" ;;
         kubernetes) step kubernetes python3 tests/package/kubernetes.py ;;
         release) step release tests/package/release.sh "$logs/release" ;;
         container) step container python3 tests/package/container.py "$logs/container" ;;
