@@ -9,6 +9,7 @@
 #include "util/buf.h"
 #include "util/clock.h"
 #include "util/list.h"
+#include "util/log.h"
 #include "util/text.h"
 #include "util/transition.h"
 
@@ -134,6 +135,7 @@ enum { VERB_COUNT = sizeof(VERBS) / sizeof(VERBS[0]) };
 struct api {
     struct api_setup setup;
     struct list calls;
+    struct log_recent told;
     size_t serving; /* calls that ask or stream */
 };
 
@@ -850,6 +852,12 @@ static void begin_asking(struct call *call)
     bool is_local;
 
     if (api->serving >= HTTP_CALLS_MAX) {
+        if (log_is_news(&api->told, "calls")) {
+            log_warning("http",
+                        "%d requests for locks wait, and one more is refused: use "
+                        "another daemon, or clients that keep a connection",
+                        HTTP_CALLS_MAX);
+        }
         answer_error(call, MHD_HTTP_SERVICE_UNAVAILABLE, LATCHD_ERR_LIMIT,
                      "too many requests wait already");
         return;

@@ -13,6 +13,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,7 +269,7 @@ static enum MHD_Result answer_request(void *cls, struct MHD_Connection *connecti
 
 /* http_listen: the socket that libmicrohttpd is given, so that `auto` can be a port. */
 
-enum { BACKLOG = 64 };
+enum { BACKLOG = 64, PROBES = 3, PROBE_INTERVAL_S = 3 };
 
 union address {
     struct sockaddr any;
@@ -291,6 +293,25 @@ static socklen_t parse_address(const char *text, unsigned port, union address *r
     return 0;
 }
 
+/* What is accepted inherits it: a machine that vanished while it waited is noticed, as
+ * any client's is. */
+static void probe_silent_peers(int fd)
+{
+    static const struct {
+        int level, option, value;
+    } OPTIONS[] = {
+        { SOL_SOCKET, SO_KEEPALIVE, 1 },
+        { IPPROTO_TCP, TCP_KEEPIDLE, HTTP_PROBE_S },
+        { IPPROTO_TCP, TCP_KEEPINTVL, PROBE_INTERVAL_S },
+        { IPPROTO_TCP, TCP_KEEPCNT, PROBES },
+    };
+
+    for (size_t i = 0; i < sizeof(OPTIONS) / sizeof(OPTIONS[0]); i++) {
+        (void)setsockopt(fd, OPTIONS[i].level, OPTIONS[i].option, &OPTIONS[i].value,
+                         sizeof(OPTIONS[i].value));
+    }
+}
+
 /* A listening socket that does not block. `name` is "127.0.0.1:80". -1: errno; EINVAL
  * when the address is not one. `port` 0: the kernel chooses. */
 static int http_listen(const char *address, unsigned port, char *name, size_t room)
@@ -311,6 +332,7 @@ static int http_listen(const char *address, unsigned port, char *name, size_t ro
     if (at.any.sa_family == AF_INET6) {
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     }
+    probe_silent_peers(fd);
     if (bind(fd, &at.any, len) < 0 || listen(fd, BACKLOG) < 0 ||
         getsockname(fd, &at.any, &len) < 0) {
         saved = errno;

@@ -36,6 +36,7 @@ enum {
     HTTP_CALL_FILES = 2,  /* open for each, besides its connection to the daemon */
     HTTP_CONNECTION_MEMORY = 16 * 1024, /* bytes; a request and its headers fit in */
     HTTP_IDLE_S = 10,                   /* silence on a connection */
+    HTTP_PROBE_S = 10,                  /* before TCP asks whether its peer is there */
     HTTP_TAKE_MS = 20000,               /* from a connection to the end of its answer */
     HTTP_FRESH_MS = 100,                /* a body younger than this is given again */
     HTTP_LOOKS_MS = 200,

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Locks over HTTP: http_locks.py LATCHD. Prints TAP."""
 import base64
+import contextlib
 import http.client
 import itertools
 import json
 import random
+import re
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -66,6 +69,25 @@ class Api(HttpStand):
         client = self.http_socket()
         client.sendall(f"{method} {path_of(name, params)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         return client
+
+    @contextlib.contextmanager
+    def second(self):
+        """Another daemon at the same Redis."""
+        with tempfile.TemporaryFile() as log:
+            daemon = subprocess.Popen(
+                [BINARY, "--redis", f"unix://{self.redis_socket}", "--port", "0", "--unixsocket",
+                 self.folder / "second.sock", "--http-port", "auto", "--http-api", "yes"],
+                stderr=log)
+
+            def said(text):
+                log.seek(0)
+                return re.search(text, log.read().decode())
+            wait_for(lambda: said("server: ready"), "the second daemon does not start")
+            other = Api()
+            other.http_port = int(said(r"http: listening on \S+:(\d+)/")[1])
+            yield other
+            daemon.terminate()
+            assert daemon.wait(PATIENCE_S) == 0
 
     def ask_latchd(self, *words):
         with Wire(self.port) as wire:
@@ -163,6 +185,18 @@ def a_client_that_leaves_gives_up_its_place():
         kept.close()
 
 
+def a_machine_that_vanishes_while_it_waits_is_noticed():
+    """By TCP's probes: the kernel says that their timer runs."""
+    with Api() as stand, stand.begin("GET", "job", after=0, wait=600) as client:
+        ports = [f"0100007F:{port:04X}" for port in (stand.http_port, client.getsockname()[1])]
+
+        def is_probed():
+            with open("/proc/net/tcp", encoding="ascii") as table:
+                return any(line.split()[1:3] == ports and line.split()[5].startswith("02:")
+                           for line in table)
+        wait_for(is_probed, "the connection is not probed")
+
+
 def a_place_is_kept_for_who_asks_again():
     with Api() as stand:
         holder, patient = new_id(), new_id()
@@ -204,6 +238,24 @@ def a_grant_that_meets_a_client_on_its_way_out_is_not_lost():
             found = stand.take("job", leaver, lease=600)
             assert found["token"] == stand.ask_latchd("LEADER", "job")[0]
             assert stand.code("DELETE", "job", id=leaver) == 200
+
+
+def any_daemon_serves_any_request():
+    with Api() as one, one.second() as two:
+        request = new_id()
+        token = one.take("job", request)["token"]
+        assert two.code("PUT", "job", id=new_id(), lease=60) == 409
+        waiting = two.begin("PUT", "job", id=new_id(), lease=60, wait=600)
+        wait_for(lambda: two.call("GET", "job")[2]["waiting"] == 1, "it does not wait")
+        for other in (two, one):
+            assert other.take("job", request, lease="10m")["token"] == token
+        for other in (two, one):
+            assert other.code("DELETE", "job", id=request) == 200
+            assert other.code("PUT", "job", id=request, lease=60) == 410
+        code, reply = answer_of(waiting)
+        assert code == 200 and reply["token"] > token, reply
+        waiting.close()
+        assert one.code("DELETE", "job", id=reply["id"]) == 200, "it has not seen that ID"
 
 
 def what_can_be_no_request_is_400_and_says_why():
@@ -372,6 +424,7 @@ def calls_have_limits_and_those_who_look_are_served():
         stand.await_waiters("job", CALLS_MAX)
         code, headers, reply = stand.call("PUT", "other", id=new_id(), lease=60)
         assert code == 503 and headers["Retry-After"] == "1", (code, reply)
+        assert f"{CALLS_MAX} requests for locks wait" in stand.logged()
         assert stand.ask("GET", "/healthz")[0] == 200
         clients.pop().close()
         stand.await_waiters("job", CALLS_MAX - 1)
@@ -570,8 +623,10 @@ CASES = [
     the_same_put_renews_with_the_lease_that_it_asks_for,
     a_put_that_waits_has_the_lock_when_it_is_given_back,
     a_client_that_leaves_gives_up_its_place,
+    a_machine_that_vanishes_while_it_waits_is_noticed,
     a_place_is_kept_for_who_asks_again,
     a_grant_that_meets_a_client_on_its_way_out_is_not_lost,
+    any_daemon_serves_any_request,
     what_can_be_no_request_is_400_and_says_why,
     names_are_any_bytes_but_zero,
     a_get_waits_until_another_has_the_lock,
