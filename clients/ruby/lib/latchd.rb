@@ -306,7 +306,7 @@ module Latchd
 
     def initialize(names, wait, words, kind, lease, heartbeat, calls)
       @names, @wait, @words, @kind, @lease, @heartbeat, @calls = names, wait, words, kind, lease, heartbeat, calls
-      @phase = :waiting # then :granted, :held, and in the end :lost or :released
+      @phase = :waiting # then :granted, :held, and in the end :lost or :released; in a child :forked
       @request = SecureRandom.uuid
       @changed = ConditionVariable.new
     end
@@ -543,7 +543,7 @@ module Latchd
     def lost?(hold) # :nodoc:
       @mutex.synchronize do
         lose(hold) if hold.over?
-        hold.phase == :lost
+        %i[lost forked].include?(hold.phase)
       end
     end
 
@@ -581,7 +581,7 @@ module Latchd
     def after_fork # :nodoc:
       @sockets.each(&:close)
       @sockets.clear
-      @holds.each_value { |hold| hold.phase = :lost }
+      @holds.each_value { |hold| hold.phase = :forked }
       @holds.clear
       start
     end
@@ -968,6 +968,7 @@ module Latchd
     # From now on no renewal counts, and no loss is told. Gives whether there was one.
     def let_go(hold)
       lose(hold) if hold.over?
+      raise LockLost, "#{hold.name} is held by the process that this one was forked from" if hold.phase == :forked
       raise LockLost, "#{hold.name} is not held" unless %i[held lost].include?(hold.phase)
 
       @holds.delete(hold.request)
@@ -1022,7 +1023,7 @@ module Latchd
     end
 
     def end_of_block(error) # :nodoc:
-      release if %i[held lost].include?(@hold.phase)
+      release if %i[held lost forked].include?(@hold.phase)
     rescue LockLost
       raise if error.nil? # what the work itself raised is of more interest
     end

@@ -33,6 +33,8 @@ use std::time::Duration;
 use wire::{command, Address, Command, Value};
 
 const LONGEST_ASK: Duration = Duration::from_secs(10); // a wait is made of LOCKs that are this long
+const LEAST_TIMEOUT: Duration = Duration::from_millis(1); // for a socket zero is no timeout at all
+const MOST_TIMEOUT: Duration = Duration::from_secs(86_400);
 const FIRST_PAUSE: Duration = Duration::from_millis(50); // between attempts, growing
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -180,7 +182,8 @@ impl Builder {
         if addresses.is_empty() {
             return Err(Error::new(ErrorKind::Other, "latchd's address is missing"));
         }
-        let shared = Shared::start(addresses, self.timeout, self.patience, self.log);
+        let timeout = self.timeout.clamp(LEAST_TIMEOUT, MOST_TIMEOUT);
+        let shared = Shared::start(addresses, timeout, self.patience, self.log);
         Ok(Client { handle: Arc::new(Handle { shared }) })
     }
 }

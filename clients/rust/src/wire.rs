@@ -1,5 +1,5 @@
 //! Addresses, sockets, and the Redis protocol.
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, LEAST_TIMEOUT};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 #[cfg(unix)]
@@ -7,7 +7,6 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 5625;
-const LEAST_TIMEOUT: Duration = Duration::from_millis(1); // zero is no timeout at all
 
 /// A command: its words.
 pub(crate) type Command = Vec<Vec<u8>>;
