@@ -43,13 +43,12 @@ def kit(name):
 
 def pip(folder):
     """`pip install ./clients/python`; and a wheel by way of the source distribution, as it is published."""
-    house = kit("wheelhouse")
+    house, interpreter = kit("wheelhouse"), kits.with_pip(folder)
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(house), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def install(name, *packages):
-        kits.compile_([sys.executable, "-m", "venv", "--without-pip", name], folder)
-        kits.compile_([kits.with_pip(folder), "-m", "pip", "--python", name, "install", "--quiet", *packages],
-                      folder, **offline)
+        kits.compile_([interpreter, "-m", "venv", "--without-pip", name], folder)
+        kits.compile_([interpreter, "-m", "pip", "--python", name, "install", "--quiet", *packages], folder, **offline)
         return folder / name / "bin/python"
 
     tools = install("tools", "build", "hatchling", "mypy")

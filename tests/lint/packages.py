@@ -47,6 +47,8 @@ def faults(root, name, manifest, file, pattern):
 def main():
     root = pathlib.Path(sys.argv[1])
     bad = [f"clients/{name}: {fault}" for name, row in PACKAGES.items() for fault in faults(root, name, *row)]
+    bad += [f"{folder.relative_to(root)}: the lint does not know this package"
+            for folder in sorted((root / "clients").iterdir()) if folder.is_dir() and folder.name not in PACKAGES]
     print("\n".join(bad) or f"{len(PACKAGES)} packages")
     sys.exit(1 if bad else 0)
 
