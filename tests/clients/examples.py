@@ -58,6 +58,15 @@ def rust(kit):
     return prepare
 
 
+def php(_kit):
+    def prepare(code, folder):
+        (folder / "example.php").write_text(code)
+        (folder / "vendor").mkdir()
+        (folder / "vendor/autoload.php").write_text(f"<?php require '{HELPER.parent}/php/src/autoload.php';")
+        return ["php", "example.php"], {}
+    return prepare
+
+
 def build(words, folder):
     done = run(words, folder)
     if done.returncode != 0:
@@ -66,7 +75,7 @@ def build(words, folder):
 
 # language: the kit that it needs, and how its program is made
 LANGUAGES = {"python": ("redis-py", python), "js": ("node-6", node), "go": ("go", golang),
-             "java": ("java", java), "ruby": ("ruby", ruby),
+             "java": ("java", java), "php": ("phpredis", php), "ruby": ("ruby", ruby),
              "rust": ("rust-helper", rust)}
 
 

@@ -228,6 +228,7 @@ def leads_with_data_and_is_followed(stage):
     follower.expect(follows, "leader")
     heir = leader.tell("lock", "office", "-", "data=heir")
     waiting(daemon, "office", 1)
+    daemon.ask("LEADER", "office")  # asks Redis after the heir, who is in the queue once this is answered
     leader.unlock(first)
     token = leader.expect(heir, "token")[0]
     follower.expect(follows, "leader", token, "heir")
@@ -674,3 +675,5 @@ HEAVY = {holds_many_locks_over_few_connections, a_release_that_crosses_a_renewal
 CANNOT_GIVE_UP = {who_gives_up_leaves_the_queue_at_once,
                   giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
                   works_over_a_slow_network}
+# For those that run nothing beside the program: it asks instead of being told, and its children inherit the connection.
+NO_BACKGROUND = {is_told_at_once_what_latchd_learns, a_child_of_a_killed_holder_keeps_nothing}

@@ -65,6 +65,12 @@ public class Fragment {
 }
 """
 
+PHP = """<?php
+require '%s';
+use Latchd\\{Latchd, Lock};
+function work(Lock $lock) { echo "worked with $lock->token\\n"; }
+"""
+
 
 def fragment(language):
     found = re.findall(f"^```{language}\n(.*?)^```$", (TREE / "README.md").read_text(),
@@ -112,9 +118,16 @@ def rust(kit, daemon):
     return [kits.rust_program(kit, kit / "fragment.rs", kit / "fragment")]
 
 
+def php(kit, daemon):
+    path = kit / "fragment.php"
+    begin = PHP % (TREE / "clients/php/src/autoload.php")
+    path.write_text(program(begin + "%s", "php", daemon))
+    return ["php", path]
+
+
 # Language, kit, how its program is made.
 FRAGMENTS = [("Node", "node-6", node), ("Go", "go", golang), ("Java", "java", java),
-             ("Ruby", "ruby", ruby), ("Rust", "rust-helper", rust)]
+             ("PHP", "phpredis", php), ("Ruby", "ruby", ruby), ("Rust", "rust-helper", rust)]
 
 
 def works(make, kit, daemon):

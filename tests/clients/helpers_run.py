@@ -97,6 +97,10 @@ def ruby(_kit):
     return ["ruby", AGENTS / "agent.rb"], []
 
 
+def php(library):
+    return lambda kit: (["php", AGENTS / "agent.php", library], [])
+
+
 # Title, kit, function: the kit's folder -> command and environment, cases that do not apply
 LANGUAGES = [
     ("Python, threads", "redis-py", python(sys.executable, "threads"),
@@ -116,6 +120,8 @@ LANGUAGES = [
     ("Go, go-redis 9.0", "go", golang_least, set()),
     ("Java", "java", java, set()),
     ("Java, Jedis 5", "jedis-5", java_of_newest, set()),
+    ("PHP, phpredis", "phpredis", php("phpredis"), helpers_cases.CANNOT_GIVE_UP | helpers_cases.NO_BACKGROUND),
+    ("PHP, Predis", "predis", php("predis"), helpers_cases.CANNOT_GIVE_UP | helpers_cases.NO_BACKGROUND),
     ("Ruby", "ruby", ruby, set()),
     ("Rust", "rust-helper", rust, set()),
 ]

@@ -1,6 +1,6 @@
 <?php
-// What the helper for PHP has to do: php_cases.php phpredis|predis PORT. Prints TAP. Each program has a
-// connection of its own; `php_cases.php LIBRARY PORT hold NAME` holds a lock until its input ends.
+// What only the helper for PHP has: php_cases.php phpredis|predis PORT. Prints TAP. `php_cases.php LIBRARY PORT HOW NAME`
+// is another process, which waits for the lock, says so when it has it, and holds it until its input ends.
 declare(strict_types=1);
 
 set_error_handler(fn ($level, $text, $file, $line) => error_reporting() & $level
@@ -8,26 +8,22 @@ set_error_handler(fn ($level, $text, $file, $line) => error_reporting() & $level
 foreach (['Predis', 'Illuminate/Cache', 'Illuminate/Support', 'Symfony/Component/Lock'] as $library) {
     @include_once "$library/autoload.php";
 }
-require dirname(__DIR__, 3) . '/clients/php/src/Latchd.php';
-require dirname(__DIR__, 3) . '/clients/php/src/Lock.php';
+require dirname(__DIR__, 3) . '/clients/php/src/autoload.php';
 
+use Illuminate\Contracts\Cache\LockTimeoutException;
 use Latchd\Latchd;
-use Latchd\LatchdError;
+use Latchd\LaravelLocks;
 use Latchd\LockLost;
 use Latchd\LockTimeout;
-use Latchd\Unreachable;
+use Latchd\SymfonyStore;
+use Symfony\Component\Lock\Exception\LockConflictedException;
+use Symfony\Component\Lock\Key;
+use Symfony\Component\Lock\LockFactory;
 
-const LEASE_S = 4;
 const SOON_S = 20; // on a busy machine
 
-function client(string $library, int $port): Redis|Predis\Client
+final class Skip extends Exception
 {
-    if ($library === 'predis') {
-        return new Predis\Client(['host' => '127.0.0.1', 'port' => $port, 'read_write_timeout' => 10]);
-    }
-    $redis = new Redis();
-    $redis->connect('127.0.0.1', $port);
-    return $redis;
 }
 
 function same(mixed $got, mixed $wanted): void
@@ -37,12 +33,12 @@ function same(mixed $got, mixed $wanted): void
     }
 }
 
-function fails(string $class, string $kind, callable $work): void
+function fails(string $class, callable $work): void
 {
     try {
         $work();
-    } catch (LatchdError $error) {
-        same([get_class($error), $error->kind], [$class, $kind]);
+    } catch (Throwable $error) {
+        same(get_class($error), $class);
         return;
     }
     throw new RuntimeException("no $class");
@@ -52,32 +48,8 @@ function until(callable $condition, string $what): void
 {
     for ($end = Latchd::clock() + SOON_S; !$condition(); usleep(10_000)) {
         if (Latchd::clock() > $end) {
-            throw new RuntimeException("not within " . SOON_S . " s: $what");
+            throw new RuntimeException('not within ' . SOON_S . " s: $what");
         }
-    }
-}
-
-/** Another program, which waits for the lock and then holds it. */
-final class Other
-{
-    private $process;
-    private array $pipes = [];
-
-    public function __construct(string $library, int $port, string $name, string $how = 'hold')
-    {
-        $this->process = proc_open([PHP_BINARY, __FILE__, $library, "$port", $how, $name],
-            [['pipe', 'r'], ['pipe', 'w'], STDERR], $this->pipes);
-    }
-
-    public function heard(): string
-    {
-        return trim((string)fgets($this->pipes[1]));
-    }
-
-    public function end(): int
-    {
-        fclose($this->pipes[0]);
-        return proc_close($this->process);
     }
 }
 
@@ -88,142 +60,130 @@ final class Cases
 
     public function __construct(private string $library, private int $port)
     {
-        $this->latchd = new Latchd(client($library, $port));
-        $this->admin = new Latchd(client($library, $port));
+        $this->latchd = new Latchd("redis://127.0.0.1:$port", library: $library);
+        $this->admin = new Latchd("redis://127.0.0.1:$port", library: $library);
     }
 
     private function waiting(string $name, int $count): void
     {
-        until(fn () => count($this->admin->ask('WAITERS', $name)) === $count, "$count wait for $name");
+        until(fn () => count($this->admin->ask(['WAITERS', $name])) === $count, "$count wait for $name");
     }
 
-    public function takes_turns(): void
+    /** @return array{resource, list<resource>} */
+    private function another(string $how, string $name): array
     {
-        $first = $this->latchd->lock('job', 0);
-        same($this->admin->tryLock('job'), null);
-        $began = Latchd::clock();
-        fails(LockTimeout::class, 'TIMEOUT', fn () => $this->admin->lock('job', 0.3));
-        same(Latchd::clock() - $began >= 0.3, true);
-        $this->waiting('job', 0);
-        $other = new Other($this->library, $this->port, 'job');
-        $this->waiting('job', 1);
-        $first->release();
-        same((int)$other->heard() > $first->token, true);
-        same($this->latchd->tryLock('job'), null);
-        same($other->end(), 0);
-        same($this->latchd->with('job', fn ($lock) => $lock->token > $first->token), true);
-        same($this->latchd->holders('job'), []);
+        $process = proc_open([PHP_BINARY, __FILE__, $this->library, "$this->port", $how, $name],
+            [['pipe', 'r'], ['pipe', 'w'], STDERR], $pipes);
+        return [$process, $pipes];
     }
 
-    public function waits_for_longer_than_one_call(): void
+    /** Another process waits until this one gives the lock up, and has it until it is told to end. */
+    private function hands_over(string $how, string $name, callable $giveUp): void
     {
-        $held = $this->latchd->lock('long', 0);
-        $other = new Other($this->library, $this->port, 'long');
-        $this->waiting('long', 1);
-        usleep(3_500_000); // two of its calls
-        same(count($this->admin->ask('WAITERS', 'long')), 1);
-        $held->release();
-        same((int)$other->heard() > $held->token, true);
-        $other->end();
+        [$process, $pipes] = $this->another($how, $name);
+        $this->waiting($name, 1);
+        $giveUp();
+        same(trim((string)fgets($pipes[1])), 'held');
+        same($this->admin->lock($name, 0.0), null);
+        fclose($pipes[0]);
+        same(proc_close($process), 0);
+        same($this->admin->isLocked($name), false);
     }
 
-    public function takes_the_options_of_lock(): void
+    public function works_with_a_lock(): void
     {
-        $readers = [$this->latchd->lock('page', 0, ['read' => true]), $this->latchd->lock('page', 0, ['READ' => true])];
-        same($this->latchd->tryLock('page', 0, ['write' => true]), null);
-        foreach ($readers as $reader) {
-            $reader->release();
-        }
-        $this->latchd->lock('fair', 0, ['fair' => true, 'grace' => 0, 'owner' => 'ann'])->release();
-        $permits = $this->latchd->lock('pool', 0, ['permits' => 2, 'of' => 3]);
-        same($this->latchd->tryLock('pool', 0, ['permits' => 2]), null);
-        $permits->release();
-        $leased = $this->latchd->lock('leased', 0, ['lease' => 0.5]);
-        until(fn () => $this->latchd->holders('leased') === [], 'its lease is over');
-        same($leased->isHeld(), false);
-        fails(LockLost::class, 'NOTHELD', fn () => $leased->release());
-        $leased = $this->latchd->lock('leased', 0, ['lease' => 60]);
-        same($leased->secondsLeft() > 50, true);
-        $leased->extend(0.3);
-        until(fn () => $this->latchd->holders('leased') === [], 'the shorter lease is over');
-    }
-
-    public function tells_a_loss(): void
-    {
-        $lock = $this->latchd->lock('lost', 0);
-        same($lock->isHeld(), true);
-        same($this->admin->forceUnlock('lost'), true);
+        same($this->latchd->with('job', fn ($lock) => $lock->token > 0 && $lock->isHeld()), true);
+        fails(DomainException::class, fn () => $this->latchd->with('job', fn () => throw new DomainException()));
+        fails(LockLost::class, fn () => $this->latchd->with('job', fn () => $this->admin->forceUnlock('job')));
+        $lock = $this->latchd->lock('job', 0.0);
+        fails(LockTimeout::class, fn () => $this->admin->with('job', fn () => null, 0.1));
+        fails(LockTimeout::class, fn () => $this->latchd->with('job', fn () => null, 0.0));
+        $this->hands_over('helper', 'job', fn () => $lock->release());
         same($lock->isHeld(), false);
-        fails(LockLost::class, 'NOTHELD', fn () => $lock->assertHeld());
-        fails(LockLost::class, 'NOTHELD', fn () => $lock->release());
-        fails(LockLost::class, 'NOTHELD', fn () => $this->latchd->with('lost', fn () => $this->admin->forceUnlock('lost')));
-        same($this->latchd->holders('lost'), []);
-        try {
-            $this->latchd->with('lost', fn () => throw new DomainException('of the work'));
-        } catch (DomainException) {
-            same($this->latchd->holders('lost'), []);
-        }
-    }
-
-    public function comes_back_over_another_connection(): void
-    {
-        $lock = $this->latchd->lock('back', 0);
-        $id = $this->latchd->ask('CLIENT', 'ID');
-        same($this->admin->ask('CLIENT', 'KILL', 'ID', $id), 1);
-        same($lock->isHeld(), true);
-        same($this->latchd->ask('CLIENT', 'ID') === $id, false);
-        usleep((int)(1.5 * LEASE_S * 1e6)); // latchd renews it over the new one
-        same($this->admin->tryLock('back'), null);
         $lock->release();
     }
 
-    public function another_program_goes_on_by_the_id(): void
+    public function notices_a_loss(): void
     {
-        $lock = $this->latchd->lock('handed', 0);
-        $other = $this->admin->attach('handed', $lock->id);
-        same($other->isHeld(), true);
-        same($this->admin->lock('handed', 0, [], $lock->id)->token, $lock->token);
-        $other->release();
-        same($this->latchd->holders('handed'), []);
+        $lock = $this->latchd->lock('job', 0.0);
+        $lock->assertHeld();
+        same($this->admin->forceUnlock('job'), true);
+        same($lock->isHeld(), false);
+        same($lock->secondsLeft(), 0.0);
+        fails(LockLost::class, fn () => $lock->assertHeld());
+        fails(LockLost::class, fn () => $lock->extend(5));
+        fails(LockLost::class, fn () => $lock->release());
     }
 
-    public function has_typed_errors(): void
+    public function attaches_all_holds_to_a_new_connection(): void
     {
-        fails(LatchdError::class, 'ERR', fn () => $this->latchd->lock('latchd:mine', 0));
-        $this->latchd->lock('pool', 0, ['permits' => 1, 'of' => 1])->release();
-        fails(LatchdError::class, 'WRONGTYPE', fn () => $this->latchd->lock('pool', 0));
-        $closed = stream_socket_server('tcp://127.0.0.1:0');
-        $port = (int)substr(strrchr(stream_socket_get_name($closed, false), ':'), 1);
-        fclose($closed);
-        if ($this->library === 'predis') {
-            fails(Unreachable::class, 'UNREACHABLE', fn () => (new Latchd(client('predis', $port), 0.2))->lock('job', 0));
+        $locks = [$this->latchd->lock('one', grace: 0), $this->latchd->lock('two'), $this->latchd->lock(['from', 'to'])];
+        $leased = $this->latchd->lock('leased', lease: 60);
+        $id = $this->latchd->ask(['CLIENT', 'ID']);
+        $locks[0]->release();
+        same($this->admin->ask(['CLIENT', 'KILL', 'ID', $id]), 1);
+        same($locks[1]->isHeld(), true);
+        $client = $this->latchd->ask(['CLIENT', 'ID']);
+        foreach (['two', 'from', 'to'] as $name) {
+            same($this->admin->info($name)['holds'][0]['client'], $client);
         }
+        same($this->admin->info('leased')['holds'][0]['renewed'], 'fixed');
+        foreach ([$locks[1], $locks[2], $leased] as $lock) {
+            $lock->release();
+        }
+    }
+
+    public function goes_on_in_another_process(): void
+    {
+        $lock = $this->latchd->lock('job', 0.0);
+        same($this->admin->restore('job', str_repeat('x', 32)), null);
+        $restored = $this->admin->restore('job', $lock->id);
+        same($restored->token, $lock->token);
+        $restored->release();
+        same($lock->isHeld(), false);
+        $lock = $this->latchd->lock('job', 0.0, lease: 60);
+        $this->admin->restore('job', $lock->id, 30)->release();
+        same($this->admin->isLocked('job'), false);
+    }
+
+    public function has_no_holds_of_its_parent(): void
+    {
+        $lock = $this->latchd->lock('job', 0.0);
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            $isAlone = !$lock->isHeld() && $this->latchd->lock('job', 0.0) === null;
+            try {
+                $lock->release();
+            } catch (LockLost) {
+                exit($isAlone ? 7 : 1);
+            }
+        }
+        pcntl_waitpid($pid, $status);
+        same(pcntl_wexitstatus($status), 7);
+        same($lock->isHeld(), true);
+        $lock->release();
     }
 
     public function serves_laravel(): void
     {
-        if (!interface_exists('Illuminate\Contracts\Cache\LockProvider')) {
-            return;
+        interface_exists('Illuminate\Contracts\Cache\LockProvider') || throw new Skip('Laravel is not installed');
+        $ours = new LaravelLocks($this->latchd);
+        $theirs = new LaravelLocks($this->admin);
+        foreach ([60, 0] as $seconds) {
+            $lock = $ours->lock('laravel', $seconds);
+            same($lock->get(), true);
+            same($lock->get(), false); // as with Laravel's own: a lock has no count
+            same($theirs->lock('laravel', 60)->get(), false);
+            same($theirs->lock('laravel', 60, $lock->owner())->get(), false);
+            same($theirs->lock('laravel', 60)->release(), false);
+            fails(LockTimeoutException::class, fn () => $theirs->lock('laravel')->block(1));
+            $this->hands_over('laravel', 'laravel', function () use ($theirs, $lock) {
+                same($theirs->restoreLock('laravel', $lock->owner())->release(), true);
+            });
+            same($theirs->restoreLock('laravel', $lock->owner())->release(), false);
         }
-        require_once dirname(__DIR__, 3) . '/clients/php/src/Laravel.php';
-        $ours = new \Latchd\Laravel($this->latchd);
-        $theirs = new \Latchd\Laravel($this->admin);
-        $lock = $ours->lock('laravel', 60);
-        same($lock->get(), true);
-        same($theirs->lock('laravel', 60)->get(), false);
-        try {
-            $theirs->lock('laravel')->block(1);
-            throw new RuntimeException('it has the lock');
-        } catch (Illuminate\Contracts\Cache\LockTimeoutException) {
-        }
-        $other = new Other($this->library, $this->port, 'laravel', 'laravel');
-        $this->waiting('laravel', 1);
-        same($theirs->restoreLock('laravel', $lock->owner())->release(), true);
-        same($other->heard(), 'blocked');
-        same($other->end(), 0);
-        same($lock->release(), true); // its release, sent again
-        same($lock->get(fn () => 7), 7);
-        same($lock->get(), true);
+        $lock = $ours->lock('laravel', 60, 'ann');
+        same([$lock->get(fn () => 7), $lock->get(), $lock->owner()], [7, true, 'ann']);
         $theirs->lock('laravel')->forceRelease();
         same($lock->release(), false);
         same($theirs->lock('laravel')->block(5, fn () => 8), 8);
@@ -231,76 +191,67 @@ final class Cases
 
     public function serves_symfony(): void
     {
-        if (!interface_exists('Symfony\Component\Lock\BlockingStoreInterface')) {
-            return;
+        interface_exists('Symfony\Component\Lock\BlockingStoreInterface')
+            || throw new Skip('Symfony Lock is not installed');
+        $ours = new LockFactory(new SymfonyStore($this->latchd));
+        $theirs = new LockFactory(new SymfonyStore($this->admin));
+        foreach ([60.0, null] as $ttl) {
+            $key = new Key('symfony');
+            $lock = $ours->createLockFromKey($key, $ttl, false);
+            same([$lock->acquire(), $lock->acquire(), $lock->isAcquired(), $lock->isExpired()], [true, true, true, false]);
+            same($this->admin->info('symfony')['holds'][0]['renewed'], $ttl === null ? 'watchdog' : 'fixed');
+            same($theirs->createLock('symfony')->acquire(), false);
+            $copy = $theirs->createLockFromKey(unserialize(serialize($key)), $ttl, false);
+            same($copy->isAcquired(), true);
+            $ttl === null || $copy->refresh(90);
+            $this->hands_over('symfony', 'symfony', fn () => $copy->release());
+            same($lock->isAcquired(), false);
         }
-        require_once dirname(__DIR__, 3) . '/clients/php/src/Symfony.php';
-        $ours = new Symfony\Component\Lock\LockFactory(new \Latchd\Symfony($this->latchd));
-        $theirs = new Symfony\Component\Lock\LockFactory(new \Latchd\Symfony($this->admin));
-        $key = new Symfony\Component\Lock\Key('symfony');
-        $lock = $ours->createLockFromKey($key, 60, false);
-        same($lock->acquire(), true);
-        same([$lock->isAcquired(), $lock->isExpired()], [true, false]);
-        same($theirs->createLock('symfony')->acquire(), false);
-        $other = new Other($this->library, $this->port, 'symfony', 'symfony');
-        $this->waiting('symfony', 1);
-        $copy = $theirs->createLockFromKey(unserialize(serialize($key)), 60, false);
-        same($copy->isAcquired(), true);
-        $copy->refresh();
-        $copy->release();
-        same($other->heard(), 'blocked');
-        same($other->end(), 0);
-        same($lock->isAcquired(), false);
         $lock = $ours->createLock('symfony', 60);
         same($lock->acquire(true), true);
         $this->admin->forceUnlock('symfony');
         same($lock->isAcquired(), false);
-        try {
-            $lock->refresh();
-            throw new RuntimeException('it is refreshed');
-        } catch (Symfony\Component\Lock\Exception\LockConflictedException) {
-        }
+        fails(LockConflictedException::class, fn () => $lock->refresh());
+        same($lock->acquire(), true);
+        $lock->release();
+        same($this->admin->isLocked('symfony'), false);
     }
 }
 
-function hold(string $library, int $port, string $how, string $name): void
+function hold(Latchd $latchd, string $how, string $name): void
 {
-    $latchd = new Latchd(client($library, $port));
-    if ($how === 'hold') {
-        $lock = $latchd->lock($name, 60);
-        echo "{$lock->token}\n";
-        fgets(STDIN);
-        $lock->release();
-        return;
-    }
-    require dirname(__DIR__, 3) . '/clients/php/src/' . ucfirst($how) . '.php';
-    $how === 'laravel' ? (new \Latchd\Laravel($latchd))->lock($name, 60)->block(60, fn () => print("blocked\n"))
-        : (function () use ($latchd, $name) {
-            $lock = (new Symfony\Component\Lock\LockFactory(new \Latchd\Symfony($latchd)))->createLock($name, 60);
-            $lock->acquire(true);
-            echo "blocked\n";
-            $lock->release();
-        })();
+    [$lock, $take] = match ($how) {
+        'helper' => [null, fn () => $latchd->lock($name)],
+        'laravel' => [$lock = (new LaravelLocks($latchd))->lock($name, 60), fn () => $lock->block(60)],
+        'symfony' => [$lock = (new LockFactory(new SymfonyStore($latchd)))->createLock($name, 60),
+            fn () => $lock->acquire(true)],
+    };
+    $taken = $take();
+    echo "held\n";
+    fgets(STDIN);
+    ($lock ?? $taken)->release();
 }
 
 [, $library, $port] = $argv;
 if (isset($argv[3])) {
-    hold($library, (int)$port, $argv[3], $argv[4]);
+    hold(new Latchd("redis://127.0.0.1:$port", library: $library), $argv[3], $argv[4]);
     exit(0);
 }
 $failed = 0;
-$cases = array_values(array_filter(get_class_methods('Cases'), fn ($name) => $name !== '__construct' && $name !== 'waiting'));
+$cases = array_filter(get_class_methods('Cases'), fn ($name) => (new ReflectionMethod('Cases', $name))->isPublic()
+    && $name !== '__construct');
 echo '1..' . count($cases) . "\n";
-foreach ($cases as $i => $name) {
+foreach (array_values($cases) as $i => $name) {
+    [$verdict, $more] = ['ok', ''];
     try {
         (new Cases($library, (int)$port))->$name();
-        echo 'ok ' . ($i + 1) . " - $name\n";
+    } catch (Skip $why) {
+        $more = " # SKIP {$why->getMessage()}";
     } catch (Throwable $error) {
-        $failed = 1;
+        [$verdict, $failed] = ['not ok', 1];
         $where = array_filter($error->getTrace(), fn ($at) => str_ends_with($at['file'] ?? '', 'php_cases.php'));
-        echo '# ' . get_class($error) . ': ' . $error->getMessage() . ' at '
-            . implode(' ', array_column($where, 'line')) . "\n";
-        echo 'not ok ' . ($i + 1) . " - $name\n";
+        echo '# ' . get_class($error) . ': ' . $error->getMessage() . ' at ' . implode(' ', array_column($where, 'line')) . "\n";
     }
+    echo "$verdict " . ($i + 1) . ' - ' . str_replace('_', ' ', $name) . "$more\n";
 }
 exit($failed);

@@ -3,9 +3,7 @@
 require 'vendor/autoload.php';
 @include_once 'Predis/autoload.php';
 
-$url = parse_url($argv[1]);
-$client = new Predis\Client(['host' => $url['host'], 'port' => $url['port']]);
-(new Latchd\Latchd($client))->with($argv[2], function ($lock) {
+(new Latchd\Latchd($argv[1]))->with($argv[2], function ($lock) {
     echo "{$lock->token}\n";
     stream_get_contents(STDIN);
 }, wait: 10);
