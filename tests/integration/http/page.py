@@ -15,6 +15,7 @@ import urllib.parse
 
 from devtools import QUIET, Browser, chromium
 from http_stand import HOSTILE, PATIENCE_S, HttpStand, shown, wait_for, words
+from resp import Wire
 from stand import tap
 
 BINARY = sys.argv[1]
@@ -156,6 +157,14 @@ def the_page_says_what_is_wrong():
         page = look(stand)
         assert page.texts["health"] == "Redis is out of reach", page.texts["health"]
         stand.redis.send_signal(signal.SIGCONT)
+
+
+def the_page_says_that_redis_may_throw_locks_away():
+    with HttpStand(BINARY) as stand:
+        with Wire(str(stand.redis_socket)) as redis:
+            redis.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        wait_for(lambda: stand.status()["redis"]["evicting"] == 1, "not noticed")
+        assert look(stand).texts["notices"].startswith("Redis may throw locks away"), "no notice"
 
 
 def the_page_says_what_was_lost_and_why():
@@ -366,6 +375,7 @@ CASES = [
     the_page_says_how_many_permits_somebody_has_and_wants,
     the_page_says_who_waits_for_a_latch,
     the_page_says_what_is_wrong,
+    the_page_says_that_redis_may_throw_locks_away,
     the_page_says_what_was_lost_and_why,
     an_expired_lease_is_no_loss,
     the_first_screen_of_a_busy_daemon_shows_who_waits,
