@@ -34,6 +34,9 @@ final class PredisConnection extends Connection
     protected function setTimeout(float $seconds): void
     {
         $stream = $this->redis->getConnection()->getResource();
+        if (!is_resource($stream)) { // of which the timeout cannot be set
+            throw new \LogicException('latchd needs phpredis, or Predis before version 3');
+        }
         stream_set_timeout($stream, (int)$seconds, (int)(fmod($seconds, 1) * 1e6));
     }
 
