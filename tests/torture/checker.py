@@ -112,6 +112,9 @@ def what_followers_may_not_be_told_is_found():
     same((found(led("").fault("evict", 1, 2)), allowed(led("").fault("evict", 1, 2))),
          ([], ["leader: evict"]))
     same(found(after(led(), 60, 61, [7_000_000, "o", "d"], 0)), ["leader"])  # given back
+    for start, wrong in (40, []), (55, ["leader"]):  # the UNLOCK had no acknowledgement, or had one
+        story = after(led(), 60, 61, [7_000_000, "o", "d"], 0)
+        same(found(story.fault("partition with the acknowledging master", start, 58)), wrong)
     same(found(after(led(), 9, 10, [7_000_000, "o", "d"], 7_000_000)), [])
     same(found(led().ask("LEADER", "f", 9, 10, [7_000_000, "o", "d"], after=7_000_000,
                          wait_ms=1000)), ["leader"])  # at once, and no other

@@ -47,7 +47,9 @@ LOSSES = LOSES | {"flushall", "lost file"}
 # for so long: latchd-promises(7), "Data loss in Redis is noticed".
 WITHHELD_MS, WITHHELD = 3000, "BACKEND Redis may have lost locks"
 WITHHOLDS = {"kill redis", "flushall", "evict", "lost file"}
-SWITCHES = LOSES | {"failover", "partition with the acknowledging master"}
+# Grants and renewals wait for a replica, other changes do not: they may stay behind.
+UNACKED = {"partition with the acknowledging master"}
+SWITCHES = LOSES | {"failover"} | UNACKED
 CUTS_OFF = {"stop latchd": "a daemon stood still for longer than a lease",
             "partition with the master": "a daemon was cut off together with its master"}
 
@@ -441,9 +443,10 @@ class Checker:
 
     def leaders(self):
         for text, about, lost, daemons in Leaders(self.record, self.holds).wrong():
-            may_be_lost = lost and next((
+            may_be_lost = lost is not None and next((
                 f.kind for f in self.record.faults if f.start <= about[1]
-                and f.kind in LOSSES | FORGETS), None)
+                and (f.kind in LOSSES | FORGETS or
+                     f.kind in UNACKED and f.start <= lost <= f.end)), None)
             self.judge("leader", text,
                        self.set_back(about[1]) or may_be_lost or None
                        or daemons and (self.excuse(daemons, about[1]) or self.ran_out(about[1]))

@@ -14,8 +14,8 @@ def leads(ask):
 
 
 class Leaders:
-    """Violations of a record, as (text, (name, when), lost, daemons): `lost`, if it is excused
-    where Redis may have lost what it says is known of; `daemons`, whose."""
+    """Violations of a record, as (text, (name, when), lost, daemons): `lost`, when the change was
+    made or told that Redis may have lost, which excuses it, or None; `daemons`, whose."""
 
     def __init__(self, record, holds):
         self.record = record
@@ -45,26 +45,28 @@ class Leaders:
                     self.ended[ask.name, token] = ask.answered
 
     def wrong(self):
-        newest = collections.Counter()
+        newest = collections.defaultdict(lambda: (0, 0))  # token, and when it was told
         for ask in self.asks:
             token, owner, data = ask.value
             text = f"{ask.name}: {ask.who} at {ask.daemon}, after {ask.after}, was told {ask.value}"
-            about, told = (ask.name, ask.answered), newest[ask.who, ask.name]
-            newest[ask.who, ask.name] = max(told, token)
+            about, (told, told_at) = (ask.name, ask.answered), newest[ask.who, ask.name]
+            newest[ask.who, ask.name] = max((told, told_at), (token, ask.answered))
+            ended_at = self.ended.get((ask.name, token), ask.sent)
             if token and data != self.data.get((ask.name, token), data):
-                yield f"{text}, whose data is {self.data[ask.name, token]}", about, data == "", ()
+                yield (f"{text}, whose data is {self.data[ask.name, token]}", about,
+                       ask.answered if data == "" else None, ())
             if token and token + BLOCK_US < (ask.after or 0):
-                yield f"{text}, who led before", about, False, ()
+                yield f"{text}, who led before", about, None, ()
             elif token and token + BLOCK_US < told:
-                yield f"{text} after {told}", about, True, ()
+                yield f"{text} after {told}", about, told_at, ()
             if token == ask.after and ask.answered - ask.sent < (ask.wait_ms - EARLY_MS) * MS:
-                yield f"{text} again, before WAIT was over", about, False, ()
-            if self.ended.get((ask.name, token), ask.sent) < ask.sent:
-                yield f"{text}, who had given it back", about, True, ()
+                yield f"{text} again, before WAIT was over", about, None, ()
+            if ended_at < ask.sent:
+                yield f"{text}, who had given it back", about, ended_at, ()
             if not owner:
                 holder = self.holder(ask)
                 if holder is not None:
-                    yield f"{text}, but {holder} led", about, False, (holder.daemon, ask.daemon)
+                    yield f"{text}, but {holder} led", about, None, (holder.daemon, ask.daemon)
 
     def holder(self, ask):
         """Who surely led from the question to the answer."""
