@@ -1,21 +1,21 @@
 #!/bin/bash
 # What takes too long for each change: fresh schedules of the simulator, torture of every
-# topology, all planted faults, the README's lines on a bare Debian, the container images,
+# topology, all planted faults, faults made by rules, the README's lines on a bare Debian, the container images,
 # the manifests of Kubernetes, the tarball with what is built from it, and other versions of Redis
 # and Valkey. One summary at the end; exit code 1 if something failed.
 #
 #   tests/nightly.sh DIRECTORY-FOR-THE-LOGS [PART...]
-#       (sim, torture, mutants, readme, container, kubernetes, release, servers)
+#       (sim, torture, mutants, rules, readme, container, kubernetes, release, servers)
 #
 # MINUTES of torture for each topology (20), SCHEDULES of the simulator (1000000), SEED (the
-# time). Needs what .ci/run installs, and for `readme`, `release` and `container` root, for the
-# first two debootstrap and a free port 5625.
+# time). Needs what .ci/run installs, for `rules` python3-clang-14, and for `readme`, `release`
+# and `container` root, for the first two debootstrap and a free port 5625.
 set -uo pipefail
 logs=$(realpath -m "${1:?a directory for the logs}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 parts=("$@")
-[ $# -gt 0 ] || parts=(sim torture mutants readme container kubernetes release servers)
+[ $# -gt 0 ] || parts=(sim torture mutants rules readme container kubernetes release servers)
 MINUTES=${MINUTES:-20}
 SCHEDULES=${SCHEDULES:-1000000}
 SEED=${SEED:-$(date +%s)}
@@ -68,6 +68,7 @@ if [ "$failed" -eq 0 ]; then
                     --histories "$logs/histories"
             done ;;
         mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
+        rules) step rules /usr/bin/python3 tests/torture/by_rule.py --seed "$SEED" ;;
         readme) step readme tests/package/readme.sh "$logs/readme" ;;
         servers) step servers python3 tests/package/servers.py "$build" ;;
         kubernetes) step kubernetes python3 tests/package/kubernetes.py ;;
