@@ -1,6 +1,6 @@
 #!/bin/bash
 # What takes too long for each change: fresh schedules of the simulator, torture of every
-# topology, all planted faults, faults made by rules, the README's lines on a bare Debian, the container images,
+# topology, all planted faults, faults made by rules, the lines of README.md on a bare Debian, the container images,
 # the manifests of Kubernetes, the tarball with what is built from it, and other versions of Redis
 # and Valkey. One summary at the end; exit code 1 if something failed.
 #
