@@ -47,7 +47,7 @@ echo "latchd $version: $SECONDS s so far"
 
 # The README's packages, without its builds and tests.
 packages=$(readme_line '## Test it')
-step packages "${packages%% && meson setup*}" '&& apt-get install -y --no-install-recommends rpm xz-utils systemd'
+step packages "${packages%% && meson setup*}" '&& apt-get install -y --no-install-recommends rpm file xz-utils systemd'
 step tests 'meson setup build -Dtests=enabled -Doptimization=0 &&
     meson test -C build --suite unit --suite sim --print-errorlogs'
 
