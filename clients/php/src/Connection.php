@@ -32,9 +32,11 @@ abstract class Connection
         }
         $library ??= extension_loaded('redis') ? 'phpredis' : 'predis';
         $address = $parts + ['host' => 'localhost', 'port' => 5625, 'path' => ''];
+        // Predis 1 takes options that are not given from the process's other connections.
+        $tls = ($options['tls'] ?? []) + ['verify_peer' => true, 'verify_peer_name' => true, 'peer_name' => $address['host']];
         $connection = match ($library) {
-            'phpredis' => new PhpRedisConnection($address, $options['tls'] ?? [], $timeout),
-            'predis' => new PredisConnection($address, $options['tls'] ?? [], $timeout),
+            'phpredis' => new PhpRedisConnection($address, $tls, $timeout),
+            'predis' => new PredisConnection($address, $tls, $timeout),
         };
         $password = $options['password'] ?? (isset($parts['pass']) ? rawurldecode($parts['pass']) : null);
         if ($password !== null) {

@@ -11,16 +11,18 @@ final class PhpRedisConnection extends Connection
     protected function __construct(array $address, array $tls, float $timeout)
     {
         $this->redis = new \Redis();
+        error_clear_last();
         try {
-            match ($address['scheme']) {
+            match ($address['scheme']) { // PHP warns of a certificate that is wrong; the exception does not have it
                 'unix' => $this->redis->connect($address['path'], 0, $timeout, null, 0, $timeout),
-                'rediss' => $this->redis->connect("tls://$address[host]", $address['port'], $timeout, null, 0, $timeout,
+                'rediss' => @$this->redis->connect("tls://$address[host]", $address['port'], $timeout, null, 0, $timeout,
                     ['stream' => $tls]),
                 default => $this->redis->connect($address['host'], $address['port'], $timeout, null, 0, $timeout),
             };
             $this->redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
         } catch (\RedisException $error) {
-            throw new Unreachable($error->getMessage(), 'UNREACHABLE', $error);
+            $more = error_get_last()['message'] ?? '';
+            throw new Unreachable(trim($error->getMessage() . " $more"), 'UNREACHABLE', $error);
         }
     }
 
