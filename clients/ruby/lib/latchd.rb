@@ -209,6 +209,13 @@ module Latchd
       raise Unreachable, e.message
     end
 
+    # Whether there is something that its thread has found no time to read, with many threads that are busy.
+    def readable?
+      @socket.wait_readable(0)
+    rescue IOError
+      false
+    end
+
     # Whether one that lay idle is still good: nothing came, and least of all its end.
     def quiet?
       @buffer.empty? && @io.read_nonblock(1, exception: false) == :wait_readable
@@ -486,58 +493,17 @@ module Latchd
       AtFork.clients.delete(self)
     end
 
-    # The hold lasts until it is released; Lock calls this.
+    # The hold lasts until it is released; Lock calls this. Other threads interrupt it where it waits, and nowhere else.
     def acquire(hold) # :nodoc:
-      is_done = false
-      began = reached = Latchd.now
-      pause, tries = PAUSES[0], 0
-      loop do
-        begin
-          left = hold.wait ? [hold.wait - (Latchd.now - began), 0].max : NEVER
-          tokens = ask_for(hold, left)
-          if tokens
-            attach(hold, tokens)
-            is_done = true
-            return
-          end
-          raise LockTimeout, "somebody else has #{hold.name}" if hold.wait && Latchd.now - began >= hold.wait
-
-          reached, pause = Latchd.now, PAUSES[0]
-          next
-        rescue LockTimeout
-          is_done = left.zero? && !hold.keeps_place? # nothing was left behind
-          raise
-        rescue LockLost # the request is over: freed by force, or lost on its way
-          raise if hold.wait && Latchd.now - began >= hold.wait
-
-          insist_behind(hold.commands('UNLOCK'), @patience) # of several names the others are there
-          hold.request = SecureRandom.uuid
-          next
-        rescue Unreachable, Backend, GoAway => e
-          now, tries = Latchd.now, tries + 1
-          is_over = hold.wait && now - began >= hold.wait
-          raise if now - reached > @patience || (is_over && (e.is_a?(Backend) || tries > @urls.size))
-        end
-        sleep(pause)
-        pause = [2 * pause, PAUSES[1]].min
-      end
-    ensure
-      unless is_done
-        @mutex.synchronize { hold.phase = @holds.delete(hold.request) ? :released : hold.phase }
-        insist_behind(hold.undo, [@patience, hold.lease || 0].max)
-      end
+      Thread.handle_interrupt(Object => :on_blocking) { take(hold) }
     end
 
     def release(hold) # :nodoc:
-      was_lost = @mutex.synchronize { let_go(hold) }
-      is_done = false
-      begin
-        error = insist(hold.commands('UNLOCK'), @timeout)
-        is_done = !error.is_a?(Unreachable)
-      ensure # where latchd is out of reach it goes on in the background: the work is done
-        insist_behind(hold.commands('UNLOCK'), [@patience, hold.lease || 0].max) unless is_done
+      Thread.handle_interrupt(Object => :on_blocking) do
+        was_lost = uninterrupted { @mutex.synchronize { let_go(hold) } }
+        error = unlock(hold)
+        raise LockLost, "#{hold.name} was lost before it was released" if was_lost || error.is_a?(LockLost)
       end
-      raise LockLost, "#{hold.name} was lost before it was released" if was_lost || error.is_a?(LockLost)
     end
 
     def lost?(hold) # :nodoc:
@@ -616,6 +582,11 @@ module Latchd
       wait = 0 if wait.nil? && options[:at_least] # a job of its time does not wait for the next one
       kind = [('READ' if read), ('WRITE' if write)].compact
       Hold.new(names, wait, words, kind, options[:lease], options[:heartbeat], calls)
+    end
+
+    # For what is short and has to be whole.
+    def uninterrupted(&block)
+      Thread.handle_interrupt(Object => :never, &block)
     end
 
     # Connections
@@ -707,6 +678,49 @@ module Latchd
 
     # Taking
 
+    def take(hold)
+      is_done = false
+      began = reached = Latchd.now
+      pause, tries = PAUSES[0], 0
+      loop do
+        begin
+          left = hold.wait ? [hold.wait - (Latchd.now - began), 0].max : NEVER
+          tokens = ask_for(hold, left)
+          if tokens
+            attach(hold, tokens)
+            is_done = true
+            return
+          end
+          raise LockTimeout, "somebody else has #{hold.name}" if hold.wait && Latchd.now - began >= hold.wait
+
+          reached, pause = Latchd.now, PAUSES[0]
+          next
+        rescue LockTimeout
+          is_done = left.zero? && !hold.keeps_place? # nothing was left behind
+          raise
+        rescue LockLost # the request is over: freed by force, or lost on its way
+          raise if hold.wait && Latchd.now - began >= hold.wait
+
+          insist_behind(hold.commands('UNLOCK'), @patience) # of several names the others are there
+          hold.request = SecureRandom.uuid
+          next
+        rescue Unreachable, Backend, GoAway => e
+          now, tries = Latchd.now, tries + 1
+          is_over = hold.wait && now - began >= hold.wait
+          raise if now - reached > @patience || (is_over && (e.is_a?(Backend) || tries > @urls.size))
+        end
+        sleep(pause)
+        pause = [2 * pause, PAUSES[1]].min
+      end
+    ensure
+      uninterrupted { abandon(hold) } unless is_done
+    end
+
+    def abandon(hold)
+      @mutex.synchronize { hold.phase = :released if @holds.delete(hold.request) }
+      insist_behind(hold.undo, [@patience, hold.lease || 0].max)
+    end
+
     # Sends one LOCK.
     def ask_for(hold, left)
       words, takes = hold.asks(left)
@@ -722,7 +736,7 @@ module Latchd
         hold.begin(tokens)
         @holds[hold.request] = hold
         @hear_at = [@hear_at, Latchd.now + HEARD_AFTER].min
-        @keeper ||= Thread.new { keep }.tap { |thread| thread.name = 'latchd keeper' }
+        @keeper = Thread.new { keep }.tap { |thread| thread.name = 'latchd keeper' } unless @keeper&.alive?
         wake(AT_ONCE)
         hold.changed.wait(@mutex) until hold.phase != :granted || (hold.trouble && hold.answers.zero?)
         return if hold.phase != :granted
@@ -754,7 +768,7 @@ module Latchd
         until @is_closed && @holds.empty?
           now = Latchd.now
           @holds.each_value.select { |hold| hold.over?(now) }.each { |hold| lose(hold) }
-          cut(Unreachable.new('no answer in time')) if @link && @link.deadline <= now
+          cut(Unreachable.new('no answer in time')) if @link && @link.deadline <= now && !@link.connection.readable?
           @wake_at = [keep_link(now), *@holds.each_value.map(&:until)].min
           @work.wait(@mutex, timeout(@wake_at))
           @wake_at = AT_ONCE
@@ -769,16 +783,23 @@ module Latchd
       if @link
         renew(now)
         listen(now)
-        [*@holds.each_value.map(&:due), @link ? @link.deadline : AT_ONCE, @hear_at].min
+        deadline = @link ? [@link.deadline, now + PAUSES[0]].max : AT_ONCE
+        [*@holds.each_value.map(&:due), deadline, @hear_at].min
       elsif @is_connecting || @holds.empty?
         NEVER
       elsif @retry_at <= now
-        @is_connecting = true
-        Thread.new { run_link }.name = 'latchd link'
-        NEVER
+        start_link
       else
         @retry_at
       end
+    end
+
+    def start_link
+      @is_connecting = true
+      Thread.new { run_link }.name = 'latchd link'
+      NEVER
+    rescue ThreadError => e # there are too many
+      refuse_link(Unreachable.new(e.message))
     end
 
     # Sends the renewals that are due in one go.
@@ -850,7 +871,7 @@ module Latchd
           said.is_a?(Connection::Push) ? hear(said.words) : settle(said)
         end
       end
-    rescue Error => e
+    rescue StandardError => e
       @mutex.synchronize { link ? (cut(e) if @link.equal?(link)) : refuse_link(e) }
     ensure
       @mutex.synchronize { drop(connection) } if connection
@@ -873,6 +894,7 @@ module Latchd
       @retry_at = Latchd.now + grow_pause
       @holds.each_value { |hold| fail_renewal(hold, error) }
       wake(AT_ONCE)
+      @retry_at
     end
 
     def grow_pause
@@ -964,6 +986,15 @@ module Latchd
     end
 
     # Giving back
+
+    # Where latchd is out of reach it goes on in the background: the work is done.
+    def unlock(hold)
+      error = insist(hold.commands('UNLOCK'), @timeout)
+      is_done = !error.is_a?(Unreachable)
+      error
+    ensure
+      insist_behind(hold.commands('UNLOCK'), [@patience, hold.lease || 0].max) unless is_done
+    end
 
     # From now on no renewal counts, and no loss is told. Gives whether there was one.
     def let_go(hold)

@@ -35,6 +35,12 @@ fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>, until: Duration) -> 
     changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
 }
 
+/// The error is one that passes: there are too many threads.
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = thread::Builder::new().name(name.into()).spawn(work);
+    thread.map(drop).map_err(|error| Error::new(ErrorKind::Unreachable, &error.to_string()))
+}
+
 /// 32 characters that nobody else has: hashes, with keys from the system, of what differs between calls.
 pub(crate) fn new_request() -> String {
     let part = || {
@@ -262,7 +268,7 @@ impl Shared {
         timeout: Duration,
         patience: Duration,
         log: Option<Log>,
-    ) -> Arc<Shared> {
+    ) -> Result<Arc<Shared>> {
         let state = State {
             at: 0,
             idle: Vec::new(),
@@ -279,8 +285,8 @@ impl Shared {
         let shared = Shared { addresses, timeout, patience, log, state: Mutex::new(state), work: Condvar::new() };
         let shared = Arc::new(shared);
         let keeper = shared.clone();
-        thread::spawn(move || keeper.keep());
-        shared
+        spawn("latchd keeper", move || keeper.keep())?;
+        Ok(shared)
     }
 
     pub(crate) fn close(&self) {
@@ -498,8 +504,10 @@ impl Shared {
             } else if state.retry_at <= now {
                 state.is_connecting = true;
                 let shared = self.clone();
-                thread::spawn(move || shared.run_link());
-                NEVER
+                match spawn("latchd link", move || shared.run_link()) {
+                    Ok(()) => NEVER,
+                    Err(error) => self.refuse_link(&mut state, &error),
+                }
             } else {
                 state.retry_at
             };
@@ -596,11 +604,8 @@ impl Shared {
         let (mut connection, socket) = match connected {
             Ok(connected) => connected,
             Err(error) => {
-                state.retry_at = clock::now() + state.grow_pause();
-                for keeping in state.holds.values_mut() {
-                    self.fail(keeping, &error);
-                }
-                return;
+                self.refuse_link(&mut state, &error);
+                return self.wake(&mut state, AT_ONCE);
             }
         };
         if state.is_closed && state.holds.is_empty() {
@@ -627,6 +632,16 @@ impl Shared {
                 Err(error) => return self.cut(&mut state, &error),
             }
         }
+    }
+
+    /// Gives the time of the next attempt.
+    fn refuse_link(&self, state: &mut State, error: &Error) -> Duration {
+        state.is_connecting = false;
+        state.retry_at = clock::now() + state.grow_pause();
+        for keeping in state.holds.values_mut() {
+            self.fail(keeping, error);
+        }
+        state.retry_at
     }
 
     /// A notice ends with the token of a hold. That latchd begins to listen is one too: what is said from now
@@ -737,7 +752,7 @@ impl Shared {
     fn tell(&self, hold: &Hold, what: &str, call: &Option<Call>) {
         let (log, call, line) = (self.log.clone(), call.clone(), format!("{} {}", hold.terms.name(), what));
         if log.is_some() || call.is_some() {
-            thread::spawn(move || {
+            let told = spawn("latchd call", move || {
                 if let Some(log) = log {
                     log(&line);
                 }
@@ -745,6 +760,7 @@ impl Shared {
                     call();
                 }
             });
+            drop(told); // without a thread the guard still says it
         }
     }
 
@@ -819,7 +835,8 @@ impl Shared {
 
     fn insist_behind(self: &Arc<Self>, commands: Vec<Command>, patience: Duration) {
         let shared = self.clone();
-        thread::spawn(move || shared.insist(&commands, patience));
+        let work = move || drop(shared.insist(&commands, patience));
+        drop(spawn("latchd insists", work)); // without a thread the lease ends it
     }
 
     // Asking

@@ -183,7 +183,7 @@ impl Builder {
             return Err(Error::new(ErrorKind::Other, "latchd's address is missing"));
         }
         let timeout = self.timeout.clamp(LEAST_TIMEOUT, MOST_TIMEOUT);
-        let shared = Shared::start(addresses, timeout, self.patience, self.log);
+        let shared = Shared::start(addresses, timeout, self.patience, self.log)?;
         Ok(Client { handle: Arc::new(Handle { shared }) })
     }
 }

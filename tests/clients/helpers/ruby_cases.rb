@@ -48,7 +48,7 @@ def in_child
   Process.wait2(pid)[1].success?
 end
 
-def interrupted_wait_leaves_the_queue
+def an_interrupted_wait_leaves_the_queue
   held = OTHER.lock('job')
   [->(thread) { thread.kill }, ->(thread) { thread.raise(Interrupt) }].each do |interrupt|
     thread = Thread.new { CLIENT.lock('job') { raise 'it was granted' } }
@@ -151,7 +151,7 @@ def a_closed_client_ends_its_threads
   wait_for('its threads end') { Thread.list.size <= before }
 end
 
-CASES = %i[interrupted_wait_leaves_the_queue an_interrupted_block_releases a_child_has_none_of_its_parents_holds
+CASES = %i[an_interrupted_wait_leaves_the_queue an_interrupted_block_releases a_child_has_none_of_its_parents_holds
            a_child_that_leaves_its_parents_block_releases_nothing the_end_of_a_block_tells_of_a_loss
            a_lock_is_released_once wrong_options_are_refused it_comes_over_tls_and_a_unix_socket
            a_closed_client_ends_its_threads].freeze
