@@ -128,7 +128,7 @@ def main():
     build, given = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
     with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
         if given:
-            servers = [pathlib.Path(path).resolve() for path in given]
+            servers = [pathlib.Path(path).absolute() for path in given]  # the name of a link says what it is
         else:
             servers = [pathlib.Path(shutil.which("redis-server"))] + [
                 server for i, row in enumerate(PACKAGES)
