@@ -1028,6 +1028,8 @@ module Latchd
 
     def insist_behind(commands, patience)
       Thread.new { insist(commands, patience) }
+    rescue ThreadError
+      nil # the process ends, or has too many: what was granted ends with its lease
     end
 
     def held?(name)
