@@ -367,6 +367,7 @@ static void audit_settings(struct redis_link *l)
         return;
     }
     (void)snprintf(l->audited, sizeof(l->audited), "%s", l->server.run_id);
+    l->policy[0] = '\0'; /* another server's */
     if (major != 0 && major < OLDEST_MAJOR) {
         log_warning("redis", "version %s is too old: upgrade Redis to %d or newer",
                     l->server.version, OLDEST_MAJOR);

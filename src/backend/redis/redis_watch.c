@@ -191,16 +191,18 @@ static void on_marked(void *ctx, void *of, const redisReply *reply)
 {
     struct redis_watch *w = ctx;
     bool is_ok = reply->type == REDIS_REPLY_INTEGER;
+    bool is_proof = w->state == WATCH_PROVING && w->proof == PROOF_TOLD;
 
-    if (w->state == WATCH_PROVING && w->proof == PROOF_TOLD && is_ok) {
+    if (is_proof && is_ok) {
         redis_conn_ready(w->conn, "");
         w->why[0] = '\0';
         w->has_names = false;
         set_state(w, WATCH_READY);
         tell_limit(w, w->limit);
-    } else if (w->state == WATCH_PROVING && w->proof == PROOF_TOLD) {
+    } else if (is_proof && strncmp(reply->str, "READONLY ", 9) != 0) {
         fail_proof(w, reply->str);
-    } else if (w->state == WATCH_READY && !is_ok && !is_passing(reply->str)) {
+    } else if (is_proof ||
+               (w->state == WATCH_READY && !is_ok && !is_passing(reply->str))) {
         say_why_not(w, reply->str);
         redis_conn_fail(w->conn, "%s", reply->str);
     }
