@@ -732,15 +732,24 @@ static int64_t foreign_look_in(struct engine *eng, struct lock *lock, int64_t tt
 }
 
 /* Whether it is not known yet if anybody holds the name, and the head waits for that.
- */
-static bool lent_is_outlasted(struct engine *eng, const struct lock *lock,
-                              struct waiter *w, const struct op_result *r)
+ * The answer to another waiter says no more; if the head that asked has left, the next
+ * one asks. */
+static bool lent_is_outlasted(struct engine *eng, struct lock *lock, struct waiter *w,
+                              const struct op_result *r)
 {
-    if (w == NULL || !waiter_is_head(w)) {
+    struct waiter *head = lock_head(lock);
+    bool lent = r->lent && lock->loan == NULL && list_empty(&lock->holds);
+
+    if (head == NULL) {
         return false;
     }
-    if (r->lent && lock->loan == NULL && list_empty(&lock->holds) &&
-        waiter_outlast_loan(eng, w)) {
+    if (head != w) {
+        return lent && (head->outlasting == OUTLASTS_NOW ||
+                        (w == NULL && waiter_may_outlast(head)));
+    }
+    if (lent && waiter_outlast_loan(eng, w)) {
+        last_answer_forget(lock);
+        lock_seen(eng, lock, r->id, LENT_LOOK_MS, KIND_WRITE);
         return true;
     }
     waiter_end_outlasting(eng, w);
@@ -762,8 +771,12 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
         recent_asks_others(eng, lock);
     }
     if (lent_is_outlasted(eng, lock, w, r)) {
-        lock_seen(eng, lock, r->id, LENT_LOOK_MS, KIND_WRITE);
-        w->maybe_granted = false;
+        if (w != NULL) {
+            w->maybe_granted = false;
+            if (!waiter_is_head(w) && (w->once || waiter_is_expiring(w))) {
+                waiter_await_answer(eng, w);
+            }
+        }
         return;
     }
     if (ttl_ms == TTL_ABSENT && quarantine != 0) {

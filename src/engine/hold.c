@@ -583,8 +583,8 @@ void holds_touched(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
     size_t most = WATCH_PROBES;
     struct hold *h;
 
-    if (eng->watch_probe.count > 0 && eng->now < eng->watch_probe.wait_until &&
-        eng->watch_probe.ctx == ctx) {
+    if (eng->watch_probe.state != WATCH_PROBE_IDLE && eng->watch_probe.count > 0 &&
+        eng->now < eng->watch_probe.wait_until && eng->watch_probe.ctx == ctx) {
         set_probe(eng, WATCH_PROBE_AGAIN); /* perhaps after Redis answered these */
         return;
     }

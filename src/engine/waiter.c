@@ -317,7 +317,7 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
 
 /* A lock library's try is over at once, as at Redis. A fair one would join the queue.
  */
-static bool may_outlast(const struct waiter *w)
+bool waiter_may_outlast(const struct waiter *w)
 {
     return w->outlasting == OUTLASTS_NOT_YET && w->once && w->session != NULL &&
            w->member == NULL && !w->in_run && !w->is_surplus &&
@@ -326,10 +326,15 @@ static bool may_outlast(const struct waiter *w)
 
 bool waiter_outlast_loan(struct engine *eng, struct waiter *w)
 {
-    if (may_outlast(w)) {
+    uint64_t end = eng->now + LENT_WAIT_MS;
+
+    if (waiter_may_outlast(w)) {
         set_outlasting(w, OUTLASTS_NOW);
         set_once(w, false);
-        w->deadline = eng->now + LENT_WAIT_MS;
+        if (w->deadline <= w->since ||
+            end < w->deadline) { /* it may have QUEUE and WAIT */
+            w->deadline = end;
+        }
         arm_timer(eng, w);
     }
     return w->outlasting == OUTLASTS_NOW && !waiter_is_expiring(w) &&

@@ -141,6 +141,8 @@ void waiter_end_queue_full(struct engine *eng, struct waiter *w);
  * of a listener, and returns the name, or has Redis tell who holds. False: the answer
  * counts. */
 bool waiter_outlast_loan(struct engine *eng, struct waiter *w);
+/* Whether it would begin to wait so. */
+bool waiter_may_outlast(const struct waiter *w);
 /* Redis said that somebody holds the name. */
 void waiter_end_outlasting(struct engine *eng, struct waiter *w);
 /* Has the wait end with the head's next answer, which tells how. */

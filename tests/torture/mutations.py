@@ -62,8 +62,8 @@ MUTATIONS = [
     Mutation(
         "lent_is_held", "a name that is lent to another daemon is null at once", [
             ("engine/acquire.c",
-             "    if (r->lent && lock->loan == NULL &&",
-             "    if (r->lent && lock->loan != NULL &&"),
+             "    bool lent = r->lent && lock->loan == NULL &&",
+             "    bool lent = r->lent && lock->loan != NULL &&"),
         ]),
     Mutation(
         "own_alarm", "a renewal of one's own counts as a change of the name", [
