@@ -222,6 +222,8 @@ int ctl_ls(struct options *o)
                 buf_add_str(&list.text, "\n");
             }
             code = 0;
+        } else if (list.left == (o->count == 0 ? UINT64_MAX : o->count)) {
+            buf_clear(&list.text);
         }
         /* after an error the names that came before it, and no bracket */
         code = answer_send(&list.text) ? code : CTL_EXIT_FAILED;

@@ -436,6 +436,7 @@ static void report_trouble(struct take *t, uint64_t now, const char *what)
     (void)snprintf(t->trouble, sizeof(t->trouble), "%s", what);
     t->asked = ASKED_NOTHING;
     t->held = t->granted = false;
+    t->run->token[0] = '\0';
     if (!t->tried && t->run->link.turn < t->run->options->target.address_count) {
         return; /* tries the next address at once */
     }

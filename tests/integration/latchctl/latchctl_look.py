@@ -557,6 +557,9 @@ def json_of_nothing(stand):
     expect(answer(stand, "latch", "jnobody", "info")["state"] == "none")
     got = stand.run("-p", "1", "ls", "--json")
     expect(got.returncode == 125 and got.stdout == "", got)
+    stand.ask("ACL", "SETUSER", "nothing", "on", "nopass")
+    got = stand.run("-u", f"redis://nothing:x@127.0.0.1:{stand.port}", "ls", "--json")
+    expect(got.returncode == 125 and got.stdout == "" and "NOPERM" in got.stderr, got)
 
 
 def completion_is_complete(_):

@@ -4,12 +4,14 @@
 What goes wrong is in latchctl_faults.py.
 """
 import functools
+import itertools
 import os
 import pathlib
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from latchctl_stand import CtlStand, expect, keeper_of, now, result, until
@@ -375,6 +377,34 @@ def several_addresses(stand):
     expect(got.returncode == 125 and "127.0.0.1:1, 127.0.0.1:2" in got.stderr, got)
 
 
+def answer_in_turn(client, replies):
+    """Plays a latchd to one client: `replies` has those to each command, in order; else +OK."""
+    with client, client.makefile("rb") as asked:
+        while line := asked.readline():
+            words = [asked.read(int(asked.readline()[1:]) + 2)[:-2].decode() for _ in range(int(line[1:]))]
+            client.sendall(next(replies[words[0]], b"+OK\r\n") if words[0] in replies else b"+OK\r\n")
+
+
+def a_token_that_was_lost(stand):
+    """The grant is not confirmed, and the lock is another's when it is asked for again."""
+    replies = {"LOCK": itertools.chain([b":7\r\n"], itertools.repeat(b"$-1\r\n")), "RENEW": iter([b"-BACKEND it is gone\r\n"])}
+
+    def play(listener):
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            answer_in_turn(client, replies)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=play, args=(listener,), daemon=True).start()
+        got = stand.run("-u", f"redis://127.0.0.1:{listener.getsockname()[1]}", "lock", "part", "--lease", "5",
+                        "--wait", "1")
+        listener.shutdown(socket.SHUT_RDWR)
+    expect((got.returncode, got.stdout) == (1, "") and next(replies["RENEW"], None) is None, got)
+
+
 def next_address(stand):
     """The latchd through which the lock was taken dies: the other one renews it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -430,6 +460,7 @@ CASES = [
     ("a_wait_is_told_and_that_it_was_in_vain", waits_are_told),
     ("a_part_of_a_script_has_the_lock", a_part_of_a_script),
     ("of_several_addresses_the_one_that_answers_is_taken", several_addresses),
+    ("a_token_that_was_lost_is_not_printed", a_token_that_was_lost),
     ("the_next_address_keeps_the_lock_when_the_first_one_dies", next_address),
     ("signals_reach_the_command", signals),
     ("a_waiter_that_is_told_to_end_leaves_the_queue", quitting_waiter),
