@@ -14,7 +14,6 @@ sys.path.append(str(HERE.parent / "support"))
 # pylint: disable=wrong-import-position
 from stand import Stand, need  # noqa: E402
 
-LEASE_S = 4  # as in php_cases.php
 LIBRARIES = {"phpredis": "exit(!class_exists('Redis'));", "predis": "exit(!(@include 'Predis/autoload.php'));"}
 
 
@@ -24,7 +23,7 @@ def main():
     if subprocess.run(["php", "-r", LIBRARIES[library]], check=False).returncode:
         print(f"1..0 # SKIP {library} is not installed")
         sys.exit(0)
-    with Stand(program, "--watchdog-timeout", f"{LEASE_S}s") as stand:
+    with Stand(program) as stand:
         done = subprocess.run(["php", HERE / "helpers/php_cases.php", library, str(stand.port)], check=False)
     sys.exit(done.returncode)
 
