@@ -12,7 +12,8 @@ enum { KEY_ROOM = 64 };
 
 bool answer_send(struct buf *out)
 {
-    bool sent = fwrite(buf_ptr(out), 1, buf_len(out), stdout) == buf_len(out) &&
+    size_t len = buf_len(out); /* of nothing there is no pointer */
+    bool sent = (len == 0 || fwrite(buf_ptr(out), 1, len, stdout) == len) &&
                 fflush(stdout) == 0 && ferror(stdout) == 0;
 
     buf_reset(out);
