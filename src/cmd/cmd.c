@@ -749,8 +749,10 @@ bool cmd_is_unauthenticated(void *ctx, struct conn *conn)
 bool cmd_is_busy(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
+    const struct client *client = conn_data(conn);
 
-    return engine_conn_busy(c->env.engine, conn_id(conn));
+    return (client != NULL && client_is_subscribed(client)) ||
+           engine_conn_busy(c->env.engine, conn_id(conn));
 }
 
 uint32_t cmd_heartbeat(void *ctx, struct conn *conn)

@@ -7,6 +7,7 @@
 #include "daemon/server.h"
 #include "daemon/tls_certs.h"
 #include "http/host.h"
+#include "http/http.h"
 #include "util/alloc.h"
 #include "util/glob.h"
 #include "util/log.h"
@@ -388,9 +389,18 @@ static bool fit_together(const struct config *c, char *reterr, size_t room)
            refuse_setting(conflict->key, conflict->why, reterr, room);
 }
 
+uint64_t clients_possible(const struct config *config)
+{
+    uint64_t others = config->http_api ? HTTP_CALLS_MAX * HTTP_CALL_FILES : 0;
+    uint64_t files = process_raise_limit(config->net.max_clients + others);
+    uint64_t possible = files > others ? files - others : 1;
+
+    return possible < config->net.max_clients ? possible : config->net.max_clients;
+}
+
 static bool enough_files(struct server *s, struct config *c, char *reterr, size_t room)
 {
-    uint64_t possible = process_raise_limit(c->net.max_clients);
+    uint64_t possible = clients_possible(c);
     char why[160];
 
     if (possible >= c->net.max_clients) {
@@ -536,7 +546,7 @@ static void take_over_all(struct server *s, struct config *wanted,
     struct config next;
     unsigned changed = 0;
 
-    wanted->net.max_clients = process_raise_limit(wanted->net.max_clients);
+    wanted->net.max_clients = clients_possible(wanted);
     config_copy(&next, &s->config);
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         changed += take_over(&next, wanted, &CONFIG_KEYS[i]) ? 1 : 0;

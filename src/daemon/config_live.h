@@ -36,6 +36,10 @@ bool acl_file_load(struct server *s);
 bool redis_places_read(const struct config *c, struct backend_config *ret, char *reterr,
                        size_t room);
 
+/* How many of max_clients the limit of open files allows; raises the limit if it can.
+ */
+uint64_t clients_possible(const struct config *c);
+
 /* Warns of a root user, of access that is open to everybody, and of secrets that others
  * can read. Logs one line for each. */
 void unsafe_warn(const struct options *options, const struct config *c);

@@ -818,10 +818,8 @@ static void env_shutdown(void *ctx)
 
 static void lower_maxclients(struct server *s)
 {
-    uint64_t others = s->config.http_api ? HTTP_CALLS_MAX * HTTP_CALL_FILES : 0;
-    uint64_t possible = process_raise_limit(s->config.net.max_clients + others);
+    uint64_t possible = clients_possible(&s->config);
 
-    possible = possible > others ? possible - others : 1;
     if (possible < s->config.net.max_clients) {
         log_warning("server",
                     "maxclients is %" PRIu64 " instead of %" PRIu64

@@ -609,7 +609,13 @@ static void on_info(struct call *call, struct span reply)
 static void send_event(struct call *call, struct span event, struct span data)
 {
     if (buf_len(&call->out) + data.len > API_UNSENT_MAX) {
-        call_end(call);
+        if (call->state == CALL_STREAMING) {
+            call_end(call);
+        } else {
+            answer_error(call, MHD_HTTP_SERVICE_UNAVAILABLE, LATCHD_ERR_LIMIT,
+                         "there is more than 256 KiB to tell of these names: ask for "
+                         "fewer");
+        }
         return;
     }
     buf_printf(&call->out, "event: %.*s\ndata: ", (int)event.len, event.ptr);
@@ -631,7 +637,7 @@ static void on_state(struct call *call, struct span reply)
         send_event(call, SPAN("state"), buf_span(&text));
     }
     buf_reset(&text);
-    if (call->state == CALL_OVER) {
+    if (call->state != CALL_ASKING) {
         return;
     }
     if (--call->replies_left > 0) {
@@ -792,7 +798,8 @@ static void on_link(uv_poll_t *poll, int status, int events)
         }
     } while (n == READ_ROOM && buf_len(&call->in) <= API_REPLY_MAX);
     take_replies(call);
-    if (call->fd >= 0 && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))) {
+    if (call->fd >= 0 &&
+        (status < 0 || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))) {
         end_without_daemon(call);
     }
 }
@@ -952,10 +959,10 @@ static bool json_take_string(struct span *in, struct span *ret)
     if (json_peek(in) != '"') {
         return false;
     }
-    while (i < in->len && in->ptr[i] != '"') {
+    while (i < in->len && in->ptr[i] != '"' && (unsigned char)in->ptr[i] >= ' ') {
         i += in->ptr[i] == '\\' ? 2 : 1;
     }
-    if (i >= in->len) {
+    if (i >= in->len || in->ptr[i] != '"') {
         return false;
     }
     *ret = span_of(in->ptr + 1, i - 1);
@@ -1011,7 +1018,8 @@ static bool find_id(struct span json, char id[LATCHD_ID_MAX + 1])
             return false;
         }
     } while (json.ptr[0] == ',');
-    return id[0] != '\0';
+    json = span_after(json, 1);
+    return id[0] != '\0' && json_peek(&json) == '\0';
 }
 
 /* Terraform says in the body which lock it means. No body: it forces the lock open. */
@@ -1175,6 +1183,17 @@ static bool has_basic_login(struct MHD_Connection *connection)
     return user != NULL;
 }
 
+/* Browsers say so, also of a page that has made a name its own that leads here. */
+static bool is_from_a_page(struct MHD_Connection *connection)
+{
+    const char *site =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
+
+    return (site != NULL && strcmp(site, "none") != 0) ||
+           MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                       MHD_HTTP_HEADER_ORIGIN) != NULL;
+}
+
 /* The head of a request is there. */
 static enum MHD_Result meet_request(struct api *api, struct MHD_Connection *connection,
                                     const char *url, const char *method, void **state)
@@ -1195,6 +1214,9 @@ static enum MHD_Result meet_request(struct api *api, struct MHD_Connection *conn
     } else if (has_nul) {
         answer_error(call, MHD_HTTP_BAD_REQUEST, LATCHD_ERR,
                      "a name with a zero byte cannot be in an address");
+    } else if (is_from_a_page(connection)) {
+        answer_error(call, MHD_HTTP_FORBIDDEN, LATCHD_ERR_DENIED,
+                     "a web page in a browser cannot use this");
     } else if (login != NULL && !has_basic_login(connection)) {
         answer_error(call, MHD_HTTP_UNAUTHORIZED, LATCHD_ERR_NOAUTH,
                      "log in by Basic authentication: a user and a password");
@@ -1278,7 +1300,7 @@ void api_stop(struct api *api)
     LIST_EACH(call, &api->calls, all) {
         if (call->state == CALL_ASKING) {
             end_without_daemon(call);
-        } else {
+        } else if (call->state != CALL_ANSWERED) {
             call_end(call);
         }
     }

@@ -245,17 +245,17 @@ static enum MHD_Result answer_request(void *cls, struct MHD_Connection *connecti
         return answer_call(h, connection, url, method, upload, upload_size, state);
     }
     *state = NULL;
-    /* Answered before a body is read, so that libmicrohttpd closes after each. */
-    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
-        strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
-        return refuse_request(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                              "Only GET and HEAD: this is for looking.\n");
-    }
     if (!is_for_us(h, connection)) {
         return refuse_request(
             connection, MHD_HTTP_FORBIDDEN,
             "On a loopback address latchd answers to its address in digits "
             "and to localhost, not to other names.\n");
+    }
+    /* Answered before a body is read, so that libmicrohttpd closes after each. */
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
+        strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
+        return refuse_request(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                              "Only GET and HEAD: this is for looking.\n");
     }
     for (size_t i = 0; i < sizeof(ROUTES) / sizeof(ROUTES[0]); i++) {
         if (strcmp(url, ROUTES[i].path) == 0) {

@@ -17,8 +17,8 @@ import time
 import uuid
 from urllib.parse import quote, urlencode
 
-from children import die_with_parent
 from http_stand import HOSTILE, PATIENCE_S, HttpStand, wait_for
+from children import die_with_parent
 from stand import Skip, tap
 from resp import Error, Wire
 
@@ -27,6 +27,7 @@ CALLS_MAX = 256  # HTTP_CALLS_MAX
 BODY_MAX = 4096  # API_BODY_MAX
 NAMES_MAX = 64   # API_NAMES_MAX
 ROUNDS = 40      # of a race
+WAITERS = 100
 
 NUMBERS = itertools.count()
 
@@ -459,13 +460,14 @@ def a_redis_out_of_reach_is_503():
 def a_stop_answers_those_who_wait():
     with Api() as stand:
         stand.take("job", new_id())
-        client = stand.begin("PUT", "job", id=new_id(), lease=60, wait=600)
-        stand.await_waiters("job", 1)
+        clients = [stand.begin("PUT", "job", id=new_id(), lease=60, wait=600) for _ in range(WAITERS)]
+        stand.await_waiters("job", WAITERS)
         stand.daemon.terminate()
-        code, reply = answer_of(client)
+        for client in clients:
+            code, reply = answer_of(client)
+            assert code == 503 and reply["error"] == "GOAWAY", reply
+            client.close()
         stand.daemon.wait()
-        assert code == 503 and reply["error"] == "GOAWAY", reply
-        client.close()
 
 
 def without_the_key_nothing_is_served():
@@ -476,9 +478,12 @@ def without_the_key_nothing_is_served():
 
 def other_names_of_this_machine_are_refused():
     with Api() as stand:
-        for method, code in (("GET", 403), ("PUT", 405)):
+        for method in "GET", "PUT":
             assert stand.ask(method, f"/v1/locks/job?lease=5&id={new_id()}",
-                             Host="evil.example")[0] == code
+                             Host="evil.example")[0] == 403
+        for headers in {"Origin": "null"}, {"Sec-Fetch-Site": "same-origin"}:
+            assert stand.ask("PUT", f"/v1/locks/job?lease=5&id={new_id()}", **headers)[0] == 403
+        assert stand.ask("GET", "/v1/locks/job", **{"Sec-Fetch-Site": "none"})[0] == 200
         assert stand.ask_latchd("LOCKINFO", "job")[5] == "free"
 
 
@@ -542,6 +547,25 @@ def a_loss_is_told_to_those_who_listen():
         stand.daemon.terminate()
         assert stream.next() == ("", ""), "the stream ends with the daemon"
         stand.daemon.wait()
+
+
+def a_stream_outlives_the_time_limit_of_silent_clients():
+    with Api("--timeout", "1s") as stand:
+        stand.take("job", new_id())
+        events = Events(stand, ("name", "job"))
+        assert events.next()[0] == "state"
+        with stand.client() as silent:
+            assert silent.recv(1) == b""
+        stand.ask_latchd("FORCEUNLOCK", "job", "ANY")
+        assert events.next()[0] == "lost"
+
+
+def a_stream_that_begins_with_too_much_is_refused():
+    with Api() as stand, Wire(stand.port) as holder:
+        for i in range(NAMES_MAX):
+            holder.ask("LOCK", f"n{i}", "DATA", "x" * 4096)
+        events = Events(stand, *(("name", f"n{i}") for i in range(NAMES_MAX)))
+        assert events.code == 503 and json.load(events.reply)["error"] == "LIMIT"
 
 
 def who_may_not_hear_of_a_name_gets_no_stream():
@@ -645,6 +669,8 @@ CASES = [
     without_the_key_nothing_is_served,
     other_names_of_this_machine_are_refused,
     a_loss_is_told_to_those_who_listen,
+    a_stream_outlives_the_time_limit_of_silent_clients,
+    a_stream_that_begins_with_too_much_is_refused,
     who_may_not_hear_of_a_name_gets_no_stream,
     terraform_locks_and_unlocks,
     bodies_are_bounded_and_read_as_they_are,
