@@ -229,6 +229,20 @@ static const char STARS[] = "***";
 
 static bool backend_config_is_sentinel(const char *text);
 
+/* Where a login ends, at the last @ that can be its end; NULL: there is none. Of a
+ * socket a path follows, which may have an @ as well. */
+static const char *find_login_end(struct span url)
+{
+    const char *at = memrchr(url.ptr, '@', url.len), *last = at;
+    const char *end = url.ptr + url.len;
+
+    while (span_starts(url, SPAN("unix://")) && at != NULL &&
+           (at + 1 == end || at[1] != '/')) {
+        at = memrchr(url.ptr, '@', (size_t)(at - url.ptr));
+    }
+    return at == NULL ? last : at;
+}
+
 /* scheme://user:password@... */
 static void show_login(struct span url, struct buf *out)
 {
@@ -238,7 +252,7 @@ static void show_login(struct span url, struct buf *out)
         return;
     }
     begin = memmem(url.ptr, url.len, "://", 3);
-    at = memrchr(url.ptr, '@', url.len);
+    at = find_login_end(url);
     if (begin != NULL && at != NULL && at > begin + 3) {
         colon = memchr(begin + 3, ':', (size_t)(at - begin - 3));
     }
