@@ -31,9 +31,9 @@ final class SymfonyStore implements BlockingStoreInterface
     /** latchd does not renew it from then on. */
     public function putOffExpiration(Key $key, float $ttl): void
     {
+        $key->reduceLifetime($ttl); // counted from before the question, so that the key never outlives the hold
         $lease = ['LEASE', Latchd::milliseconds($ttl)];
         $this->askForHold($key, fn (Lock $lock) => $lock->extend($ttl), 'RENEW', ...$lease);
-        $key->reduceLifetime($ttl);
     }
 
     public function delete(Key $key): void
@@ -60,10 +60,15 @@ final class SymfonyStore implements BlockingStoreInterface
 
     private function take(Key $key, ?float $wait): void
     {
+        $lock = null;
         if ($this->exists($key)) {
-            return;
+            [$id] = $this->stateOf($key);
+            if (($this->locks[$key] ?? null)?->id === $id) {
+                return;
+            }
+            $lock = $this->latchd->restore((string)$key, $id); // of another process, which may end
         }
-        $lock = $this->latchd->lock((string)$key, $wait)
+        $lock ??= $this->latchd->lock((string)$key, $wait)
             ?? throw new LockConflictedException("somebody else has $key");
         $this->locks[$key] = $lock;
         $key->setState(self::class, [$lock->id, $lock->token]);

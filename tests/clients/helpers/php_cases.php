@@ -207,6 +207,17 @@ final class Cases
             $this->hands_over('symfony', 'symfony', fn () => $copy->release());
             same($lock->isAcquired(), false);
         }
+        $key = new Key('symfony');
+        $first = new Latchd("redis://127.0.0.1:$this->port", library: $this->library);
+        same((new LockFactory(new SymfonyStore($first)))->createLockFromKey($key, null, false)->acquire(), true);
+        $copy = $theirs->createLockFromKey(unserialize(serialize($key)), null, false);
+        same($copy->acquire(), true);
+        $this->admin->ask(['CLIENT', 'KILL', 'ID', $first->ask(['CLIENT', 'ID'])]);
+        same($this->latchd->info('symfony')['holds'][0]['client'], $this->admin->ask(['CLIENT', 'ID']));
+        $copy->release();
+        $ttl = new Key('symfony');
+        fails(LockConflictedException::class, fn () => (new SymfonyStore($this->latchd))->putOffExpiration($ttl, 60));
+        same($ttl->getRemainingLifetime() <= 60, true); // counted from before the question
         $lock = $ours->createLock('symfony', 60);
         same($lock->acquire(true), true);
         $this->admin->forceUnlock('symfony');
