@@ -11,6 +11,9 @@ namespace Latchd;
  */
 abstract class Connection
 {
+    /** A reply was not read to its end. */
+    public bool $isBroken = false;
+
     /** @param array{scheme: string, host: string, port: int, path: string} $address */
     abstract protected function __construct(array $address, array $tls, float $timeout);
 
@@ -32,6 +35,7 @@ abstract class Connection
         }
         $library ??= extension_loaded('redis') ? 'phpredis' : 'predis';
         $address = $parts + ['host' => 'localhost', 'port' => 5625, 'path' => ''];
+        $address['host'] = trim($address['host'], '[]'); // of IPv6; phpredis puts them there itself
         // Predis 1 takes options that are not given from the process's other connections.
         $tls = ($options['tls'] ?? []) + ['verify_peer' => true, 'verify_peer_name' => true, 'peer_name' => $address['host']];
         $connection = match ($library) {
@@ -49,8 +53,16 @@ abstract class Connection
 
     public function ask(array $words, float $within): mixed
     {
-        $this->setTimeout($within);
-        return $this->send($words);
+        try {
+            $this->setTimeout($within);
+            return $this->send($words);
+        } catch (LatchdError $error) {
+            throw $error;
+        } catch (\Throwable $error) { // of a signal handler, perhaps: the rest of the reply may still come
+            $this->isBroken = true;
+            $this->close();
+            throw $error;
+        }
     }
 
     protected static function toError(string $text, ?\Throwable $why = null): LatchdError

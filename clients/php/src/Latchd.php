@@ -12,6 +12,8 @@ final class Latchd
 {
     /** @internal A wait is made of LOCKs that are this long, so that a dead host is noticed. */
     public const LONGEST_ASK_S = 10.0;
+    /** An owner's are longer: latchd finds a deadlock only when they outlast the leases of all who are part of it. */
+    private const LONGEST_ASK_OF_OWNER_S = 300.0;
     private const PAUSES_S = [0.05, 1.0]; // between attempts, growing
     private const IN_SECONDS = ['LEASE', 'GRACE', 'KEEP', 'HEARTBEAT', 'ATLEAST'];
 
@@ -113,12 +115,26 @@ final class Latchd
     {
         $lock = new Lock($this, [$name], $id, [], $lease, null);
         $more = $lease === null ? [] : ['LEASE', self::milliseconds($lease)];
+        $deadline = self::clock() + $this->patience;
         try {
-            $this->insist($lock->commands('RENEW', ...$more)[0]);
-            return $this->acquire($lock, $more, self::clock()) ? $lock : null;
+            $this->retry(function () use ($lock, $more) {
+                $this->ask($lock->commands('RENEW', ...$more)[0]);
+                $this->begin($lock, [$this->tokenOf($lock)]); // which asks again whether it is that request's
+            }, $deadline);
+            return $lock;
         } catch (LockLost) {
             return null;
         }
+    }
+
+    /** That a hold of this process has, whatever options it was taken with. */
+    private function tokenOf(Lock $lock): int
+    {
+        $holds = self::toMap($this->ask(['LOCKINFO', $lock->names[0]]))['holds'] ?? [];
+        $holds = array_column(array_map(self::toMap(...), $holds), 'token', 'owner');
+        return $holds["latchd:id:$lock->id"] // or of a named owner, who has it alone
+            ?? (count($holds) === 1 ? reset($holds) : null)
+            ?? throw new LatchdError("latchd does not tell the token of {$lock->name()}");
     }
 
     /**
@@ -227,7 +243,8 @@ final class Latchd
     /** @internal Asks until latchd has answered, or patience is over: for what does no harm when it comes twice. */
     public function insist(array $words, float $longer = 0.0, ?float $patience = null): mixed
     {
-        return $this->retry(fn () => $this->ask($words, $longer), self::clock() + ($patience ?? $this->patience));
+        $deadline = self::clock() + ($patience ?? $this->patience);
+        return $this->retry(fn () => $this->ask($words, $longer), $deadline);
     }
 
     /** @internal Asks whether latchd has the hold. */
@@ -273,24 +290,33 @@ final class Latchd
     {
         $command = count($lock->names) > 1 ? ['MLOCK', count($lock->names)] : ['LOCK'];
         $began = $reached = self::clock();
+        $isOwned = in_array('OWNER', $words, true);
+        $isKept = in_array('KEEP', $words, true);
         $isSent = false;
         try {
             do {
-                $granted = $this->retry(function () use ($lock, $command, $words, $deadline, &$isSent) {
+                $giveUp = min($deadline, $reached + $this->patience);
+                $granted = $this->retry(function () use ($lock, $command, $words, $deadline, $isOwned, $isKept, &$giveUp,
+                    &$isSent) {
                     $this->link();
                     $isSent = true;
-                    $left = max(0.0, $deadline - self::clock());
-                    $slice = min($left, self::LONGEST_ASK_S);
-                    // latchd looks for a deadlock where it knows how long an owner would wait in all.
-                    $wait = in_array('OWNER', $words, true) ? $left : $slice;
-                    $more = [...$wait < INF ? ['WAIT', self::milliseconds($wait)] : [],
-                        ...$wait == 0 && !in_array('KEEP', $words, true) ? ['KEEP', 0] : []];
-                    $tokens = $this->ask([...$command, ...$lock->names, ...$words, ...$more, 'ID', $lock->id], $slice);
+                    $sent = self::clock();
+                    $left = max(0.0, $deadline - $sent);
+                    $slice = min($left, $isOwned ? self::LONGEST_ASK_OF_OWNER_S : self::LONGEST_ASK_S);
+                    $more = ['WAIT', self::milliseconds($slice), ...$slice == 0 && !$isKept ? ['KEEP', 0] : []];
+                    try {
+                        $tokens = $this->ask([...$command, ...$lock->names, ...$words, ...$more, 'ID', $lock->id], $slice);
+                    } catch (Unreachable $error) {
+                        if ($isOwned && self::clock() < $sent + $slice) { // it was there until now
+                            $giveUp = min($deadline, self::clock() + $this->patience);
+                        }
+                        throw $error;
+                    }
                     if ($tokens !== null) {
                         $this->begin($lock, (array)$tokens);
                     }
                     return $tokens !== null;
-                }, min($deadline, $reached + $this->patience));
+                }, $giveUp);
                 $reached = self::clock();
             } while (!$granted && $reached < $deadline);
         } catch (\Throwable $error) {
@@ -299,7 +325,7 @@ final class Latchd
             }
             throw $error;
         }
-        if (!$granted && $deadline > $began) {
+        if (!$granted && ($deadline > $began || $isKept)) {
             $this->abandon($lock);
         }
         return $granted;
@@ -338,8 +364,11 @@ final class Latchd
         }
     }
 
-    /** Until it is done, or the deadline is over: while no latchd answers, and through outages of its Redis. */
-    private function retry(callable $work, float $deadline, bool $throughOutages = true): mixed
+    /**
+     * Until it is done, or the deadline, which the work may move, is over: while no latchd answers, and through outages of
+     * its Redis.
+     */
+    private function retry(callable $work, float &$deadline, bool $throughOutages = true): mixed
     {
         for ($pause = self::PAUSES_S[0];; $pause = min(2 * $pause, self::PAUSES_S[1])) {
             $wasOpen = $this->link !== null;
@@ -366,6 +395,9 @@ final class Latchd
             $this->pid = getmypid();
             $this->link = null;
             $this->held = [];
+        }
+        if ($this->link?->isBroken) {
+            $this->link = null;
         }
         $this->link ??= $this->connect();
         foreach ($this->held as $lock) {

@@ -15,7 +15,8 @@ final class Lock
     public array $tokens = [];
     private bool $isUncertain = false;
     private bool $isLost = false;
-    private bool $isReleased = false;
+    private bool $isReleased = false; // or shall be
+    private bool $isUnlocked = false; // and latchd has said so
     private float $until = -INF; // by the last confirmation
     private ?float $end; // of a lease that latchd does not renew
     private ?Connection $on = null; // that latchd renews it for
@@ -95,14 +96,15 @@ final class Lock
     }
 
     /**
-     * Releases it. The second time does nothing.
+     * Releases it. Once that is done, the second time does nothing.
      *
      * @throws LockLost if the lock was lost before
-     * @throws Unreachable if no latchd answers; the hold then ends with its lease, or its grace
+     * @throws Unreachable if no latchd answers; the hold then ends with its lease, or its grace, unless a second call
+     *     releases it
      */
     public function release(): void
     {
-        if ($this->isReleased) {
+        if ($this->isUnlocked) {
             return;
         }
         $isOwn = $this->pid === getmypid();
@@ -110,6 +112,7 @@ final class Lock
         if ($isOwn) {
             $this->latchd->release($this, $this->commands('UNLOCK'));
         }
+        $this->isUnlocked = true;
         if ($this->isLost || !$isOwn) {
             throw new LockLost($this->name() . ' was lost before it was released', 'NOTHELD');
         }

@@ -11,11 +11,13 @@ foreach (['Predis', 'Illuminate/Cache', 'Illuminate/Support', 'Symfony/Component
 require dirname(__DIR__, 3) . '/clients/php/src/autoload.php';
 
 use Illuminate\Contracts\Cache\LockTimeoutException;
+use Latchd\Connection;
 use Latchd\Latchd;
 use Latchd\LaravelLocks;
 use Latchd\LockLost;
 use Latchd\LockTimeout;
 use Latchd\SymfonyStore;
+use Latchd\Unreachable;
 use Symfony\Component\Lock\Exception\LockConflictedException;
 use Symfony\Component\Lock\Key;
 use Symfony\Component\Lock\LockFactory;
@@ -144,6 +146,84 @@ final class Cases
         $lock = $this->latchd->lock('job', 0.0, lease: 60);
         $this->admin->restore('job', $lock->id, 30)->release();
         same($this->admin->isLocked('job'), false);
+        foreach ([['data' => 'x'], ['fair' => true], ['read' => true], ['owner' => 'ann'], ['permits' => 1, 'of' => 3]] as
+            $i => $options) {
+            $lock = $this->latchd->lock("job-$i", 0.0, ...$options);
+            $restored = $this->admin->restore("job-$i", $lock->id);
+            same([$restored->token, $restored->isHeld(), $lock->isHeld()], [$lock->token, true, true]);
+            $restored->release();
+            same($lock->isHeld(), false);
+        }
+    }
+
+    public function waits_for_an_owner_over_one_connection(): void
+    {
+        $held = $this->admin->lock('job', 0.0);
+        $latchd = new Latchd("redis://127.0.0.1:$this->port", 0.5, library: $this->library);
+        $lock = $latchd->lock('mine', 0.0, grace: 0);
+        same($latchd->lock('job', 11.0, owner: 'ann'), null); // longer than the ask of a wait without an owner
+        same($lock->isHeld(), true);
+        $held->release();
+        $lock->release();
+    }
+
+    public function leaves_no_place_behind(): void
+    {
+        $held = $this->admin->lock('job', 0.0);
+        same($this->latchd->lock('job', 0.0, keep: 30), null);
+        $held->release();
+        $this->admin->lock('job', 0.0)->release();
+    }
+
+    public function survives_the_exception_of_a_signal_handler(): void
+    {
+        $leader = $this->admin->lock('leader', 0.0, lease: 2, data: 'a');
+        pcntl_async_signals(true);
+        pcntl_signal(SIGALRM, fn () => throw new DomainException());
+        pcntl_alarm(1);
+        fails(DomainException::class, function () use ($leader) {
+            foreach ($this->latchd->follow('leader') as $seen) {
+                $leader === null || same($seen['token'], $leader->token);
+                $leader = null;
+            }
+        });
+        pcntl_signal(SIGALRM, SIG_DFL);
+        $lock = $this->latchd->lock('job', 0.0);
+        same($lock->token, $this->admin->info('job')['holds'][0]['token']);
+        $lock->release();
+    }
+
+    public function releases_later_what_it_could_not(): void
+    {
+        $latchd = new Latchd("redis://127.0.0.1:$this->port", 0.5, library: $this->library);
+        $lock = $latchd->lock('job', 0.0);
+        $addresses = new ReflectionProperty($latchd, 'addresses');
+        $id = $latchd->ask(['CLIENT', 'ID']);
+        $addresses->setValue($latchd, ['unix:///nowhere']);
+        $this->admin->ask(['CLIENT', 'KILL', 'ID', $id]);
+        fails(Unreachable::class, fn () => $lock->release());
+        same([$lock->isHeld(), $this->admin->isLocked('job')], [false, true]);
+        $addresses->setValue($latchd, ["redis://127.0.0.1:$this->port"]);
+        $lock->release();
+        same($this->admin->isLocked('job'), false);
+        $lock->release();
+    }
+
+    public function connects_by_ipv6(): void
+    {
+        $listener = @stream_socket_server('tcp://[::1]:0') ?: throw new Skip('there is no IPv6');
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            $connection = stream_socket_accept($listener, SOON_S);
+            for ($sent = ''; !str_contains($sent, 'PING'); $sent .= fread($connection, 100)) {
+            }
+            fwrite($connection, "+PONG\r\n");
+            fread($connection, 1);
+            posix_kill(getmypid(), SIGKILL); // the connections are the parent's
+        }
+        same(Connection::open('redis://' . stream_socket_get_name($listener, false), 5.0, $this->library, [])
+            instanceof Connection, true);
+        pcntl_waitpid($pid, $status);
     }
 
     public function has_no_holds_of_its_parent(): void
