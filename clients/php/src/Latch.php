@@ -30,7 +30,7 @@ final class Latch
      */
     public function wait(?float $timeout = null): bool
     {
-        $deadline = Latchd::clock() + ($timeout ?? INF);
+        $deadline = Latchd::deadline($timeout ?? INF);
         do {
             $slice = max(0.0, min($deadline - Latchd::clock(), Latchd::LONGEST_ASK_S));
             $open = $this->latchd->insist(['LATCH', 'AWAIT', $this->name, 'WAIT', Latchd::milliseconds($slice)], $slice);

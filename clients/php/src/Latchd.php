@@ -67,7 +67,7 @@ final class Latchd
                 $words[] = in_array($option, self::IN_SECONDS, true) ? self::milliseconds($value) : $value;
             }
         }
-        $deadline = self::clock() + $wait;
+        $deadline = self::deadline($wait);
         do {
             $lock = new Lock($this, array_values((array)$name), self::newId(), $kind,
                 $options['LEASE'] ?? null, $options['HEARTBEAT'] ?? null);
@@ -202,6 +202,12 @@ final class Latchd
         $uptime = $hasUptime === false ? false : @file_get_contents('/proc/uptime');
         $hasUptime ??= $uptime !== false;
         return $hasUptime && $uptime !== false ? (float)$uptime : hrtime(true) / 1e9;
+    }
+
+    /** Not before so many seconds are over, though the clock stands still for a hundredth of one. @internal */
+    public static function deadline(float $seconds): float
+    {
+        return self::clock() + ($seconds > 0 ? $seconds + 0.01 : 0.0);
     }
 
     /** @internal */

@@ -167,6 +167,21 @@ final class Cases
         $lock->release();
     }
 
+    public function waits_to_the_end(): void
+    {
+        $held = $this->admin->lock('job', 0.0);
+        $latch = $this->latchd->latch('latch');
+        $latch->set(1);
+        foreach ([fn () => $this->latchd->lock('job', 0.05) !== null, fn () => $latch->wait(0.05)] as $wait) {
+            for ($i = 0; $i < 20; $i++) {
+                $began = hrtime(true);
+                same([$wait(), hrtime(true) - $began >= 50_000_000], [false, true]);
+            }
+        }
+        $latch->delete();
+        $held->release();
+    }
+
     public function leaves_no_place_behind(): void
     {
         $held = $this->admin->lock('job', 0.0);
