@@ -293,7 +293,7 @@ module Latchd
       kind, rest = (said = line)[0], said[1..]
       case kind
       when '+', ',', '#', '(' then rest
-      when '-' then Error.answered(rest.force_encoding('UTF-8'))
+      when '-' then Error.answered(rest.force_encoding('UTF-8').scrub)
       when ':' then rest.to_i
       when '_' then nil
       when '$' then rest.to_i.negative? ? nil : take(rest.to_i + 2)[0..-3].force_encoding('UTF-8')
@@ -308,29 +308,34 @@ module Latchd
 
   # One request for one lock, or several, and what it was granted. What changes is guarded by the client's mutex.
   class Hold # :nodoc:
-    attr_reader :names, :wait, :lease, :calls, :since, :changed
+    attr_reader :given, :names, :wait, :lease, :calls, :since, :changed
     attr_accessor :request, :tokens, :phase, :uncertain, :noticed, :until, :due, :answers, :least, :trouble
 
     def initialize(names, wait, words, kind, lease, heartbeat, calls)
-      @names, @wait, @words, @kind, @lease, @heartbeat, @calls = names, wait, words, kind, lease, heartbeat, calls
+      @given, @wait, @words, @kind, @lease, @heartbeat, @calls = names, wait, words, kind, lease, heartbeat, calls
+      @names = names.map { |name| name.to_s.b.freeze } # as latchd compares them
       @phase = :waiting # then :granted, :held, and in the end :lost or :released; in a child :forked
       @request = SecureRandom.uuid
       @changed = ConditionVariable.new
     end
 
     def name
-      names.join(' and ')
+      names.join(' and ').force_encoding('UTF-8').scrub
     end
 
     def keeps_place?
       @words.include?('KEEP')
     end
 
+    def owned?
+      @words.include?('OWNER')
+    end
+
     # The LOCK, or MLOCK, of a wait that has so much left, and how much of it that asks for.
     def asks(left)
       ask = [left, LONGEST_ASK].min
       # latchd looks for a deadlock where it knows how long an owner would wait in all.
-      wait = @words.include?('OWNER') ? left : ask
+      wait = owned? ? left : ask
       words = [*(names.one? ? ['LOCK'] : ['MLOCK', names.size]), *names, *@kind, *@words]
       words.push('WAIT', Latchd.millis(wait)) if wait < NEVER
       words.push('KEEP', 0) if wait.zero? && !keeps_place?
@@ -451,8 +456,10 @@ module Latchd
       end
     end
 
-    # The lock, or nil if somebody else has it.
+    # The lock, or nil if somebody else has it. It takes no block.
     def try_lock(*names, wait: 0, **options)
+      raise ArgumentError, 'a block is for lock: try_lock returns the lock' if block_given?
+
       lock(*names, wait: wait, **options)
     rescue LockTimeout
       nil
@@ -546,9 +553,8 @@ module Latchd
     # anybody has its socket: a child that kept it would keep the holds of a parent that died.
     def after_fork # :nodoc:
       @sockets.each(&:close)
-      @sockets.clear
       @holds.each_value { |hold| hold.phase = :forked }
-      @holds.clear
+      @sockets, @holds = Set.new, {} # another thread of the parent's may have been at work on the old ones
       start
     end
 
@@ -587,6 +593,11 @@ module Latchd
     # For what is short and has to be whole.
     def uninterrupted(&block)
       Thread.handle_interrupt(Object => :never, &block)
+    end
+
+    # Interrupted where it may be, although who starts it is not: a thread inherits that.
+    def in_thread(&block)
+      Thread.new { Thread.handle_interrupt(Object => :immediate, &block) }
     end
 
     # Connections
@@ -647,6 +658,7 @@ module Latchd
     # Sends commands in one go, over a connection of their own. An idle one that turns out to be broken is replaced.
     # If the thread is interrupted, +undo+ is sent behind them.
     def ask(commands, within, undo = [])
+      began = Latchd.now
       loop do
         connection = take_connection
         begin
@@ -660,7 +672,7 @@ module Latchd
             leave(connection.at)
             drop(connection)
           end
-          raise unless connection.was_idle
+          raise if !connection.was_idle || Latchd.now - began >= LONGEST_ASK
         ensure
           interrupted(connection, undo) unless is_done
         end
@@ -684,7 +696,8 @@ module Latchd
       pause, tries = PAUSES[0], 0
       loop do
         begin
-          left = hold.wait ? [hold.wait - (Latchd.now - began), 0].max : NEVER
+          asked = Latchd.now
+          left = hold.wait ? [hold.wait - (asked - began), 0].max : NEVER
           tokens = ask_for(hold, left)
           if tokens
             attach(hold, tokens)
@@ -706,6 +719,7 @@ module Latchd
           next
         rescue Unreachable, Backend, GoAway => e
           now, tries = Latchd.now, tries + 1
+          reached, tries = now, 0 if hold.owned? && now - asked >= LONGEST_ASK && there?
           is_over = hold.wait && now - began >= hold.wait
           raise if now - reached > @patience || (is_over && (e.is_a?(Backend) || tries > @urls.size))
         end
@@ -714,6 +728,16 @@ module Latchd
       end
     ensure
       uninterrupted { abandon(hold) } unless is_done
+    end
+
+    # Whether latchd answers, though not the LOCK of an owner, which waits for longer than its answer is waited for.
+    def there?
+      connection = connect
+      true
+    rescue Error
+      false
+    ensure
+      @mutex.synchronize { drop(connection) } if connection
     end
 
     def abandon(hold)
@@ -736,7 +760,7 @@ module Latchd
         hold.begin(tokens)
         @holds[hold.request] = hold
         @hear_at = [@hear_at, Latchd.now + HEARD_AFTER].min
-        @keeper = Thread.new { keep }.tap { |thread| thread.name = 'latchd keeper' } unless @keeper&.alive?
+        @keeper = in_thread { keep }.tap { |thread| thread.name = 'latchd keeper' } unless @keeper&.alive?
         wake(AT_ONCE)
         hold.changed.wait(@mutex) until hold.phase != :granted || (hold.trouble && hold.answers.zero?)
         return if hold.phase != :granted
@@ -796,7 +820,7 @@ module Latchd
 
     def start_link
       @is_connecting = true
-      Thread.new { run_link }.name = 'latchd link'
+      in_thread { run_link }.name = 'latchd link'
       NEVER
     rescue ThreadError => e # there are too many
       refuse_link(Unreachable.new(e.message))
@@ -905,8 +929,8 @@ module Latchd
     # heard, and what was said before was not.
     def hear(words)
       what, channel, text = words
-      topic, name = channel.to_s.split(':', 2)
-      token = text.to_s[/\d+\z/].to_i
+      topic, name = channel.to_s.b.split(':', 2)
+      token = text.to_s.b[/\d+\z/].to_i
       unless what == 'message'
         return if topic != 'uncertain' # the second of two
 
@@ -979,10 +1003,14 @@ module Latchd
 
     # In a thread of its own, as the caller has the mutex.
     def tell(line, call)
-      Thread.new do
+      return unless @logger || call
+
+      in_thread do
         @logger&.warn(line)
         call&.call
       end
+    rescue ThreadError
+      nil # there are too many; the lock still says it
     end
 
     # Giving back
@@ -1027,7 +1055,7 @@ module Latchd
     end
 
     def insist_behind(commands, patience)
-      Thread.new { insist(commands, patience) }
+      in_thread { insist(commands, patience) }
     rescue ThreadError
       nil # the process ends, or has too many: what was granted ends with its lease
     end
@@ -1068,7 +1096,7 @@ module Latchd
 
     # The fencing token of each name.
     def tokens
-      @hold.names.zip(@hold.tokens).to_h
+      @hold.given.zip(@hold.tokens).to_h
     end
 
     # Whether this object holds it, by the clock of this moment.

@@ -352,6 +352,7 @@ impl Shared {
     /// Sends commands in one go, over a connection of their own. An idle one that turns out to be broken
     /// is replaced. When it is stopped, `undo` is sent behind them.
     fn ask(&self, commands: &[Command], within: Duration, stop: Option<&Stop>, undo: &[Command]) -> Result<Vec<Value>> {
+        let began = clock::now();
         loop {
             if stop.map_or(false, Stop::is_stopped) {
                 return Err(gave_up());
@@ -373,7 +374,7 @@ impl Shared {
                 }
                 Err(error) => {
                     self.leave(connection.at);
-                    if !connection.was_idle {
+                    if !connection.was_idle || clock::now() - began >= LONGEST_ASK {
                         return Err(error);
                     }
                 }
@@ -387,9 +388,10 @@ impl Shared {
         let (began, mut request) = (clock::now(), new_request());
         let (mut reached, mut pause, mut tries) = (began, FIRST_PAUSE, 0);
         loop {
+            let asked = clock::now();
             let left = match terms.wait {
                 NEVER => NEVER,
-                wait => wait.saturating_sub(clock::now() - began),
+                wait => wait.saturating_sub(asked - began),
             };
             let granted = self.ask_for(&terms, &request, left, stop);
             let taken =
@@ -413,6 +415,11 @@ impl Shared {
                 self.insist_behind(terms.commands("UNLOCK", &request, &[]), self.patience);
                 request = new_request();
                 continue;
+            }
+            if terms.has_owner && error.can_pass() && now - asked >= LONGEST_ASK && self.connect(false).is_ok() {
+                // The LOCK of an owner waits for longer than its answer is waited for.
+                reached = now;
+                tries = 0;
             }
             if !error.can_pass()
                 || now - reached > self.patience
@@ -538,8 +545,8 @@ impl Shared {
     /// Listens for the names of the holds that last, and for no others. A notice that is missed shows at
     /// the next renewal.
     fn listen(&self, state: &mut State, now: Duration) {
-        if state.hear_at > now {
-            return;
+        if state.hear_at > now || state.link.is_none() {
+            return; // a renewal that cannot be sent cuts the link
         }
         state.hear_at = NEVER;
         let mut wanted = HashSet::new();
@@ -550,7 +557,7 @@ impl Shared {
                 state.hear_at = state.hear_at.min(keeping.since + HEARD_AFTER);
             }
         }
-        let link = state.link.as_mut().expect("the caller looked");
+        let link = state.link.as_mut().expect("it is there");
         let (mut commands, mut expected) = (Vec::new(), Vec::new());
         if link.is_deaf {
             return;

@@ -61,12 +61,12 @@ impl Address {
         let wrong = |why: &str| Error::new(ErrorKind::Other, &format!("{}: {}", strip_login(url), why));
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("an address begins with redis://"))?;
         let (login, place) = match rest.rsplit_once('@') {
-            Some((login, place)) => {
+            Some((login, place)) if !rest.starts_with('/') => {
                 let (user, password) = login.split_once(':').unwrap_or(("", login));
                 let user = if user.is_empty() { "default" } else { user };
                 (Some((decode(user), decode(password))), place)
             }
-            None => (None, rest),
+            _ => (None, rest), // of the path of a socket an @ is a part
         };
         let place = match scheme {
             "redis" => {

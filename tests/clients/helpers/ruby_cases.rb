@@ -125,9 +125,65 @@ def a_lock_is_released_once
   check(!lock.held? && !lock.lost? && !CLIENT.locked?('job'), 'it is still held')
 end
 
+def names_are_bytes
+  ["\xff", 'é', 'é'.b, 'é'.encode('ISO-8859-1'), "a:\xff:b".b].each do |name|
+    lock = CLIENT.lock(name, 'job', lease: 600)
+    check(lock.tokens[name] == lock.token, 'its token is under another name')
+    sleep 0.3 # until it is listened for
+    link = CLIENT.instance_variable_get(:@link)
+    free_by_force(name)
+    check(lock.wait_lost(DEADLINE_S), 'it is not told')
+    check(CLIENT.instance_variable_get(:@link).equal?(link), 'it connected again')
+    raises(Latchd::LockLost) { lock.release }
+  end
+end
+
+# With what is 10 s otherwise.
+def with_asks_of(seconds)
+  before = set_longest_ask(seconds)
+  yield
+ensure
+  set_longest_ask(before)
+end
+
+def set_longest_ask(seconds)
+  Latchd.send(:remove_const, :LONGEST_ASK).tap { Latchd.const_set(:LONGEST_ASK, seconds) }
+end
+
+def an_owner_waits_for_longer_than_patience
+  held = OTHER.lock('job')
+  client = Latchd.new(URL, timeout: 0.5, patience: 0.5)
+  began = Latchd.now
+  with_asks_of(0.2) { raises(Latchd::LockTimeout) { client.lock('job', owner: 'o', wait: 3) { nil } } }
+  check(Latchd.now - began >= 3, 'it did not wait')
+  held.release
+end
+
+def a_failed_wait_does_not_keep_the_process
+  pid = fork do
+    raises(Latchd::Unreachable) { Latchd.new('redis://127.0.0.1:1', patience: 0).lock('job', lease: 600) }
+    exit(0)
+  end
+  status = nil
+  wait_for('it ends') { (status = Process.wait2(pid, Process::WNOHANG)) }
+  check(status[1].success?, 'it failed')
+end
+
+def too_many_threads_do_not_end_the_keeper
+  lock = CLIENT.lock('job', lease: 600, on_lost: -> {})
+  CLIENT.define_singleton_method(:in_thread) { raise ThreadError, "can't create Thread" }
+  free_by_force('job')
+  check(lock.wait_lost(DEADLINE_S), 'it is not told')
+  sleep 0.1
+  check(CLIENT.instance_variable_get(:@keeper).alive?, 'the keeper ended')
+ensure
+  CLIENT.singleton_class.send(:remove_method, :in_thread)
+end
+
 def wrong_options_are_refused
   raises(ArgumentError) { CLIENT.lock('job', urgency: 9) }
   raises(ArgumentError) { CLIENT.lock }
+  raises(ArgumentError) { CLIENT.try_lock('job') { nil } }
   raises(ArgumentError) { Latchd.new }
   raises(ArgumentError) { Latchd.new('localhost') }
 end
@@ -153,7 +209,9 @@ end
 
 CASES = %i[an_interrupted_wait_leaves_the_queue an_interrupted_block_releases a_child_has_none_of_its_parents_holds
            a_child_that_leaves_its_parents_block_releases_nothing the_end_of_a_block_tells_of_a_loss
-           a_lock_is_released_once wrong_options_are_refused it_comes_over_tls_and_a_unix_socket
+           a_lock_is_released_once names_are_bytes an_owner_waits_for_longer_than_patience
+           a_failed_wait_does_not_keep_the_process too_many_threads_do_not_end_the_keeper
+           wrong_options_are_refused it_comes_over_tls_and_a_unix_socket
            a_closed_client_ends_its_threads].freeze
 
 puts "1..#{CASES.size}"
