@@ -9,14 +9,25 @@
 
 /* --- waits --------------------------------------------------------------- */
 
-/* A LOCK that tries once waits for the end of another daemon's loan. */
+static bool was_lent(struct sim *s, const struct sim_daemon *d,
+                     const struct sim_conn *c, const struct rtext *name)
+{
+    struct redis_name *n = sim_redis_name(&s->redis, rtext_span(name));
+
+    return s->check.lent_ms[d->index][check_name_index(s, n)] >= c->asked_ms;
+}
+
+/* A LOCK that tries once waits for the end of another daemon's loan. Who waits behind
+ * it, a member of an MLOCK as well, is answered when it is. */
 static bool waits_for_loan(struct sim *s, const struct sim_daemon *d,
                            const struct sim_conn *c)
 {
-    struct redis_name *n = sim_redis_name(&s->redis, rtext_span(&c->ask.name));
+    bool lent = c->ask.kind == ASK_LOCK && was_lent(s, d, c, &c->ask.name);
 
-    return c->ask.kind == ASK_LOCK &&
-           s->check.lent_ms[d->index][check_name_index(s, n)] >= c->asked_ms;
+    for (size_t i = 0; c->ask.kind == ASK_MLOCK && i < c->ask.name_count; i++) {
+        lent = lent || was_lent(s, d, c, &c->ask.names[i]);
+    }
+    return lent;
 }
 
 /* The longest that an answer may take. */
