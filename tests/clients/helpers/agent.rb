@@ -96,15 +96,22 @@ module Orders
   end
 end
 
-def obey(what, key, words)
-  say(key, *Orders.send(what, key, *words))
+def answer(what, key, words)
+  Thread.handle_interrupt(Quit => :immediate) { Orders.send(what, key, *words) }
 rescue Latchd::LockTimeout
-  say(key, 'null')
+  ['null']
 rescue Latchd::Error => e
   warn("#{key} #{e.message}")
-  say(key, 'error', e.code)
+  ['error', e.code]
 rescue Quit
-  say(key, 'gave-up')
+  ['gave-up']
+end
+
+# What was answered is no more given up.
+def obey(what, key, words)
+  Thread.handle_interrupt(Quit => :never) { say(key, *answer(what, key, words)) }
+rescue Quit
+  nil
 end
 
 Thread.report_on_exception = true
