@@ -108,7 +108,9 @@ class Place(Rack):
               f"redis_watch is {text}")
 
     def watched_hold(self):
-        """A connection that holds `job`, and is told of its loss."""
+        """A connection that holds `job`, and is told of its loss. A hold that is older than the watch is
+        watched from its next renewal on."""
+        self.await_watch("yes")
         holder = self.keep(self.daemon.wire())
         holder.ask("HELLO", 3)
         holder.ask("LOCK", "job")
