@@ -237,7 +237,7 @@ static const char *find_login_end(struct span url)
     const char *end = url.ptr + url.len;
 
     while (span_starts(url, SPAN("unix://")) && at != NULL &&
-           (at + 1 == end || at[1] != '/')) {
+           (end - at < 3 || at[1] != '/' || at[2] == '?')) {
         at = memrchr(url.ptr, '@', (size_t)(at - url.ptr));
     }
     return at == NULL ? last : at;

@@ -9,6 +9,8 @@ static const struct {
     { "unix:///run/a:b@c", "unix:///run/a:***@c" },
     { "unix://u:p@/r?db=1", "unix://u:***@/r?db=1" },
     { "unix://u:p@/a@b:1", "unix://u:***@/a@b:1" },
+    { "unix://u:p@/a@/", "unix://u:***@/a@/" },
+    { "unix://u:p@/a@/?db=1", "unix://u:***@/a@/?db=1" },
     { "redis://h:1/2", "redis://h:1/2" },
     { "redis://u:p@h:1/2", "redis://u:***@h:1/2" },
     { "redis://:p:q@r@h", "redis://:***@h" },
