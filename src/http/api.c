@@ -71,7 +71,7 @@ enum ask {
     ASK_STATES, /* what the names of a stream are now */
 };
 
-/* What may follow the '?', a row for each. */
+/* The parameters of an address, a row for each. */
 enum param {
     PARAM_WAIT,
     PARAM_LEASE,

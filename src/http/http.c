@@ -204,7 +204,7 @@ static bool is_for_us(const struct http *h, struct MHD_Connection *c)
     return !h->local || host == NULL || host_is_numeric_or_local(host);
 }
 
-/* What of libmicrohttpd's connection is ours. */
+/* Our part of a connection of libmicrohttpd. */
 static struct client *client_of(struct MHD_Connection *c)
 {
     return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
@@ -293,7 +293,7 @@ static socklen_t parse_address(const char *text, unsigned port, union address *r
     return 0;
 }
 
-/* What is accepted inherits it: a machine that vanished while it waited is noticed, as
+/* Accepted sockets inherit it: a machine that vanished while it waited is noticed, as
  * any client's is. */
 static void probe_silent_peers(int fd)
 {

@@ -713,7 +713,7 @@ static int fork_keeper(struct run *r)
     return code;
 }
 
-/* What `latchctl lock` prints. Without a token the name is taken. */
+/* Prints the answer of `latchctl lock`. Without a token the name is taken. */
 static int print_lock(const struct run *r, int code)
 {
     const struct answer_field fields[] = {
