@@ -465,7 +465,7 @@ def survives_a_failover_of_redis(stage):
 
 
 def is_uncertain_while_redis_is_down(stage):
-    daemon = stage.latchd()
+    daemon = stage.latchd("--redis-timeout", "1s")
     agent = stage.agent(daemon)
     held, _ = agent.lock("job")
     stage.redis.pause()

@@ -18,19 +18,20 @@ class Daemon(Child):
     def __init__(self, program, folder, redis, *options, lease_s=LEASE_S):
         self.port = PORTS.take()
         super().__init__([program, "--bind", "127.0.0.1", "--port", self.port, "--redis", redis,
-                          "--state-dir", folder, "--log-level", "error", "--redis-timeout", "1s",
+                          "--state-dir", folder, "--log-level", "error",
                           "--watchdog-timeout", f"{lease_s}s", *options],
                          folder / f"latchd-{self.port}.log")
 
-    def answers(self):
+    def grants(self):
+        """What is behind it can be reached, too."""
         self.alive()
         try:
-            return self.ask("PING") == "PONG"
+            return self.ask("LOCK", "ready", "WAIT", 0, "LEASE", 100)
         except (OSError, Error):
             return False
 
     def ready(self):
-        until(self.answers, "latchd answers", READY_S)
+        until(self.grants, "latchd grants", READY_S)
         return self
 
     def restart(self):

@@ -86,7 +86,7 @@ def fail_over(report, program, tried):
         keys = [agent.acquire(name) for _, agent, name in held]
         sentinels.master.kill()
         sentinels.switched()
-        locks_cases.until(lambda: locks_cases.is_granted(daemon), "latchd grants again")
+        locks_cases.until(daemon.grants, "latchd grants again")
         for (library, agent, name), key in zip(held, keys):
             report.run(f"{library.title}: keeps its lock through a failover".replace("_", " "),
                        locks_cases.still_has, daemon, library, agent, name, key)
