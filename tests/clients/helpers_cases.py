@@ -465,7 +465,7 @@ def survives_a_failover_of_redis(stage):
 
 
 def is_uncertain_while_redis_is_down(stage):
-    daemon = stage.latchd("--redis-timeout", "1s")
+    daemon = stage.latchd()
     agent = stage.agent(daemon)
     held, _ = agent.lock("job")
     stage.redis.pause()

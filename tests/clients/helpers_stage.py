@@ -18,7 +18,7 @@ class Daemon(Child):
     def __init__(self, program, folder, redis, *options, lease_s=LEASE_S):
         self.port = PORTS.take()
         super().__init__([program, "--bind", "127.0.0.1", "--port", self.port, "--redis", redis,
-                          "--state-dir", folder, "--log-level", "error",
+                          "--state-dir", folder, "--log-level", "error", "--redis-timeout", "1s",
                           "--watchdog-timeout", f"{lease_s}s", *options],
                          folder / f"latchd-{self.port}.log")
 
