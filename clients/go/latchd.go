@@ -126,7 +126,8 @@ const (
 // hold is one request for one lock, or several, and what it was granted. Client.mu guards what changes.
 type hold struct {
 	names       []string
-	words, kind []any
+	options     [][]any // each begins with its name
+	kind        []any
 	wait, lease time.Duration // lease 0: latchd renews it
 	heartbeat   time.Duration // 0: none
 	onUncertain func()
@@ -148,11 +149,11 @@ type hold struct {
 type Option func(*hold)
 
 func option(words ...any) Option {
-	return func(h *hold) { h.words = append(h.words, words...) }
+	return func(h *hold) { h.options = append(h.options, words) }
 }
 
 func kind(word string) Option {
-	return func(h *hold) { h.words, h.kind = append(h.words, word), []any{word} }
+	return func(h *hold) { h.kind = []any{word}; option(word)(h) }
 }
 
 // Wait says for how long to wait; without it the wait has no end but that of the context.
@@ -187,12 +188,12 @@ func Keep(d time.Duration) Option { return option("KEEP", toMillis(d)) }
 
 // AtLeast keeps others out for so long, though the holder is done, or gone: it is not waited for.
 func AtLeast(d time.Duration) Option {
-	return func(h *hold) { h.wait, h.words = 0, append(h.words, "ATLEAST", toMillis(d)) }
+	return func(h *hold) { h.wait = 0; option("ATLEAST", toMillis(d))(h) }
 }
 
 // Lease ends the hold by itself after that time: it is not renewed.
 func Lease(d time.Duration) Option {
-	return func(h *hold) { h.lease, h.words = d, append(h.words, "LEASE", toMillis(d)) }
+	return func(h *hold) { h.lease = d; option("LEASE", toMillis(d))(h) }
 }
 
 // Data is what Follow tells others of the holder.
@@ -200,7 +201,7 @@ func Data(data string) Option { return option("DATA", data) }
 
 // Heartbeat frees the lock so soon after this process, or its machine, has vanished; with Grace(0).
 func Heartbeat(d time.Duration) Option {
-	return func(h *hold) { h.heartbeat, h.words = d, append(h.words, "HEARTBEAT", toMillis(d)) }
+	return func(h *hold) { h.heartbeat = d; option("HEARTBEAT", toMillis(d))(h) }
 }
 
 // Other is an option that a later latchd has.
@@ -360,6 +361,7 @@ func (c *Client) acquire(ctx context.Context, h *hold) error {
 	reached, pause := began, firstPause
 	for tries := 1; ; tries++ {
 		at, p := c.current()
+		asked := time.Now()
 		tokens, err := c.ask(ctx, p, h, began)
 		if err == nil {
 			err = c.begin(ctx, h, tokens)
@@ -384,6 +386,10 @@ func (c *Client) acquire(ctx context.Context, h *hold) error {
 				go func(commands [][]any) { _ = c.insistAll(h, commands) }(h.commands("UNLOCK"))
 			}
 			h.request = newRequest() // the old one is over: freed by force, or lost on its way
+			continue
+		case h.has("OWNER") && now.Sub(asked) >= longestAsk && errors.Is(err, ErrUnreachable) && c.isThere(ctx, p):
+			// Its LOCK may take longer than the answer is waited for.
+			reached, tries = time.Now(), 0
 			continue
 		case !canPass(err), now.Sub(reached) > c.patience, over && isBackend(err),
 			over && tries > len(c.peers): // a connection that lay idle may have broken unnoticed
@@ -556,6 +562,12 @@ func do(client *redis.Client, within time.Duration, words []any) *redis.Cmd {
 	return client.Do(ctx, words...)
 }
 
+func (c *Client) isThere(ctx context.Context, p peer) bool {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return p.waits.Ping(ctx).Err() == nil
+}
+
 func (h *hold) name() string { return strings.Join(h.names, " and ") }
 
 // commands has one for each name.
@@ -577,7 +589,11 @@ func (h *hold) asks() []any {
 	for _, name := range h.names {
 		words = append(words, name)
 	}
-	return append(words, h.words...)
+	return append(words, slices.Concat(h.options...)...)
+}
+
+func (h *hold) has(option string) bool {
+	return slices.ContainsFunc(h.options, func(words []any) bool { return len(words) > 0 && words[0] == option })
 }
 
 // ask sends one LOCK. When ctx ends it returns at once, and the command goes on until CANCEL.
@@ -589,13 +605,13 @@ func (c *Client) ask(ctx context.Context, p peer, h *hold, began time.Time) ([]i
 	ask := min(left, longestAsk)
 	wait := ask
 	words := h.asks()
-	if slices.Contains(h.words, any("OWNER")) {
+	if h.has("OWNER") {
 		wait = left // latchd looks for a deadlock where it knows how long an owner would wait
 	}
 	if wait < forever {
 		words = append(words, "WAIT", toMillis(wait))
 	}
-	if wait == 0 && !slices.Contains(h.words, any("KEEP")) {
+	if wait == 0 && !h.has("KEEP") {
 		words = append(words, "KEEP", 0)
 	}
 	words = append(words, "ID", h.request)

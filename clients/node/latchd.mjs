@@ -321,8 +321,8 @@ class Hold {
   since = -Infinity;
   aborter = new AbortController();
 
-  constructor(names, words, kind, lease, heartbeat, onUncertain, log) {
-    Object.assign(this, { names, words, kind, lease, heartbeat, onUncertain, log, name: names.join(' and ') });
+  constructor(names, options, kind, lease, heartbeat, onUncertain, log) {
+    Object.assign(this, { names, options, kind, lease, heartbeat, onUncertain, log, name: names.join(' and ') });
   }
 
   /** One for each name. */
@@ -455,16 +455,15 @@ export class Latchd {
     // A job that has run does not wait for its next time.
     const wait = more.wait ?? (more.atLeast === undefined ? undefined : 0);
     delete more.wait;
-    const words = lease === undefined ? [] : ['LEASE', Math.ceil(lease)];
+    const given = new Map(lease === undefined ? [] : [['LEASE', [Math.ceil(lease)]]]);
     for (const [option, value] of Object.entries(more)) {
       if (value === undefined || value === null || value === false) continue;
-      words.push(option.toUpperCase());
-      if (value !== true) words.push(value);
+      given.set(option.toUpperCase(), value === true ? [] : [value]);
     }
     const kind = ['read', 'write'].filter((k) => more[k]).map((k) => k.toUpperCase());
     const names = [name].flat();
     if (names.length === 0) throw new TypeError('a lock has a name');
-    const hold = new Hold(names, words, kind, lease, more.heartbeat, onUncertain, this.#log);
+    const hold = new Hold(names, given, kind, lease, more.heartbeat, onUncertain, this.#log);
     signal?.throwIfAborted();
     return (await this.#acquire(hold, wait, signal)) ? new Lock(hold, this) : null;
   }
@@ -662,6 +661,12 @@ export class Latchd {
           continue;
         }
         if (![Unreachable, Backend, GoAway].some((kind) => trouble instanceof kind)) throw trouble;
+        if (hold.options.has('OWNER') && link?.silent) {
+          // Its LOCK may take longer than the answer is waited for: a new connection shows whether latchd is there.
+          reached = performance.now();
+          link = null;
+          continue;
+        }
         if (trouble instanceof Backend) {
           used = false;
         } else if (link) {
@@ -737,11 +742,11 @@ export class Latchd {
   #ask(link, hold, deadline) {
     const left = Math.max(0, deadline - performance.now());
     const ask = Math.min(left, LONGEST_ASK);
-    const words = [...hold.words];
+    const words = [...hold.options].flat(2);
     // latchd looks for a deadlock where it knows how long an owner would wait in all.
-    const wait = words.includes('OWNER') ? left : ask;
+    const wait = hold.options.has('OWNER') ? left : ask;
     if (wait < Infinity) words.push('WAIT', Math.ceil(wait));
-    if (wait === 0 && !words.includes('KEEP')) words.push('KEEP', 0);
+    if (wait === 0 && !hold.options.has('KEEP')) words.push('KEEP', 0);
     const what = hold.names.length > 1 ? ['MLOCK', hold.names.length] : ['LOCK'];
     return link.ask([...what, ...hold.names, ...words, 'ID', hold.request], ask + this.#timeout);
   }

@@ -304,9 +304,9 @@ class _Hold:
     """One request for one lock, or several, and what it was granted. Written by the loop's thread
     alone."""
 
-    def __init__(self, names: list[str], words: list[Any], kind: list[str], lease: Optional[float],
+    def __init__(self, names: list[str], options: dict[str, list[Any]], kind: list[str], lease: Optional[float],
                  heartbeat: Optional[float], tell: Callable[[str], None]) -> None:
-        self.names, self.words, self.kind, self.lease, self._tell = names, words, kind, lease, tell
+        self.names, self.options, self.kind, self.lease, self._tell = names, options, kind, lease, tell
         self.heartbeat = heartbeat
         self.name = " and ".join(names)
         self.request = str(uuid.uuid4())
@@ -476,6 +476,11 @@ class _Core:
                     raise
                 except (Unreachable, Backend, _GoAway) as error:
                     trouble = error
+                if "OWNER" in hold.options and link is not None and link.silent:
+                    # Its LOCK may take longer than the answer is waited for: a new connection shows whether latchd
+                    # is there.
+                    reached, link = _now(), None
+                    continue
                 if link is not None and not isinstance(trouble, Backend):
                     self._leave(link)
                     link = None
@@ -492,12 +497,12 @@ class _Core:
     async def _ask(self, link: _Link, hold: _Hold, deadline: float) -> Optional[list[int]]:
         left = max(0.0, deadline - _now())
         ask = min(left, LONGEST_ASK_S)
-        words = [*hold.words]
+        words = [word for option, values in hold.options.items() for word in (option, *values)]
         # latchd looks for a deadlock where it knows how long an owner would wait in all.
-        wait = left if "OWNER" in words else ask
+        wait = left if "OWNER" in hold.options else ask
         if wait < math.inf:
             words += ["WAIT", math.ceil(wait * 1000)]
-        if wait == 0 and "KEEP" not in words:
+        if wait == 0 and "KEEP" not in hold.options:
             words += ["KEEP", 0]
         several = len(hold.names) > 1
         what = ["MLOCK", len(hold.names)] if several else ["LOCK"]
@@ -1043,16 +1048,14 @@ class _Lock:
         self._calls = {"lost": on_lost, "uncertain": on_uncertain}
         self._lease, self._heartbeat = options.get("lease"), options.get("heartbeat")
         self._kind = [kind for kind in ("READ", "WRITE") if options.get(kind.lower())]
-        self._words: list[Any] = []
+        self._options: dict[str, list[Any]] = {}
         every: dict[str, Any] = {**options, **options.get("other", {}), "other": None}
         for option, value in every.items():
             if value is None or value is False:
                 continue
-            self._words.append("ATLEAST" if option == "at_least" else option.upper())
             if option in ("lease", "grace", "keep", "heartbeat", "at_least"):
                 value = math.ceil(value * 1000)
-            if value is not True:
-                self._words.append(value)
+            self._options["ATLEAST" if option == "at_least" else option.upper()] = [] if value is True else [value]
         self._hold: Optional[_Hold] = None
         self._busy = threading.Lock()
 
@@ -1081,7 +1084,7 @@ class _Lock:
         if not self._busy.acquire(blocking=False):
             raise RuntimeError(f"{self.name} is held, or waited for, by this object already")
         self._hold, self.lost = None, type(self.lost)()
-        return _Hold(list(self._names), self._words, self._kind, self._lease, self._heartbeat,
+        return _Hold(list(self._names), self._options, self._kind, self._lease, self._heartbeat,
                      self._told)
 
     def _told(self, what: str) -> None:

@@ -12,6 +12,7 @@ from sentinels import Sentinels
 MANY, MANY_LEASE_S = 300, 12  # to renew so many takes a busy machine some seconds
 AT_ONCE_S = 10  # on a busy machine; renewals are 20 s apart
 CROSSING = 100
+LONGEST_ASK_S = 10  # of the helpers: a longer wait is asked for again
 BEAT_LEASE_S = 15  # far from a heartbeat
 
 
@@ -254,6 +255,19 @@ def whoever_vanishes_is_replaced_within_its_heartbeat(stage):
     agent.expect_loss(held)
     agent.unlock(held, "error", "NOTHELD")
     agent.unlock(other)
+
+
+def an_owner_waits_for_longer_than_patience(stage):
+    """Its LOCK carries the whole wait, of which a helper awaits the first seconds: the silence is not latchd's end."""
+    daemon = stage.latchd()
+    one, two = stage.agent(daemon), stage.agent(daemon, timeout_s=3, patience_s=5)
+    held, _ = one.lock("job")
+    began = time.monotonic()
+    wait_s = LONGEST_ASK_S + 3 + 1
+    two.expect(two.tell("lock", "job", wait_s * 1000, "owner=ann"), "null")
+    assert time.monotonic() - began >= wait_s, "it did not wait"
+    one.unlock(held)
+    two.unlock(two.lock("job", "-", "owner=ann")[0])
 
 
 def has_typed_errors(stage):
@@ -658,6 +672,7 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_
          takes_permits, says_whether_a_name_is_locked, says_whether_a_lent_name_is_locked,
          stands_in_line_by_priority, takes_all_names_or_none,
          leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
+         an_owner_waits_for_longer_than_patience,
          has_typed_errors, says_that_a_redis_is_no_latchd, logs_in_by_its_address, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
@@ -671,6 +686,8 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_
          has_latches, awaits_a_latch_through_restarts]
 # They need processors more than others do, so few of them run beside each other.
 HEAVY = {holds_many_locks_over_few_connections, a_release_that_crosses_a_renewal_is_no_loss}
+# They only wait, and for long: once for each language is enough.
+LONG = {an_owner_waits_for_longer_than_patience}
 # For those whose waits end by a signal only.
 CANNOT_GIVE_UP = {who_gives_up_leaves_the_queue_at_once,
                   giving_up_in_the_moment_of_the_grant_leaves_nothing_held,

@@ -53,9 +53,9 @@ class Daemon(Child):
 class Helper(Agent):
     """An agent with a helper."""
 
-    def __init__(self, folder, language, urls):
+    def __init__(self, folder, language, urls, timeout_s, patience_s):
         command, env = language
-        super().__init__(folder, ["env", *env, *command, TIMEOUT_S, PATIENCE_S, *urls])
+        super().__init__(folder, ["env", *env, *command, timeout_s, patience_s, *urls])
 
     def expect_loss(self, key, within_s=HEARS_S):
         """`lost`, and whatever came before of the hold being uncertain."""
@@ -94,8 +94,8 @@ class Stage(Rack):
         return self.keep(Daemon(self.program, self.folder, redis or self.redis.url,
                                 *options, lease_s=lease_s)).ready()
 
-    def agent(self, *daemons):
-        return self.keep(Helper(self.folder, self.language, [d.url for d in daemons]))
+    def agent(self, *daemons, timeout_s=TIMEOUT_S, patience_s=PATIENCE_S):
+        return self.keep(Helper(self.folder, self.language, [d.url for d in daemons], timeout_s, patience_s))
 
 
 def nobody_else_gets_it(daemon, name, for_s):

@@ -60,19 +60,12 @@ final class Latchd
         $options = array_filter(array_change_key_case($options, CASE_UPPER), $isGiven);
         $kind = array_values(array_intersect(['READ', 'WRITE'], array_keys($options)));
         $wait ??= isset($options['ATLEAST']) ? 0.0 : INF;
-        $words = [];
-        foreach ($options as $option => $value) {
-            $words[] = $option;
-            if ($value !== true) {
-                $words[] = in_array($option, self::IN_SECONDS, true) ? self::milliseconds($value) : $value;
-            }
-        }
         $deadline = self::deadline($wait);
         do {
             $lock = new Lock($this, array_values((array)$name), self::newId(), $kind,
                 $options['LEASE'] ?? null, $options['HEARTBEAT'] ?? null);
             try {
-                return $this->acquire($lock, $words, $deadline) ? $lock : null;
+                return $this->acquire($lock, $options, $deadline) ? $lock : null;
             } catch (LockLost $lost) { // the request is over: freed by force, or lost on its way
                 $this->abandon($lock);
             }
@@ -292,12 +285,19 @@ final class Latchd
     }
 
     /** @throws LockLost */
-    private function acquire(Lock $lock, array $words, float $deadline): bool
+    private function acquire(Lock $lock, array $options, float $deadline): bool
     {
         $command = count($lock->names) > 1 ? ['MLOCK', count($lock->names)] : ['LOCK'];
+        $words = [];
+        foreach ($options as $option => $value) {
+            $words[] = $option;
+            if ($value !== true) {
+                $words[] = in_array($option, self::IN_SECONDS, true) ? self::milliseconds($value) : $value;
+            }
+        }
         $began = $reached = self::clock();
-        $isOwned = in_array('OWNER', $words, true);
-        $isKept = in_array('KEEP', $words, true);
+        $isOwned = isset($options['OWNER']);
+        $isKept = isset($options['KEEP']);
         $isSent = false;
         try {
             do {

@@ -311,8 +311,9 @@ module Latchd
     attr_reader :given, :names, :wait, :lease, :calls, :since, :changed
     attr_accessor :request, :tokens, :phase, :uncertain, :noticed, :until, :due, :answers, :least, :trouble
 
-    def initialize(names, wait, words, kind, lease, heartbeat, calls)
-      @given, @wait, @words, @kind, @lease, @heartbeat, @calls = names, wait, words, kind, lease, heartbeat, calls
+    # options: each begins with its name.
+    def initialize(names, wait, options, kind, lease, heartbeat, calls)
+      @given, @wait, @options, @kind, @lease, @heartbeat, @calls = names, wait, options, kind, lease, heartbeat, calls
       @names = names.map { |name| name.to_s.b.freeze } # as latchd compares them
       @phase = :waiting # then :granted, :held, and in the end :lost or :released; in a child :forked
       @request = SecureRandom.uuid
@@ -324,11 +325,11 @@ module Latchd
     end
 
     def keeps_place?
-      @words.include?('KEEP')
+      !@options.assoc('KEEP').nil?
     end
 
     def owned?
-      @words.include?('OWNER')
+      !@options.assoc('OWNER').nil?
     end
 
     # The LOCK, or MLOCK, of a wait that has so much left, and how much of it that asks for.
@@ -336,7 +337,7 @@ module Latchd
       ask = [left, LONGEST_ASK].min
       # latchd looks for a deadlock where it knows how long an owner would wait in all.
       wait = owned? ? left : ask
-      words = [*(names.one? ? ['LOCK'] : ['MLOCK', names.size]), *names, *@kind, *@words]
+      words = [*(names.one? ? ['LOCK'] : ['MLOCK', names.size]), *names, *@kind, *@options.flatten(1)]
       words.push('WAIT', Latchd.millis(wait)) if wait < NEVER
       words.push('KEEP', 0) if wait.zero? && !keeps_place?
       [words.push('ID', request), ask]
@@ -578,16 +579,16 @@ module Latchd
       unknown = options.keys - SECONDS - FLAGS - VALUES
       raise ArgumentError, "unknown option of a lock: #{unknown.join(', ')}" unless unknown.empty?
 
-      words = options.flat_map do |option, value|
+      asked = options.filter_map do |option, value|
         word = option.to_s.delete('_').upcase
-        next value ? [word] : [] if FLAGS.include?(option)
+        next value ? [word] : nil if FLAGS.include?(option)
 
         [word, SECONDS.include?(option) ? Latchd.millis(value) : value]
       end
-      words += other.flat_map { |option, value| value == true ? [option.to_s.upcase] : [option.to_s.upcase, value] }
+      asked += other.map { |option, value| value == true ? [option.to_s.upcase] : [option.to_s.upcase, value] }
       wait = 0 if wait.nil? && options[:at_least] # a job of its time does not wait for the next one
       kind = [('READ' if read), ('WRITE' if write)].compact
-      Hold.new(names, wait, words, kind, options[:lease], options[:heartbeat], calls)
+      Hold.new(names, wait, asked, kind, options[:lease], options[:heartbeat], calls)
     end
 
     # For what is short and has to be whole.

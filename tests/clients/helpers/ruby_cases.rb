@@ -159,6 +159,14 @@ def an_owner_waits_for_longer_than_patience
   held.release
 end
 
+def data_is_not_taken_for_an_option
+  hold = CLIENT.send(:hold_for, ['job'], 0, {}, data: 'OWNER', other: { 'data2' => 'KEEP' })
+  check(!hold.owned? && !hold.keeps_place?, 'it is')
+  hold = CLIENT.send(:hold_for, ['job'], 0, {}, owner: 'KEEP')
+  check(hold.owned? && !hold.keeps_place?, 'it is not told apart')
+  check(hold.asks(0)[0].include?('KEEP'), 'no words')
+end
+
 def a_failed_wait_does_not_keep_the_process
   pid = fork do
     raises(Latchd::Unreachable) { Latchd.new('redis://127.0.0.1:1', patience: 0).lock('job', lease: 600) }
@@ -210,7 +218,7 @@ end
 CASES = %i[an_interrupted_wait_leaves_the_queue an_interrupted_block_releases a_child_has_none_of_its_parents_holds
            a_child_that_leaves_its_parents_block_releases_nothing the_end_of_a_block_tells_of_a_loss
            a_lock_is_released_once names_are_bytes an_owner_waits_for_longer_than_patience
-           a_failed_wait_does_not_keep_the_process too_many_threads_do_not_end_the_keeper
+           data_is_not_taken_for_an_option a_failed_wait_does_not_keep_the_process too_many_threads_do_not_end_the_keeper
            wrong_options_are_refused it_comes_over_tls_and_a_unix_socket
            a_closed_client_ends_its_threads].freeze
 

@@ -505,7 +505,11 @@ public final class Latchd implements AutoCloseable {
                 idle.clear();
             }
             leave(link.at);
-            throw toTyped(e);
+            LatchdException trouble = toTyped(e);
+            if (e.getCause() instanceof SocketTimeoutException) {
+                trouble.initCause(e.getCause());
+            }
+            throw trouble;
         }
     }
 
@@ -569,6 +573,12 @@ public final class Latchd implements AutoCloseable {
                 hold.request = UUID.randomUUID().toString();
                 continue;
             }
+            if (hold.lock.options.contains("OWNER") && trouble.getCause() instanceof SocketTimeoutException) {
+                // Its LOCK may take longer than the answer is waited for: a new connection shows whether latchd is there.
+                reached = steadyMs();
+                tries = 0;
+                continue;
+            }
             // A connection that lay idle may have broken unnoticed: one attempt does not count.
             if (!trouble.canPass() || steadyMs() - reached > patienceMs
                     || over && (trouble instanceof Backend || tries > places.size())) {
@@ -587,7 +597,7 @@ public final class Latchd implements AutoCloseable {
         long left = waitMs == FOREVER ? FOREVER : Math.max(0, waitMs - (steadyMs() - began));
         long ask = Math.min(left, LONGEST_ASK_MS);
         // latchd looks for a deadlock where it knows how long an owner would wait in all.
-        long wait = hold.lock.words.contains("OWNER") ? left : ask;
+        long wait = hold.lock.options.contains("OWNER") ? left : ask;
         List<String> words = new ArrayList<>(List.of("LOCK"));
         if (hold.lock.names.size() > 1) {
             words = new ArrayList<>(List.of("MLOCK", Integer.toString(hold.lock.names.size())));
@@ -597,7 +607,7 @@ public final class Latchd implements AutoCloseable {
         if (wait != FOREVER) {
             words.addAll(List.of("WAIT", Long.toString(wait)));
         }
-        if (wait == 0 && !hold.lock.words.contains("KEEP")) {
+        if (wait == 0 && !hold.lock.options.contains("KEEP")) {
             words.addAll(List.of("KEEP", "0"));
         }
         words.addAll(List.of("ID", hold.request));
@@ -1279,6 +1289,7 @@ public final class Latchd implements AutoCloseable {
     public final class Lock implements java.util.concurrent.locks.Lock, AutoCloseable {
         private final List<String> names;
         private final List<String> words = new ArrayList<>();
+        private final Set<String> options = new HashSet<>(); // which are the first of their words
         private final Map<Thread, Hold> mine = new ConcurrentHashMap<>();
         private String kind;
         private long leaseMs;
@@ -1363,8 +1374,9 @@ public final class Latchd implements AutoCloseable {
             return option("HEARTBEAT", Long.toString(heartbeatMs));
         }
 
-        /** Words of LOCK that a later latchd has. */
+        /** An option of LOCK that a later latchd has, and its words. */
         public Lock option(String... more) {
+            options.add(more[0]);
             words.addAll(List.of(more));
             return this;
         }
