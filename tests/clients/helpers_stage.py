@@ -15,10 +15,10 @@ PATIENCE_S = 60
 class Daemon(Child):
     """A latchd at a port of the loopback."""
 
-    def __init__(self, program, folder, redis, *options, lease_s=LEASE_S):
+    def __init__(self, program, folder, redis, *options, lease_s=LEASE_S, redis_timeout="1s"):
         self.port = PORTS.take()
         super().__init__([program, "--bind", "127.0.0.1", "--port", self.port, "--redis", redis,
-                          "--state-dir", folder, "--log-level", "error", "--redis-timeout", "1s",
+                          "--state-dir", folder, "--log-level", "error", "--redis-timeout", redis_timeout,
                           "--watchdog-timeout", f"{lease_s}s", *options],
                          folder / f"latchd-{self.port}.log")
 

@@ -16,7 +16,7 @@ WAIT_MS = 30_000
 LATE_S = 2          # after the end of a lease
 HOT_S, HOT_CLIENTS, HOT_US = 1, 3, 1000
 MASTERS = 3
-PATIENT = ("--redis-timeout", "10s")  # the machine is busy, and no library asks again
+REDIS_TIMEOUT = "10s"  # the machine is busy, and no library asks again
 
 
 class LockAgent(Agent):
@@ -66,7 +66,8 @@ class Stage(Rack):
         super().__init__(folder)
         self.library, self.command, self.is_served = library, library.command(kit), is_served
         self.redis = self.keep(Redis(self.folder)).ready()
-        self.daemon = self.keep(Daemon(program, self.folder, self.redis.url, *PATIENT)).ready()
+        self.daemon = self.keep(Daemon(program, self.folder, self.redis.url,
+                                       redis_timeout=REDIS_TIMEOUT)).ready()
         self.one, self.two = self.agent(), self.agent()
 
     def agent(self):
@@ -276,7 +277,7 @@ class Masters(Stage):
         masters = [self.keep(Redis(self.folder)).ready() for _ in range(MASTERS)]
         self.daemon = self.keep(Daemon(program, self.folder,
                                        " ".join(["quorum", *(m.url for m in masters)]),
-                                       *PATIENT)).ready()
+                                       redis_timeout=REDIS_TIMEOUT)).ready()
         places = [",".join(str(m.port) for m in masters), self.daemon.port]
         self.one, self.two = (self.keep(LockAgent(self.folder, self.command, place)).ready()
                               for place in (reversed(places) if turned else places))
