@@ -257,7 +257,8 @@ KITS = {
     "cashews": python_locks("cashews", "cashews"),
     "dramatiq": python_locks("dramatiq", "dramatiq ConcurrentRateLimiter"),
     "django-redis": python("django-redis==" + locks_list.version_of(
-        "django-redis cache.lock", "django-redis"), "django==5.2.19", REDIS_PY),
+        "django-redis cache.lock", "django-redis"),
+        "django==" + locks_list.version_of("Django cache.add", "django-redis"), REDIS_PY),
     "celery": python(*(f"{n}=={locks_list.version_of(n, 'celery')}" for n in (
         "celery-once", "celery-singleton")), REDIS_PY),
     "aioredlock": python("aioredlock==" + locks_list.version_of("aioredlock", "aioredlock")),

@@ -90,6 +90,8 @@ LIBRARIES = [
             prefix=":1:"),
     Library("django-redis cache.add", "7.0.0", "django-redis", python("django_redis_py.py", "add"),
             prefix=":1:", polls="no", late=FREES),
+    Library("Django cache.add", "5.2.19", "django-redis", python("django_redis_py.py", "django"),
+            prefix=":1:", polls="no", late=FREES),
     Library("celery-once", "3.0.1", "celery", python("celery_py.py", "once"), extends="no",
             polls="no", late=FREES),
     Library("celery-singleton", "0.3.1", "celery", python("celery_py.py", "singleton"),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""django-redis: `lock` is cache.lock, `add` is cache.add and cache.delete."""
+"""django-redis: `lock` is cache.lock, `add` is cache.add and cache.delete. `django` is the latter with Django's own
+backend."""
 import sys
 import time
 
@@ -10,8 +11,9 @@ from django.conf import settings  # noqa: E402
 from redis.exceptions import LockNotOwnedError  # noqa: E402
 
 HOW, *sys.argv[1:] = sys.argv[1:]
+BACKEND = "django.core.cache.backends.redis.RedisCache" if HOW == "django" else "django_redis.cache.RedisCache"
 settings.configure(CACHES={"default": {
-    "BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://{sys.argv[1]}:{sys.argv[2]}"}})
+    "BACKEND": BACKEND, "LOCATION": f"redis://{sys.argv[1]}:{sys.argv[2]}"}})
 
 from django.core.cache import cache  # noqa: E402
 
