@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Failover under load: failover.py LATCHD TOPOLOGY [CASE...].
+"""Failover under load: failover.py LATCHD TOPOLOGY [long] [CASE...].
 
-The cases of cases_TOPOLOGY.py, each in a process of its own, all at once. What clients
+The cases of cases_TOPOLOGY.py, each in a process of its own, all at once; `long`: those
+that take more than some seconds. What clients
 saw is recorded and checked: support/history.py. Prints TAP. LATCHD_SEED in the
 environment: the load's dice.
 """
@@ -48,7 +49,8 @@ def main():
     if shutil.which("redis-server") is None:
         print("1..0 # SKIP no redis-server")
         return
-    names = names or [case.__name__ for case in module.CASES]
+    if names in ([], ["long"]):
+        names = [case.__name__ for case in (module.LONG if names else module.CASES)]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     runs = Runs([sys.executable, __file__, program, topology, "--one"], names, AT_ONCE,
                 CASE_S)

@@ -121,10 +121,13 @@ class Latchd(Child):
     """On a unix socket, so that it is found again after a restart. activated: the socket
     is systemd's, and stays open while one latchd follows another; who connects then waits."""
 
-    def __init__(self, program, folder, name, redis, *options, activated=False):
+    def __init__(self, program, folder, name, redis, *options, activated=False, machine=None,
+                 port=0):
         self.label = name
         self.socket = folder / f"{name}.sock"
         command, how = [program, "--unixsocket", self.socket], {}
+        if machine is not None:
+            how = {"env": machine.environment}
         if activated:
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(str(self.socket))
@@ -132,9 +135,9 @@ class Latchd(Child):
             fd = self.listener.fileno()
             command = ["sh", "-c", f"exec 3<&{fd}; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"",
                        program]
-            how = {"pass_fds": [fd]}
+            how["pass_fds"] = [fd]
         super().__init__(
-            [*command, "--port", 0, "--redis", redis, "--state-dir", folder, *options],
+            [*command, "--port", port, "--redis", redis, "--state-dir", folder, *options],
             folder / f"{name}.log", **how)
 
     def ready(self):

@@ -28,11 +28,11 @@ class Stage(Rack):
         self.seed = int(os.environ.get("LATCHD_SEED", 0)) or int(time.time() * 1000)
 
     def latchd(self, name, redis, *options, watchdog_ms=WATCHDOG_MS,
-               timeout_ms=REDIS_TIMEOUT_MS, activated=False):
+               timeout_ms=REDIS_TIMEOUT_MS, **how):
         daemon = self.keep(Latchd(
             self.program, self.folder, name, redis, "--redis-timeout",
             f"{timeout_ms}ms", "--watchdog-timeout", f"{watchdog_ms}ms",
-            "--fair-wait-timeout", f"{FAIR_WAIT_MS}ms", *options, activated=activated))
+            "--fair-wait-timeout", f"{FAIR_WAIT_MS}ms", *options, **how))
         self.daemons[name] = daemon
         return daemon
 

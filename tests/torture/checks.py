@@ -46,7 +46,7 @@ LOSSES = LOSES | {"flushall", "lost file"}
 # Where Redis may have lost the last writes, daemons say so and withhold names from each other
 # for so long: latchd-promises(7), "Data loss in Redis is noticed".
 WITHHELD_MS, WITHHELD = 3000, "BACKEND Redis may have lost locks"
-WITHHOLDS = {"kill redis", "flushall", "evict", "lost file"}
+WITHHOLDS = {"kill redis", "power cut", "flushall", "evict", "lost file"}
 # Grants and renewals wait for a replica, other changes do not: they may stay behind.
 UNACKED = {"partition with the acknowledging master"}
 SWITCHES = LOSES | {"failover"} | UNACKED

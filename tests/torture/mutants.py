@@ -27,7 +27,7 @@ PROGRAMS = sorted(path.stem.removeprefix("test_")
                   for path in (ROOT / "tests/sim").glob("*/test_*.c")
                   if path.parent.name != "redis")
 SCENARIOS = sorted(path.relative_to(ROOT) for path in (ROOT / "tests/scenarios/sim").glob("*.scn"))
-TARGETS = ["src/latchd", "tests/sim/sim", "tests/sim/sim_quorum", "tests/torture/clock.so",
+TARGETS = ["src/latchd", "tests/sim/sim", "tests/sim/sim_quorum", "tests/support/machine.so",
            "tests/scenarios/scenario_sim", *(f"tests/sim/test_{name}" for name in PROGRAMS)]
 SCHEDULES, QUORUM_SCHEDULES = 20_000, 2000
 MINUTES, SEED = 0.25, 11

@@ -39,9 +39,9 @@ class Nemesis:
         self.pools = {}  # the semaphores of the round, name -> limit
 
     def possible(self, kind):
-        if not kind.startswith("clock"):
+        if not kind.startswith(("clock", "power")):
             return True
-        return any(getattr(server, "clock", None) for server in self.place.servers())
+        return any(getattr(server, "machine", None) for server in self.place.servers())
 
     def until(self, end):
         """Faults until then, in s of time.monotonic()."""
@@ -185,6 +185,17 @@ class Nemesis:
             self.last()
             server.restart()
 
+    def power(self):
+        """It syncs what it acknowledges, and of the rest the disk has a random part."""
+        server = self.server()
+        with self.fault("power cut", server.folder.name):
+            server.ask("CONFIG", "SET", "appendfsync", "always")
+            server.ask("SET", "synced", "", "PX", "1")  # with all that is not yet
+            self.last()
+            server.cut_power(self.dice.random())
+            self.last()
+            server.restart()
+
     def stop_redis(self):
         server = self.server()
         with self.fault("stop redis", server.folder.name):
@@ -225,17 +236,17 @@ class Nemesis:
         """It jumps ahead, and some time later back."""
         server = self.server()
         with self.fault("clock", server.folder.name):
-            server.set_clock(self.dice.randint(*CLOCK_S))
+            server.machine.change(ahead_s=self.dice.randint(*CLOCK_S))
             self.last()
-            server.set_clock(0)
+            server.machine.change(ahead_s=0)
 
     def clock_back(self):
         """It is set back, which only makes leases longer, and forward again."""
         server = self.server()
         with self.fault("clock", server.folder.name):
-            server.set_clock(-self.dice.randint(*CLOCK_S))
+            server.machine.change(ahead_s=-self.dice.randint(*CLOCK_S))
             self.last()
-            server.set_clock(0)
+            server.machine.change(ahead_s=0)
 
     # Failovers.
 

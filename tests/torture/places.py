@@ -1,92 +1,17 @@
 """Topologies for a torture: servers, behind a proxy where that can be, what may be done to
 them, and what has to be true before the next fault."""
 import contextlib
-import os
-import resource
-import signal
-import struct
-import time
 
 from children import until
 from clusters import Cluster
 from faults import Network
+from machine import Machine, Server
 from resp import Error
 from sentinels import REDIS_FROM, SENTINEL_FROM, Sentinels
-from servers import PORTS, READY_S, Redis
+from servers import READY_S
 
 TINY = "2mb"  # maxmemory that evicts
 LOOK_S = 0.05  # how often it is looked whether servers are well
-
-
-class Server(Redis):
-    """One that keeps what it acknowledged, whose clock and whose disk can be meddled with."""
-
-    def __init__(self, folder, *options, clock=None, **more):
-        """clock: the library that clock.c becomes; None: its clock is left alone."""
-        self.environment, self.clock = dict(os.environ), None
-        if clock is not None:
-            self.clock = folder / f"clock-{PORTS.take()}"
-            self.set_clock(0)
-            self.environment.update(LD_PRELOAD=str(clock), LATCHD_CLOCK=str(self.clock))
-        super().__init__(folder, "--appendonly", "yes", *options, **more)
-
-    def launch(self):
-        # SIGXFSZ stays ignored, so that a file that may not grow is a disk that is full.
-        self.how.update(env=self.environment, restore_signals=False)
-        super().launch()
-
-    def restart(self):
-        """After kill(). One that refuses the file that it left ends again: see revive()."""
-        self.launch()
-        until(lambda: self.well() or self.is_down(), "redis-server answers, or ends", READY_S)
-
-    def well(self):
-        with contextlib.suppress(RuntimeError):  # it ends just then
-            return self.answers()
-        return False
-
-    def is_down(self):
-        """It has ended, and nobody made it."""
-        return self.child.poll() is not None and not self.killed
-
-    def writes(self):
-        """What it acknowledges gets into its file, as far as it is there at all."""
-        try:
-            return self.info("aof_last_write_status") == "ok"
-        except (OSError, Error):
-            return self.is_down()
-
-    def revive(self):
-        """As an operator does it: once more, or else without its file. True: without."""
-        if self.is_down():
-            self.restart()
-        if not self.is_down():
-            return False
-        aside = self.folder / f"refused-{time.monotonic_ns()}"
-        (self.folder / "appendonlydir").rename(aside)
-        super().restart()
-        return True
-
-    def set_clock(self, ahead_s):
-        with open(self.clock, "r+b" if self.clock.exists() else "wb") as file:
-            file.write(struct.pack("q", ahead_s * 1_000_000))
-
-    def fill_disk(self, room=4096):
-        """The append-only file may grow by so many bytes."""
-        files = self.folder.glob("appendonlydir/*.incr.aof")
-        size = max(file.stat().st_size for file in files)
-        self.limit(size + room)
-
-    def limit(self, size):
-        resource.prlimit(self.child.pid, resource.RLIMIT_FSIZE,
-                         (size, resource.RLIM_INFINITY))
-
-    def empty_disk(self):
-        if self.child.poll() is None:
-            self.limit(resource.RLIM_INFINITY)
-
-
-assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN  # as Python has it
 
 
 class Place:
@@ -102,6 +27,11 @@ class Place:
 
     def __init__(self, stage):
         self.stage = stage
+
+    def server(self, library):
+        """One on a machine of its own; without the library, on this one."""
+        folder = self.stage.folder
+        return Server(folder, machine=library and Machine(folder, library))
 
     def servers(self):
         """Those that hold locks."""
@@ -142,11 +72,11 @@ class Single(Place):
     """One Redis that loses nothing when it is killed."""
 
     kinds = (*Place.kinds, *Place.network_kinds, "kill_redis", "stop_redis", "disk_full",
-             "flushall", "evict", "clock", "clock_back")
+             "flushall", "evict", "clock", "clock_back", "power")
 
-    def __init__(self, stage, clock):
+    def __init__(self, stage, library):
         super().__init__(stage)
-        self.redis = stage.keep(Server(stage.folder, clock=clock)).ready()
+        self.redis = stage.keep(self.server(library)).ready()
         self.url = f"redis://127.0.0.1:{self.with_network().stands_for(self.redis.port)}"
 
     def servers(self):
@@ -159,12 +89,13 @@ class Single(Place):
 class Quorum(Place):
     """Three masters that know nothing of each other; one at a time is in trouble."""
 
-    kinds = (*Place.kinds, *Place.network_kinds, "kill_redis", "stop_redis", "disk_full")
+    kinds = (*Place.kinds, *Place.network_kinds, "kill_redis", "stop_redis", "disk_full",
+             "power")
     plain_only = True
 
-    def __init__(self, stage, clock):
+    def __init__(self, stage, library):
         super().__init__(stage)
-        self.masters = [stage.keep(Server(stage.folder, clock=clock)) for _ in range(3)]
+        self.masters = [stage.keep(self.server(library)) for _ in range(3)]
         network = self.with_network()
         self.url = "quorum " + " ".join(
             f"redis://127.0.0.1:{network.stands_for(m.ready().port)}" for m in self.masters)
@@ -185,7 +116,7 @@ class Replicated(Place):
     watchdog_ms = 4000
     hoards = False
 
-    def __init__(self, stage, _clock):
+    def __init__(self, stage, _library):
         super().__init__(stage)
         self.sentinels = Sentinels(stage, self.with_network())
         self.url = self.sentinels.url
@@ -253,7 +184,7 @@ class Clustered(Place):
     watchdog_ms = 4000
     hoards = False
 
-    def __init__(self, stage, _clock):
+    def __init__(self, stage, _library):
         super().__init__(stage)
         self.cluster = Cluster(stage, "--cluster-require-full-coverage", "no",
                                network=self.network)
@@ -297,10 +228,10 @@ class Parted(Clustered):
 
     kinds = (*Clustered.kinds, *Place.network_kinds, "part_master")
 
-    def __init__(self, stage, clock):
+    def __init__(self, stage, library):
         self.stage = stage
         self.with_network()
-        super().__init__(stage, clock)
+        super().__init__(stage, library)
 
     def targets(self):
         return [n.port for n in self.cluster.nodes]

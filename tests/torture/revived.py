@@ -12,8 +12,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
+from machine import Server  # noqa: E402
 from nemesis import Nemesis  # noqa: E402
-from places import Place, Server  # noqa: E402
+from places import Place  # noqa: E402
 from stand import need, tap  # noqa: E402
 
 

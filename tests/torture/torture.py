@@ -40,7 +40,7 @@ from stand import need, tap  # noqa: E402
 from workers import crowded  # noqa: E402
 
 DAEMONS = "ab"
-BUILT_CLOCK = "tests/torture/clock.so"  # in a build directory
+BUILT_MACHINE = "tests/support/machine.so"  # in a build directory
 ROUND_S, FINISH_S = 30, 90
 POOLS = {f"{CALM}pool": 1, "pool-two": 2, "pool-five": 5}  # semaphores, and their permits
 TOLD = 20  # violations that are printed
@@ -66,7 +66,7 @@ class Torture:
 
     def run(self, seconds):
         with self.stage:
-            place = PLACES[self.topology](self.stage, self.options.clock)
+            place = PLACES[self.topology](self.stage, self.options.machine)
             for name in DAEMONS:
                 self.stage.latchd(name, place.url, *place.options,
                                   watchdog_ms=place.watchdog_ms).ready()
@@ -186,8 +186,8 @@ def arguments():
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--faults", help="only these kinds, with commas: "
                         + ", ".join(sorted({k for p in PLACES.values() for k in p.kinds})))
-    parser.add_argument("--clock", metavar="LIBRARY", help="clock.c, built: to set the clock "
-                        "of Redis; as a rule found beside LATCHD")
+    parser.add_argument("--machine", metavar="LIBRARY", help="machine.c, built: to set "
+                        "the clock of Redis and cut its power; as a rule found beside LATCHD")
     parser.add_argument("--results", type=pathlib.Path, help="figures, as JSON")
     parser.add_argument("--histories", type=pathlib.Path, metavar="FOLDER",
                         default=pathlib.Path(tempfile.gettempdir()) / "latchd-histories")
@@ -200,9 +200,9 @@ def arguments():
     if not options.check and not options.latchd:
         parser.error("LATCHD or --check is needed")
     options.seconds = options.minutes * 60
-    if options.clock is None and options.latchd:
-        built = pathlib.Path(options.latchd).resolve().parent.parent / BUILT_CLOCK
-        options.clock = built if built.exists() else None
+    if options.machine is None and options.latchd:
+        built = pathlib.Path(options.latchd).resolve().parent.parent / BUILT_MACHINE
+        options.machine = built if built.exists() else None
     return options
 
 
@@ -223,8 +223,8 @@ def main():
         options.seed = options.seed or SHORT_SEED
         options.faults = SHORT_FAULTS[options.topology]
     options.seed = options.seed or int(time.time() * 1000)
-    if options.clock is None:
-        print("# no --clock: clocks are left alone")
+    if options.machine is None:
+        print("# no --machine: clocks and power are left alone")
     topologies = list(PLACES) if options.topology == "all" else [options.topology]
     sys.exit(1 if torment(options, topologies) else 0)
 
