@@ -95,6 +95,27 @@ void notify_send(const struct notify *n, const char *fmt, ...)
     }
 }
 
+void notify_write_env(const struct notify *n, struct buf *socket, struct buf *watchdog)
+{
+    size_t len = n->addr_len - offsetof(struct sockaddr_un, sun_path);
+
+    if (n->fd < 0) {
+        return;
+    }
+    buf_add_str(socket, "NOTIFY_SOCKET=");
+    if (n->addr.sun_path[0] == '\0') {
+        buf_add_str(socket, "@");
+        buf_add(socket, n->addr.sun_path + 1, len - 1);
+        buf_add(socket, "", 1);
+    } else {
+        buf_add(socket, n->addr.sun_path, len); /* with its NUL */
+    }
+    if (n->watchdog_ms != 0) {
+        buf_printf(watchdog, "WATCHDOG_USEC=%" PRIu64, n->watchdog_ms * 2000);
+        buf_add(watchdog, "", 1);
+    }
+}
+
 void notify_reloading(const struct notify *n)
 {
     struct timespec now;

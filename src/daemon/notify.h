@@ -4,6 +4,8 @@
 #ifndef LATCHD_DAEMON_NOTIFY_H
 #define LATCHD_DAEMON_NOTIFY_H
 
+#include "util/buf.h"
+
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,6 +27,9 @@ void notify_fini(struct notify *n);
 /* Sends a datagram of "KEY=value" lines. */
 void notify_send(const struct notify *n, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* The variables of a process that is to take over from this one, "NAME=value": empty if
+ * there is no service manager, or no watchdog. */
+void notify_write_env(const struct notify *n, struct buf *socket, struct buf *watchdog);
 /* Announces a reload. */
 void notify_reloading(const struct notify *n);
 

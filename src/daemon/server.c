@@ -149,7 +149,7 @@ static bool listen_handed_over(struct server *s, int count, uint64_t tls_mask)
             log_error("server", "%s is called `tls`: set tls-cert-file", what);
             return false;
         }
-        r = listeners_add_fd(net_listeners(s->net), fd, tls, name, sizeof(name));
+        r = listeners_add_fd(net_listeners(s->net), fd, tls, false, name, sizeof(name));
         if (!on_opened(s, r, what, name, tls)) {
             return false;
         }
@@ -335,7 +335,9 @@ static void do_effects(struct server *s)
 
 static void check_ready(struct server *s)
 {
-    if (s->phase == SERVER_STARTING && s->listening && engine_is_up(s->engine)) {
+    if (s->phase == SERVER_STARTING && !s->listening && engine_is_up(s->engine)) {
+        upgrade_say_ready(s->upgrade); /* the sockets come then */
+    } else if (s->phase == SERVER_STARTING && s->listening && engine_is_up(s->engine)) {
         s->phase = SERVER_RUNNING;
         log_notice("server", "ready");
         notify_send(&s->notify, "READY=1\nSTATUS=Serving");
@@ -384,6 +386,25 @@ static void loop_tell_trouble(struct server *s)
                        info.why_not == NULL ? SPAN_NONE : span_str(info.why_not));
 }
 
+static void shutdown_begin(struct server *s);
+
+/* A retired process stops after its last client, and after its predecessor, which
+ * nobody else can tell to stop. */
+static void check_retired(struct server *s)
+{
+    struct net_stats stats;
+
+    if (upgrade_state(s->upgrade) != UPGRADE_RETIRED ||
+        upgrade_has_predecessor(s->upgrade) || s->phase >= SERVER_STOPPING) {
+        return;
+    }
+    net_stats(s->net, &stats);
+    if (stats.open == 0) {
+        log_notice("server", "the last client has left");
+        shutdown_begin(s);
+    }
+}
+
 static void each_second(struct server *s)
 {
     if (s->now_ms >= s->next_second_ms) {
@@ -396,6 +417,8 @@ static void each_second(struct server *s)
         cmd_second(s->cmd, s->now_ms);
         log_second();
         memory_trim_second(&s->trim, s->engine);
+        upgrade_tick(s->upgrade, s->now_ms);
+        check_retired(s);
     }
     if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {
         s->next_alive_ms = s->now_ms + s->notify.watchdog_ms;
@@ -473,6 +496,7 @@ static void shutdown_on_embedded(void *ctx)
 static void shutdown_close(struct server *s)
 {
     s->phase = SERVER_CLOSING;
+    upgrade_close(s->upgrade);
     web_close(s);
     if (s->net != NULL) {
         net_close(s->net);
@@ -497,6 +521,7 @@ static void shutdown_begin(struct server *s)
         notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");
         s->phase = SERVER_STOPPING;
         s->stop_deadline_ms = s->now_ms + s->config.store.timeout_ms;
+        upgrade_say_stop(s->upgrade);
         net_stop_listening(s->net);
         engine_stop(s->engine);
         cmd_stop(s->cmd);
@@ -517,7 +542,8 @@ static void shutdown_begin(struct server *s)
 static void shutdown_check(struct server *s)
 {
     if (s->phase == SERVER_STOPPING &&
-        (engine_stopped(s->engine) || clock_boot_ms() >= s->stop_deadline_ms)) {
+        ((engine_stopped(s->engine) && !upgrade_has_predecessor(s->upgrade)) ||
+         clock_boot_ms() >= s->stop_deadline_ms)) {
         shutdown_close(s);
     }
 }
@@ -984,7 +1010,10 @@ static bool wiring_start(struct server *s)
     lower_maxclients(s);
     config_derive(&s->config);
     make_locks(s);
-    if (!make_ends(s) || !acl_file_load(s) || !listen_all(s) || !web_open(s)) {
+    if (!make_ends(s) || !acl_file_load(s) || !upgrade_join(s->upgrade)) {
+        return false;
+    }
+    if (!upgrade_has_predecessor(s->upgrade) && (!listen_all(s) || !web_open(s))) {
         return false;
     }
     notify_send(&s->notify, "STATUS=Waiting for Redis");
@@ -1005,6 +1034,159 @@ static void wiring_free(struct server *s)
     store_free(s->store);
     engine_free(s->engine);
     embedded_free(s->embedded);
+    upgrade_free(s->upgrade);
+}
+
+/* --- upgrade ---------------------------------------------------------- */
+
+static void offer_socket(void *ctx, int fd, bool tls, bool owns_file)
+{
+    const struct server *s = ctx;
+
+    upgrade_offer(s->upgrade, tls ? UPGRADE_TLS : UPGRADE_PLAIN, fd, owns_file);
+}
+
+static void on_successor_ready(void *ctx)
+{
+    struct server *s = ctx;
+
+    listeners_foreach(net_listeners(s->net), offer_socket, s);
+    if (web_fd(s) >= 0) {
+        upgrade_offer(s->upgrade, UPGRADE_HTTP, web_fd(s), false);
+    }
+}
+
+static void on_retired(void *ctx, uint64_t pid)
+{
+    struct server *s = ctx;
+    struct net_stats stats;
+
+    listeners_leave_files(net_listeners(s->net));
+    net_stop_listening(s->net);
+    web_stop_listening(s);
+    net_stats(s->net, &stats);
+    log_notice("server",
+               "the new latchd, process %" PRIu64
+               ", takes new clients; this one serves %" PRIu64 " until they leave",
+               pid, stats.open);
+    notify_send(&s->notify, "MAINPID=%" PRIu64 "\nSTATUS=Serving", pid);
+    notify_fini(&s->notify);
+    s->notify.watchdog_ms = 0;
+}
+
+static void on_stop_asked(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (s->phase < SERVER_STOPPING) {
+        shutdown_begin(s);
+    }
+}
+
+static bool on_socket(void *ctx, enum upgrade_socket kind, int fd, bool owns_file)
+{
+    struct server *s = ctx;
+    bool tls = kind == UPGRADE_TLS;
+    char name[NAME_ROOM];
+    int r;
+
+    if (kind == UPGRADE_HTTP) {
+        s->http_fd = fd;
+        return true;
+    }
+    if (tls && s->tls == NULL) {
+        log_error("server", "a socket of the old latchd is for TLS: set tls-cert-file");
+        (void)close(fd);
+        return false;
+    }
+    r = listeners_add_fd(net_listeners(s->net), fd, tls, owns_file, name, sizeof(name));
+    if (!on_opened(s, r, "a socket of the old latchd", name, tls)) {
+        return false;
+    }
+    if (tls) {
+        s->tls_port = port_of(name);
+    }
+    return true;
+}
+
+static bool on_go(void *ctx)
+{
+    struct server *s = ctx;
+
+    return s->listening && web_open(s);
+}
+
+static void on_upgrade_failed(void *ctx)
+{
+    struct server *s = ctx;
+
+    /* The old latchd goes on with the sockets, and their files. */
+    listeners_leave_files(net_listeners(s->net));
+    s->failed = true;
+    if (s->phase < SERVER_CLOSING) {
+        shutdown_close(s);
+    }
+}
+
+static void make_upgrade(struct server *s)
+{
+    s->http_fd = -1;
+    s->upgrade = upgrade_new(&s->loop, &(struct upgrade_events){
+                                           .ctx = s,
+                                           .on_ready = on_successor_ready,
+                                           .on_retired = on_retired,
+                                           .on_stop = on_stop_asked,
+                                           .on_socket = on_socket,
+                                           .on_go = on_go,
+                                           .on_failed = on_upgrade_failed,
+                                       });
+}
+
+/* NULL: an upgrade may begin. */
+static const char *why_no_upgrade(const struct server *s)
+{
+    if (s->embedded != NULL) {
+        return "the embedded Redis ends with this process: restart it instead";
+    }
+    if (upgrade_state(s->upgrade) == UPGRADE_RETIRED) {
+        return "another latchd has taken over already";
+    }
+    if (upgrade_state(s->upgrade) != UPGRADE_ALONE) {
+        return "one is under way";
+    }
+    if (s->phase != SERVER_RUNNING || !engine_is_up(s->engine)) {
+        return "Redis is out of reach, or this process starts or stops: try later";
+    }
+    if (quarantine_left_ms(s) != 0) {
+        return "names are withheld after a failover, which only this process knows: "
+               "try later";
+    }
+    return NULL;
+}
+
+static void upgrade_asked(struct server *s)
+{
+    const char *why = why_no_upgrade(s);
+    struct buf socket = { 0 }, watchdog = { 0 };
+    const char *variables[3] = { NULL };
+    size_t count = 0;
+
+    if (why != NULL) {
+        log_warning("server", "no upgrade: %s", why);
+        return;
+    }
+    notify_write_env(&s->notify, &socket, &watchdog);
+    if (buf_len(&socket) != 0) {
+        variables[count++] = buf_ptr(&socket);
+    }
+    if (buf_len(&watchdog) != 0) {
+        variables[count] = buf_ptr(&watchdog);
+    }
+    if (upgrade_start(s->upgrade, s->options->argv, variables, s->now_ms)) {
+        log_notice("server", "a new latchd starts: %s", s->options->argv[0]);
+    }
+    buf_reset(&socket);
+    buf_reset(&watchdog);
 }
 
 /* --- signals ---------------------------------------------------------- */
@@ -1015,6 +1197,8 @@ static void on_signal(uv_signal_t *handle, int signum)
 
     if (signum == SIGHUP) {
         config_live_reload(s);
+    } else if (signum == SIGUSR2) {
+        upgrade_asked(s);
     } else {
         shutdown_begin(s);
     }
@@ -1022,7 +1206,7 @@ static void on_signal(uv_signal_t *handle, int signum)
 
 static int open_signals(struct server *s)
 {
-    static const int SIGNALS[SERVER_SIGNALS] = { SIGTERM, SIGINT, SIGHUP };
+    static const int SIGNALS[SERVER_SIGNALS] = { SIGTERM, SIGINT, SIGHUP, SIGUSR2 };
 
     for (int i = 0; i < SERVER_SIGNALS; i++) {
         int r = uv_signal_init(&s->loop, &s->signals[i]);
@@ -1074,11 +1258,12 @@ static bool run_loop(struct server *s)
     if (ok) {
         s->io.runs = true;
         loop_init(s);
+        make_upgrade(s);
         ok = open_signals(s) == 0 && wiring_start(s);
         if (!ok) {
             shutdown_close(s);
         }
-        ok = loop_run(s) == 0 && ok;
+        ok = loop_run(s) == 0 && ok && !s->failed;
         wiring_free(s);
         io_fini(&s->io);
     }

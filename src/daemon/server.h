@@ -11,6 +11,7 @@
 #include "daemon/embedded.h"
 #include "daemon/notify.h"
 #include "daemon/process.h"
+#include "daemon/upgrade.h"
 #include "engine/engine.h"
 #include "io/stream.h"
 
@@ -18,7 +19,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-enum { RUN_ID_LEN = 40, SERVER_SIGNALS = 3 };
+enum { RUN_ID_LEN = 40, SERVER_SIGNALS = 4 };
 
 enum server_phase {
     SERVER_STARTING,
@@ -46,12 +47,15 @@ struct server {
     struct net *net;
     struct tls *tls; /* NULL: none */
     struct cmd *cmd;
-    uint32_t scans;                  /* ops of LOCKS REDIS ever */
+    uint32_t scans; /* ops of LOCKS REDIS ever */
+    struct upgrade *upgrade;
+    int http_fd;                     /* for the web to take; -1: it opens its own */
     struct web *web;                 /* NULL: http-port is 0 */
     struct top_granted *top_granted; /* web's, while its page is open somewhere */
 
     enum server_phase phase;
     bool listening;
+    bool failed;       /* to become another latchd's successor */
     uint64_t tls_port; /* the actual port; 0: none */
     bool store_started;
     bool redis_answered;

@@ -918,6 +918,7 @@ static struct http *open_http(struct server *s)
         .loop = &s->loop,
         .address = s->config.http_bind,
         .port = (unsigned)s->config.http_port,
+        .fd = s->http_fd,
         .ctx = s,
         .health = web_health,
         .metrics = web_metrics,
@@ -928,6 +929,7 @@ static struct http *open_http(struct server *s)
     };
     struct http *h = http_open(&setup, name, sizeof(name), err, sizeof(err));
 
+    s->http_fd = -1;
     if (h == NULL) {
         log_error("http", "cannot listen on %s: %s", s->config.http_bind, err);
         return NULL;
@@ -955,6 +957,18 @@ static void close_http(struct http *h)
     http_close(h);
 }
 
+int web_fd(const struct server *s)
+{
+    return s->web == NULL ? -1 : http_fd(s->web->http);
+}
+
+void web_stop_listening(struct server *s)
+{
+    if (s->web != NULL) {
+        http_stop_listening(s->web->http);
+    }
+}
+
 #else
 
 static struct http *open_http(struct server *s)
@@ -964,6 +978,15 @@ static struct http *open_http(struct server *s)
 }
 
 static void close_http(struct http *h)
+{
+}
+
+int web_fd(const struct server *s)
+{
+    return -1;
+}
+
+void web_stop_listening(struct server *s)
 {
 }
 

@@ -22,6 +22,10 @@ struct top_granted;
 /* False: it was wanted, and cannot be; the log says why. */
 bool web_open(struct server *s);
 void web_close(struct server *s);
+/* The socket that it listens on; -1: it does not. */
+int web_fd(const struct server *s);
+/* Takes no connection any more; those that are open are served. */
+void web_stop_listening(struct server *s);
 /* When it next wants a web_tick(); UINT64_MAX: never. */
 uint64_t web_next_ms(const struct server *s);
 void web_tick(struct server *s);

@@ -312,6 +312,13 @@ static void probe_silent_peers(int fd)
     }
 }
 
+static void write_address(const union address *at, const char *address, char *name,
+                          size_t room)
+{
+    (void)snprintf(name, room, at->any.sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
+                   address, ntohs(at->v4.sin_port));
+}
+
 /* A listening socket that does not block. `name` is "127.0.0.1:80". -1: errno; EINVAL
  * when the address is not one. `port` 0: the kernel chooses. */
 static int http_listen(const char *address, unsigned port, char *name, size_t room)
@@ -340,8 +347,20 @@ static int http_listen(const char *address, unsigned port, char *name, size_t ro
         errno = saved;
         return -1;
     }
-    (void)snprintf(name, room, at.any.sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
-                   address, ntohs(at.v4.sin_port));
+    write_address(&at, address, name, room);
+    return fd;
+}
+
+/* The address of a socket that listens already. -1: errno. */
+static int http_adopt(int fd, const char *address, char *name, size_t room)
+{
+    union address at;
+    socklen_t len = sizeof(at);
+
+    if (getsockname(fd, &at.any, &len) < 0) {
+        return -1;
+    }
+    write_address(&at, address, name, room);
     return fd;
 }
 
@@ -526,7 +545,8 @@ struct http *http_open(const struct http_setup *setup, char *name, size_t name_r
                        char *reterr, size_t room)
 {
     unsigned port = setup->port == HTTP_PORT_AUTO ? 0 : setup->port;
-    int fd = http_listen(setup->address, port, name, name_room);
+    int fd = setup->fd >= 0 ? http_adopt(setup->fd, setup->address, name, name_room)
+                            : http_listen(setup->address, port, name, name_room);
     struct http *h;
 
     if (fd < 0) {
@@ -575,6 +595,23 @@ struct http *http_open(const struct http_setup *setup, char *name, size_t name_r
 bool http_is_local(const struct http *h)
 {
     return h->local;
+}
+
+int http_fd(const struct http *h)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_LISTEN_FD);
+
+    return info == NULL ? -1 : info->listen_fd;
+}
+
+void http_stop_listening(struct http *h)
+{
+    int fd = MHD_quiesce_daemon(h->mhd);
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
 }
 
 void http_close(struct http *h)

@@ -48,6 +48,7 @@ struct http_setup {
     uv_loop_t *loop;
     const char *address; /* IPv4 or IPv6, in digits */
     unsigned port;       /* 1..65535, or HTTP_PORT_AUTO */
+    int fd;              /* listens there already, and is taken; -1: none does */
     void *ctx;
     bool (*health)(void *ctx, struct buf *out); /* false: `out` says why */
     void (*metrics)(void *ctx, struct buf *out);
@@ -63,6 +64,10 @@ struct http *http_open(const struct http_setup *setup, char *name, size_t name_r
                        char *reterr, size_t room);
 /* Whether only this machine can reach the server. */
 bool http_is_local(const struct http *h);
+/* The socket that it listens on. */
+int http_fd(const struct http *h);
+/* Takes no connection any more: another process has the socket, too. */
+void http_stop_listening(struct http *h);
 /* Closes its connections, and frees itself once the loop has let go of it. NULL: none
  * was open. */
 void http_close(struct http *h);

@@ -21,6 +21,7 @@ struct listener {
     struct list node; /* set->all */
     struct acceptor *acceptor;
     char *path; /* the socket file, removed with the listener; NULL: not ours */
+    int fd;     /* the acceptor's */
     bool is_unix;
     bool tls;
 };
@@ -51,6 +52,7 @@ static int start_listener(struct listeners *set, int fd, const struct listener *
 
     *l = *like;
     l->set = set;
+    l->fd = fd;
     list_init(&l->node);
     if (r == 0) {
         r = acceptor_open(set->io, fd, take_connection, l, &l->acceptor);
@@ -216,25 +218,51 @@ int listeners_add_unix(struct listeners *set, const char *path, unsigned mode,
     return r;
 }
 
-int listeners_add_fd(struct listeners *set, int fd, bool tls, char *ret_name,
-                     size_t room)
+int listeners_add_fd(struct listeners *set, int fd, bool tls, bool owns_file,
+                     char *ret_name, size_t room)
 {
+    struct listener like = { .tls = tls };
     struct sockaddr_storage name = { 0 };
     socklen_t name_len = sizeof(name);
     int listening = 0;
     socklen_t len = sizeof(listening);
-    bool is_unix;
+    int r;
 
     if (getsockname(fd, (struct sockaddr *)&name, &name_len) != 0 ||
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0) {
         return uv_translate_sys_error(errno);
     }
-    is_unix = name.ss_family == AF_UNIX;
+    like.is_unix = name.ss_family == AF_UNIX;
     if (!listening ||
-        (!is_unix && name.ss_family != AF_INET && name.ss_family != AF_INET6)) {
+        (!like.is_unix && name.ss_family != AF_INET && name.ss_family != AF_INET6)) {
         return UV_EINVAL;
     }
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    return start_listener(set, fd, &(struct listener){ .is_unix = is_unix, .tls = tls },
-                          SOMAXCONN, ret_name, room);
+    if (owns_file && like.is_unix) {
+        like.path = xstrdup(((struct sockaddr_un *)&name)->sun_path);
+    }
+    r = start_listener(set, fd, &like, SOMAXCONN, ret_name, room);
+    if (r != 0) {
+        free(like.path);
+    }
+    return r;
+}
+
+void listeners_foreach(struct listeners *set, listener_socket_fn *fn, void *ctx)
+{
+    struct listener *l;
+
+    LIST_EACH(l, &set->all, node) {
+        fn(ctx, l->fd, l->tls, l->path != NULL);
+    }
+}
+
+void listeners_leave_files(struct listeners *set)
+{
+    struct listener *l;
+
+    LIST_EACH(l, &set->all, node) {
+        free(l->path);
+        l->path = NULL;
+    }
 }

@@ -36,8 +36,15 @@ int listeners_add_tcp(struct listeners *set, const char *address, int port, int 
  * listener closes. */
 int listeners_add_unix(struct listeners *set, const char *path, unsigned mode,
                        int backlog, char *ret_name, size_t room);
-/* Takes an inherited listening socket of any family. */
-int listeners_add_fd(struct listeners *set, int fd, bool tls, char *ret_name,
-                     size_t room);
+/* Takes an inherited listening socket of any family. `owns_file`: removes the file of a
+ * unix socket as listeners_add_unix() does. */
+int listeners_add_fd(struct listeners *set, int fd, bool tls, bool owns_file,
+                     char *ret_name, size_t room);
+
+/* Calls `fn` with each socket; `owns_file`: it removes its file. */
+typedef void listener_socket_fn(void *ctx, int fd, bool tls, bool owns_file);
+void listeners_foreach(struct listeners *set, listener_socket_fn *fn, void *ctx);
+/* The files stay when the listeners close: another process has the sockets, too. */
+void listeners_leave_files(struct listeners *set);
 
 #endif

@@ -139,6 +139,7 @@ static int connect_daemon(void *ctx, const char *peer, bool is_local)
 static void open_web(void)
 {
     struct http_setup setup = {
+        .fd = -1,
         .loop = &web.loop,
         .address = "127.0.0.1",
         .port = HTTP_PORT_AUTO,

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""A new latchd takes the sockets over, and the old one serves its clients until they leave:
+upgrade.py LATCHD [UPGRADES]. Prints TAP.
+
+By hand, with 100 upgrades, before a release.
+"""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from stand import Certs, tap
+from children import LIBC, until
+from resp import Error, Wire, encode
+from servers import PORTS, Latchd, Rack, Redis
+
+PR_SET_CHILD_SUBREAPER = 36
+WORKERS = 4
+SOON_S = 60
+
+
+class Place(Rack):
+    """A Redis, and a latchd whose program is a file of its own: to be replaced."""
+
+    def __init__(self, folder, *options):
+        super().__init__(folder)
+        self.program = self.folder / "latchd"
+        self.install(PROGRAM)
+        self.pids = []
+        self.redis = self.keep(Redis(self.folder).ready())
+        self.stack.callback(self.end_successors)
+        self.daemon = self.keep(Latchd(self.program, self.folder, "d", self.redis.url, *options))
+        self.daemon.ready()
+        self.pids.append(self.pid())
+
+    def install(self, program):
+        new = self.folder / "new"
+        shutil.copy(program, new)
+        new.rename(self.program)
+
+    def script(self, text):
+        path = self.folder / "script"
+        path.write_text(text)
+        path.chmod(0o755)
+        self.install(path)
+
+    def pid(self):
+        """Of the latchd that accepts a new connection."""
+        return int(self.daemon.info("process_id"))
+
+    def wire(self):
+        return self.keep(self.daemon.wire())
+
+    def log(self):
+        return self.daemon.log.read_text(errors="replace")
+
+    def says(self, text, times=1):
+        until(lambda: self.log().count(text) >= times, f"the log says {text}", SOON_S)
+
+    def ask_for_it(self):
+        os.kill(self.pids[-1], signal.SIGUSR2)
+
+    def upgrade(self):
+        self.ask_for_it()
+        self.says("takes new clients", len(self.pids))
+        self.pids.append(self.pid())
+        assert self.pids[-1] not in self.pids[:-1], self.pids
+
+    def end_successors(self):
+        for pid in self.pids[1:]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        for pid in self.pids[1:]:
+            until(lambda p=pid: is_over(p), f"{pid} ends", SOON_S)
+
+
+def is_over(pid):
+    """This process is the parent of those whose parent ended."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    return not pathlib.Path(f"/proc/{pid}").exists()
+
+
+@contextlib.contextmanager
+def place(*options):
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        with Place(pathlib.Path(folder), *options) as here:
+            yield here
+
+
+class Load:
+    """Clients that each count under one lock, some of them on a new connection each time:
+    two that count at once would lose a number. Their times show the pause."""
+
+    def __init__(self, here):
+        self.here, self.over, self.errors = here, threading.Event(), []
+        self.value = self.counted = self.token = 0
+        self.longest_ms = 0
+        self.threads = [threading.Thread(target=self.work, args=(i % 2 == 0,))
+                        for i in range(WORKERS)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *what):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+    def count(self, wire):
+        token = wire.ask("LOCK", "count", "WAIT", 60000)
+        value = self.value
+        assert token > self.token, (token, self.token)
+        self.token = token
+        os.sched_yield()
+        self.value = value + 1
+        self.counted += 1
+        done = wire.ask("UNLOCK", "count", "TOKEN", token)
+        assert done == 0, done
+
+    def work(self, stays):
+        try:
+            with contextlib.ExitStack() as stack:
+                wire = stack.enter_context(self.here.daemon.wire())
+                while not self.over.is_set():
+                    began = time.monotonic()
+                    if stays:
+                        self.count(wire)
+                    else:
+                        with self.here.daemon.wire() as own:
+                            self.count(own)
+                    self.longest_ms = max(self.longest_ms, (time.monotonic() - began) * 1000)
+        except (OSError, Error, AssertionError) as error:
+            self.errors.append(repr(error))
+
+
+def clients_notice_nothing():
+    with place("--unixsocketperm", "700") as here:
+        holder, first, second, half, hears = (here.wire() for _ in range(5))
+        hears.ask("SUBSCRIBE", "lost:job")
+        token = holder.ask("LOCK", "job")
+        for wire in (first, second):
+            wire.send("LOCK", "job", "WAIT", 600000)
+            number = 1 if wire is first else 2
+            until(lambda n=number: len(holder.ask("WAITERS", "job")) == n, "it waits")
+        request = encode("PING", "all of it")
+        half.socket.sendall(request[:9])
+        with Load(here) as load:
+            for _ in range(UPGRADES):
+                counted = load.counted
+                here.upgrade()
+                until(lambda c=counted: load.counted > c + WORKERS or load.errors, "they count")
+        assert not load.errors, load.errors
+        assert load.value == load.counted, (load.value, load.counted)
+        print(f"# {load.counted} turns, the longest {load.longest_ms:.0f} ms")
+        half.socket.sendall(request[9:])
+        assert half.reply() == "all of it"
+        assert holder.ask("UNLOCK", "job", "TOKEN", token) == 0
+        next_token = first.reply()
+        assert next_token > token
+        assert first.ask("UNLOCK", "job", "TOKEN", next_token) == 0
+        assert second.reply() > next_token
+        hears.send("PING")
+        assert hears.receive()[0] == "pong", "it heard something"
+        for wire in (holder, first, second, half, hears):
+            wire.close()
+        for pid in here.pids[:-1]:
+            until(lambda p=pid: is_over(p) or p == here.daemon.child.pid, f"{pid} leaves", SOON_S)
+        here.daemon.child.wait(SOON_S)
+        assert here.pid() == here.pids[-1]
+
+
+def goes_on(here, why):
+    """The old one: with its clients, and with new ones."""
+    here.says(why)
+    assert here.pid() == here.pids[0]
+
+
+def a_successor_that_fails_changes_nothing():
+    with place() as here:
+        holder = here.wire()
+        token = holder.ask("LOCK", "job")
+        failed = "ended before it was ready"
+        here.script("#!/bin/sh\nexit 3\n")
+        here.ask_for_it()
+        goes_on(here, failed)
+        here.script("not a program")
+        here.ask_for_it()
+        here.says(failed, 2)
+        here.script(TALKS.format(words=b"nonsense"))
+        here.ask_for_it()
+        here.says("sent a message that is none")
+        # It is to listen, and ends instead.
+        here.script(TALKS.format(words=b"ready"))
+        here.ask_for_it()
+        here.says(failed, 3)
+        assert here.pid() == here.pids[0]
+        assert holder.ask("RENEW", "job", "TOKEN", token) > 0
+        here.install(PROGRAM)
+        here.upgrade()
+        assert holder.ask("UNLOCK", "job", "TOKEN", token) == 0
+
+
+# A successor that says these words, and hears what comes next.
+TALKS = """#!/usr/bin/env python3
+import os, socket
+link = socket.socket(fileno=int(os.environ["LATCHD_UPGRADE_FD"]))
+assert link.recv(100) == b"latchd-upgrade 1"
+link.send({words})
+link.recv(100)
+"""
+
+
+def a_version_that_is_not_known_is_refused():
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, its:
+        ours.send(b"latchd-upgrade 99")
+        done = subprocess.run(
+            [PROGRAM, "--port", "0", "--redis", "unix:///nonexistent"], capture_output=True,
+            text=True, timeout=SOON_S, check=False, pass_fds=[its.fileno()],
+            env={**os.environ, "LATCHD_UPGRADE_FD": str(its.fileno())})
+        assert done.returncode == 1, done
+        assert "the old latchd has version 99" in done.stderr, done.stderr
+        its.close()
+        assert ours.recv(100) == b"", "it said something"
+
+
+def all_sockets_go_over_and_stop_takes_all_along():
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        certs, ports = Certs(folder), [PORTS.take() for _ in range(3)]
+        context = ssl.create_default_context(cafile=certs.path("ca.pem"))
+
+        def tls():
+            link = socket.create_connection(("127.0.0.1", ports[1]), SOON_S)
+            return context.wrap_socket(link, server_hostname="localhost")
+
+        def ask(link, *words):
+            link.sendall(encode(*words))
+            return link.recv(100)
+        with place("--bind", "127.0.0.1", "--tls-port", str(ports[1]), "--tls-cert-file",
+                   certs.path("server.pem"), "--tls-key-file", certs.path("server.key"),
+                   "--http-port", str(ports[2])) as here, tls() as before:
+            wire = here.wire()
+            wire.ask("LOCK", "job", "ID", "the-one-of-this-test")
+            assert ask(before, "PING") == b"+PONG\r\n"
+            here.upgrade()
+            here.upgrade()
+            assert ask(before, "PING") == b"+PONG\r\n"
+            with tls() as after:
+                assert ask(after, "PING") == b"+PONG\r\n"
+            with urllib.request.urlopen(f"http://127.0.0.1:{ports[2]}/healthz",
+                                        timeout=SOON_S) as page:
+                assert page.status == 200
+            os.kill(here.pids[-1], signal.SIGTERM)
+            assert here.daemon.child.wait(SOON_S) == 0
+            for pid in here.pids[1:]:
+                until(lambda p=pid: is_over(p), f"{pid} ends", SOON_S)
+            assert not here.daemon.socket.exists()
+
+
+def systemd_hears_of_the_new_process():
+    said = []
+
+    def listen(systemd):
+        while (words := systemd.recv(1000)) != b"over":
+            said.append(words.decode())
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(f"{folder}/notify")
+        reader = threading.Thread(target=listen, args=(systemd,), daemon=True)
+        reader.start()
+        os.environ.update(NOTIFY_SOCKET=f"{folder}/notify", WATCHDOG_USEC="200000")
+        try:
+            with place() as here:
+                here.upgrade()
+                main_pid = f"MAINPID={here.pids[1]}\nSTATUS=Serving"
+                until(lambda: main_pid in said, "systemd hears the process ID")
+                here.daemon.child.wait(SOON_S)
+                count = len(said)
+                until(lambda: "WATCHDOG=1" in said[count:], "the new process is alive")
+        finally:
+            del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+                end.sendto(b"over", f"{folder}/notify")
+            reader.join()
+
+
+def with_the_embedded_redis_it_is_refused():
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        with Latchd(PROGRAM, pathlib.Path(folder), "d", "embedded").ready() as daemon:
+            daemon.child.send_signal(signal.SIGUSR2)
+            until(lambda: "no upgrade: the embedded Redis" in daemon.said(), "it says so")
+
+
+def main():
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    cases = [(f.__name__, f) for f in (
+        clients_notice_nothing,
+        a_successor_that_fails_changes_nothing,
+        a_version_that_is_not_known_is_refused,
+        all_sockets_go_over_and_stop_takes_all_along,
+        systemd_hears_of_the_new_process,
+        with_the_embedded_redis_it_is_refused,
+    )]
+    return 1 if tap(cases) else 0
+
+
+PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
+UPGRADES = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+if __name__ == "__main__":
+    sys.exit(main())
