@@ -261,6 +261,7 @@ KITS = {
         "django==" + locks_list.version_of("Django cache.add", "django-redis"), REDIS_PY),
     "celery": python(*(f"{n}=={locks_list.version_of(n, 'celery')}" for n in (
         "celery-once", "celery-singleton")), REDIS_PY),
+    "schedulers": python("celery-redbeat==2.4.2", "celery==5.7.0", "apscheduler==3.11.3", REDIS_PY),
     "aioredlock": python("aioredlock==" + locks_list.version_of("aioredlock", "aioredlock")),
     "redlock-4": node_locks(("redlock", "node-redlock")),
     "redlock-5": node_locks(("redlock", "node-redlock"), ("redis-semaphore", "redis-semaphore")),

@@ -54,7 +54,7 @@ def pip(folder):
     tools = install("tools", "build", "hatchling", "mypy")
     kits.compile_([tools, "-m", "build", "--no-isolation", "--outdir", "made", "python"], folder)
     names = zipfile.ZipFile(next(folder.glob("made/*.whl"))).namelist()
-    for name in ("latchd/__init__.py", "latchd/py.typed", "LICENSE"):
+    for name in ("latchd/__init__.py", "latchd/py.typed", "latchd_celery.py", "latchd_apscheduler.py", "LICENSE"):
         assert any(path.endswith(name) for path in names), names
 
     python = install("empty", folder / "python")
