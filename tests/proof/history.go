@@ -17,7 +17,7 @@ import (
 type Op struct {
 	Who      string      `json:"client"`
 	Daemon   string      `json:"daemon"`
-	F        string      `json:"f"` // lock unlock leave renew told closed write fault
+	F        string      `json:"f"` // lock unlock leave renew told closed write fault paused
 	Name     string      `json:"name"`
 	Call     int64       `json:"call"`
 	Return   *int64      `json:"return"` // null: nobody knows the outcome
@@ -38,7 +38,7 @@ const (
 	forever = math.MaxInt64 / 2
 	// The manual: a lease counts less 1 % and 50 ms.
 	marginMs, marginPart = 50, 100
-	// How late two busy cores may read a push, or an answer.
+	// How late two busy cores may read a push, or an answer; and a machine that was paused later.
 	toldLate, answerLate = 150 * ms, 400 * ms
 	// A null may rest on what Redis said within `recheck`, and the lease of a dead client.
 	memory = 60_000 * ms
@@ -98,7 +98,7 @@ type hold struct {
 	expires  int64 // when a fixed lease is over at the latest
 	leaving  int64 // since when an UNLOCK is under way
 	requests map[string]bool
-	left     int
+	left     int // as its last UNLOCK was answered; -1: it was not
 }
 
 func (h *hold) counted() int64 { return min(h.doubt, min(h.lease, h.leaving)) }
@@ -118,13 +118,13 @@ func max(a, b int64) int64 {
 }
 
 // extend notes what an answered LOCK or RENEW says of the lease.
-func (h *hold) extend(o *Op) {
+func (s *story) extend(h *hold, o *Op) {
 	h.lease, h.expires = forever, forever
 	if o.LeaseMs != nil {
 		lease := *o.LeaseMs
 		end := o.Call + lease*ms
 		if o.F == "lock" { // at least half is left, also of one that waited
-			end = max(end, *o.Return+lease/2*ms-answerLate)
+			end = max(end, *o.Return+lease/2*ms-s.late(answerLate, *o.Return))
 		}
 		h.lease = end - (lease/marginPart+marginMs)*ms
 		h.expires = *o.Return + lease*ms + expiry
@@ -139,6 +139,7 @@ func (h *hold) extend(o *Op) {
 type story struct {
 	name    string
 	faults  []Op
+	pauses  []Op
 	ops     []Op
 	first   map[string]int64 // request: when it was first asked for
 	live    map[string]*hold
@@ -150,6 +151,16 @@ type story struct {
 func (s *story) add(call, done int64, in Input) {
 	in.Name = s.name
 	s.steps = append(s.steps, porcupine.Operation{Input: in, Call: call, Return: done})
+}
+
+// late adds to that what the whole machine stood still around a time.
+func (s *story) late(usual, at int64) int64 {
+	for _, p := range s.pauses {
+		if p.Call <= at+usual && p.done() >= at-usual {
+			usual += p.done() - p.Call
+		}
+	}
+	return usual
 }
 
 func (s *story) troubled(from, to int64) bool {
@@ -198,7 +209,7 @@ func (s *story) locked(o *Op) {
 			entries = 0
 		}
 		h.requests[o.Request] = true
-		h.extend(o)
+		s.extend(h, o)
 		s.add(o.Call, *o.Return, Input{Step: stepEnter, Hold: Held{Token: token, Who: o.Who,
 			Entries: entries}})
 		return
@@ -211,8 +222,8 @@ func (s *story) locked(o *Op) {
 		call = s.first[o.Request]
 	}
 	h = &hold{Held: Held{token, o.Who, o.Kind, o.Permits, 1}, granted: *o.Return, doubt: forever,
-		leaving: forever, requests: map[string]bool{o.Request: true}}
-	h.extend(o)
+		leaving: forever, left: -1, requests: map[string]bool{o.Request: true}}
+	s.extend(h, o)
 	s.live[o.Who] = h
 	s.add(call, *o.Return, Input{Step: stepGrant, Hold: h.Held, Limit: o.Limit})
 }
@@ -261,7 +272,7 @@ func (s *story) wrote(o *Op) {
 	}
 	for _, d := range s.ops { // the word of doubt is under way
 		if (d.F == "told" || d.F == "closed") && d.Who == o.Who && d.Call >= o.Call &&
-			d.Call <= o.Call+toldLate && o.Accepted {
+			d.Call <= o.Call+s.late(toldLate, o.Call) && o.Accepted {
 			return
 		}
 	}
@@ -279,7 +290,7 @@ func (s *story) happened(o *Op, answer bool) {
 	case o.F == "write" && !answer:
 		s.wrote(o)
 	case o.F == "told" && !answer && h != nil:
-		h.doubt = min(h.doubt, o.Call-toldLate)
+		h.doubt = min(h.doubt, o.Call-s.late(toldLate, o.Call))
 	case o.F == "closed" && !answer && h != nil && h.daemon == o.Daemon:
 		h.doubt = min(h.doubt, o.Call)
 	case o.F == "unlock" && !answer && h != nil:
@@ -295,7 +306,7 @@ func (s *story) happened(o *Op, answer bool) {
 		}
 	case o.F == "renew" && answer && h != nil:
 		if _, ok := o.number(); ok {
-			h.extend(o)
+			s.extend(h, o)
 			s.add(o.Call, *o.Return, Input{Step: stepAlive, Hold: h.Held})
 		} else if o.notHeld() {
 			s.ended(o)
@@ -361,11 +372,13 @@ func (v Verdict) String() string {
 // steps in all.
 func Judge(ops []Op, limit time.Duration) ([]Verdict, int) {
 	names := map[string]*story{}
-	var faults, closed []Op
+	var faults, pauses, closed []Op
 	for _, o := range ops {
 		switch {
 		case o.F == "fault":
 			faults = append(faults, o)
+		case o.F == "paused":
+			pauses = append(pauses, o)
 		case o.F == "closed":
 			closed = append(closed, o)
 		case names[o.Name] == nil:
@@ -379,7 +392,7 @@ func Judge(ops []Op, limit time.Duration) ([]Verdict, int) {
 	var wrong []Verdict
 	all := 0
 	for name, s := range names {
-		s.faults = faults
+		s.faults, s.pauses = faults, pauses
 		s.ops = append(s.ops, closed...)
 		steps := s.tell()
 		all += len(steps)

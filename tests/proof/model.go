@@ -117,7 +117,7 @@ func step(state, input, _ interface{}) (bool, interface{}) {
 		}
 	case stepEnd:
 		if at >= 0 {
-			if in.Left > 0 && !in.MayHaveExtras && in.Left != s.Holds[at].Entries-1 {
+			if in.Left >= 0 && !in.MayHaveExtras && in.Left != s.Holds[at].Entries-1 {
 				return false, s
 			}
 			s = s.with(at, Held{})

@@ -1,29 +1,34 @@
 #!/usr/bin/env python3
-"""The independent checker refuses what is planted, and agrees with torture's own on a short
-torture of a single Redis. `proof.py LATCHD`. Prints TAP; skipped without Go and its module.
+"""Judges what others can judge: the independent checker refuses what is planted, and has
+torture's own verdict on each history of the suite `torture`; Clojure reads what is for Jepsen.
+
+`proof.py LATCHD FOLDER`. FOLDER: of these histories; if it has none, a short torture of a single
+Redis makes one. Prints TAP; skipped without Go and its module.
 """
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 HERE = pathlib.Path(__file__).resolve().parent
-TORTURE = HERE.parent / "torture" / "torture.py"
-sys.path.append(str(HERE.parent / "support"))
+TORTURE = HERE.parent / "torture"
+sys.path += [str(HERE.parent / "support"), str(TORTURE)]
 
 # pylint: disable=wrong-import-position
+from public import REFUSED  # noqa: E402
 from stand import tap  # noqa: E402
 
-PATIENCE_S = 120
+PATIENCE_S = 240
+JARS = [pathlib.Path("/usr/share/java") / f"{name}.jar"
+        for name in ("clojure", "spec.alpha", "core.specs.alpha")]
 
 
 def run(*words, **env):
-    done = subprocess.run(words, cwd=HERE, text=True, check=False, timeout=PATIENCE_S,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, **env})
+    done = subprocess.run(list(map(str, words)), cwd=HERE, text=True, check=False,
+                          timeout=PATIENCE_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, env={**os.environ, **env})
     return done.returncode == 0, done.stdout
 
 
@@ -32,28 +37,44 @@ def planted_histories_are_refused():
     assert good, said
 
 
-def both_checkers_agree_on_a_short_torture():
-    with tempfile.TemporaryDirectory(prefix="latchd-proof-") as folder:
-        good, said = run(sys.executable, str(TORTURE), sys.argv[1], "--topology", "single",
-                         "--short", "--public", folder)
+def agreement(history):
+    def both_checkers_agree():
+        refused = history.name.split(".")[0].endswith(REFUSED)
+        good, said = run("go", "test", "-count=1", "-v", "-run", "TestHistory", ".",
+                         LATCHD_HISTORY=str(history))
+        print("".join(f"# {line}\n" for line in said.splitlines()), end="")
+        word = "FAIL" if refused else "PASS"
+        assert good != refused and f"--- {word}" in said, f"torture's own verdict: {word}"
+    return both_checkers_agree
+
+
+def clojure_reads(histories):
+    def clojure_reads_what_is_for_jepsen():
+        good, said = run("java", "-cp", ":".join(map(str, JARS)), "clojure.main", "jepsen.clj",
+                         *histories)
         assert good, said
-        histories = list(pathlib.Path(folder).glob("*.porcupine.jsonl"))
-        assert histories, said
-        for history in histories:
-            good, said = run("go", "test", "-count=1", "-v", "-run", "TestHistory", ".",
-                             LATCHD_HISTORY=str(history))
-            assert good and "--- PASS" in said, said
+    return clojure_reads_what_is_for_jepsen
 
 
 def main():
+    latchd, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     if shutil.which("go") is None or not run("go", "mod", "download")[0]:
         print("1..0 # SKIP Go and its module porcupine cannot be had")
         return
     if shutil.which("redis-server") is None:
         print("1..0 # SKIP redis-server is not installed")
         return
-    sys.exit(1 if tap([(case.__name__, case) for case in (
-        planted_histories_are_refused, both_checkers_agree_on_a_short_torture)]) else 0)
+    if not list(folder.glob("*.jsonl")):
+        run(sys.executable, TORTURE / "torture.py", latchd, "--topology", "single", "--short",
+            "--public", folder)
+    histories = sorted(folder.glob("*.jsonl"))
+    cases = [("planted_histories_are_refused", planted_histories_are_refused)]
+    cases += [(f"both_checkers_agree_on_{path.name.split('.')[0]}", agreement(path))
+              for path in histories or [folder / "none.jsonl"]]
+    if shutil.which("java") and all(jar.exists() for jar in JARS):
+        case = clojure_reads(sorted(folder.glob("*.edn")))
+        cases.append((case.__name__, case))
+    sys.exit(1 if tap(cases) else 0)
 
 
 main()

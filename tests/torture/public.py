@@ -14,6 +14,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 # pylint: disable=wrong-import-position
 from record import Record, plain  # noqa: E402
 
+REFUSED = "-refused"  # ends such a name
 VERBS = {"LOCK": "lock", "UNLOCK": "unlock", "RENEW": "renew", "LEAVE": "leave"}
 
 
@@ -34,6 +35,8 @@ def operations(record):
                "accepted": w.vouched or w.token >= w.fence} for w in record.writes]
     found += [{"client": f.target, "daemon": "", "f": "fault", "name": f.kind,
                "call": f.start, "return": f.end} for f in record.faults]
+    found += [{"client": "", "daemon": "", "f": "paused", "name": "",
+               "call": start, "return": end} for start, end in record.pauses]
     return sorted(found, key=lambda o: o["call"])
 
 
@@ -84,9 +87,12 @@ def jepsen(record):
                "f": Keyword(op["f"]), "value": value}
 
 
-def save(record, folder, stem):
-    """Both forms, in files of that name."""
+def save(record, folder, stem, violations=0):
+    """Both forms, in files of that name; one in which checks.py found violations says so."""
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"{stem}[.-]*"):
+        old.unlink()
+    stem += REFUSED if violations else ""
     with open(folder / f"{stem}.edn", "w", encoding="utf-8") as file:
         file.writelines(edn(event) + "\n" for event in jepsen(record))
     with open(folder / f"{stem}.porcupine.jsonl", "w", encoding="utf-8") as file:

@@ -119,7 +119,8 @@ class Torture:
             self.keep(record)
         if self.options.public:
             public.save(record, self.options.public,
-                        f"{self.topology}-{self.options.seed}-{self.rounds}")
+                        f"{self.topology}-{self.options.seed}-{self.rounds}",
+                        len(verdict.violations))
         self.total.add(verdict)
         self.clock_was_set |= any(fault.kind == "clock" for fault in record.faults)
 
