@@ -1,13 +1,13 @@
 #!/bin/bash
 # What takes too long for each change: fresh schedules of the simulator, torture of every
-# topology, all planted faults, faults made by rules, the lines of README.md on a bare Debian, the container images,
+# topology, a soak, faults that last, all planted faults, faults made by rules, the lines of README.md on a bare Debian, the container images,
 # the manifests of Kubernetes, the tarball with what is built from it, and other versions of Redis
 # and Valkey. One summary at the end; exit code 1 if something failed.
 #
 #   tests/nightly.sh DIRECTORY-FOR-THE-LOGS [PART...]
-#       (sim, torture, mutants, rules, readme, container, kubernetes, release, servers)
+#       (sim, torture, soak, faults, mutants, rules, readme, container, kubernetes, release, servers)
 #
-# MINUTES of torture for each topology (20), SCHEDULES of the simulator (1000000), SEED (the
+# MINUTES of torture for each topology (20), HOURS of the soak (2), SCHEDULES of the simulator (1000000), SEED (the
 # time). Needs what .ci/run installs, for `rules` python3-clang-14, and for `readme`, `release`
 # and `container` root, for the first two debootstrap and a free port 5625.
 set -uo pipefail
@@ -15,8 +15,9 @@ logs=$(realpath -m "${1:?a directory for the logs}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 parts=("$@")
-[ $# -gt 0 ] || parts=(sim torture mutants rules readme container kubernetes release servers)
+[ $# -gt 0 ] || parts=(sim torture soak faults mutants rules readme container kubernetes release servers)
 MINUTES=${MINUTES:-20}
+HOURS=${HOURS:-2}
 SCHEDULES=${SCHEDULES:-1000000}
 SEED=${SEED:-$(date +%s)}
 build=$logs/build
@@ -67,6 +68,9 @@ if [ "$failed" -eq 0 ]; then
                     --topology "$topology" --minutes "$MINUTES" --seed "$SEED" \
                     --histories "$logs/histories"
             done ;;
+        soak) step soak python3 tests/torture/soak.py "$build/src/latchd" --hours "$HOURS" \
+            --seed "$SEED" --report "$logs/soak.html" --histories "$logs/histories" ;;
+        faults) step faults python3 tests/failover/failover.py "$build/src/latchd" machine long ;;
         mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
         rules) step rules /usr/bin/python3 tests/torture/by_rule.py --seed "$SEED" ;;
         readme) step readme tests/package/readme.sh "$logs/readme" ;;

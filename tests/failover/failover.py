@@ -18,9 +18,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
-from runs import Runs  # noqa: E402
+from runs import SKIPPED, Runs  # noqa: E402
 from stage import Failed, Stage  # noqa: E402
-from stand import tap  # noqa: E402
+from stand import Skip, tap  # noqa: E402
 
 AT_ONCE = 6
 CASE_S = 120
@@ -33,6 +33,9 @@ def run_one(program, case):
         with Stage(program, pathlib.Path(folder)) as stage:
             try:
                 case(stage)
+            except Skip as why:
+                stage.say(why)
+                sys.exit(SKIPPED)
             except Exception as why:  # pylint: disable=broad-except
                 stage.explain()
                 if isinstance(why, Failed):

@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -134,6 +135,9 @@ class Cable(Child):
     NOBODY = "02:00:00:00:00:03"
 
     def __init__(self, folder):
+        for tool in ("ip", "unshare"):
+            if shutil.which(tool) is None:
+                raise Skip(f"{tool} is not installed")
         self.leave()
         self.network = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         super().__init__(["unshare", "--net", "sleep", "infinity"], folder / "cable.log")
@@ -158,17 +162,17 @@ class Cable(Child):
         if LIBC.unshare(CLONE_NEWNET | (CLONE_NEWUSER if user else 0)) != 0:
             raise Skip("no network of one's own")
         if user:
-            for name, said in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"),
-                               ("gid_map", f"0 {group} 1")):
-                pathlib.Path("/proc/self", name).write_text(said)
+            try:
+                for name, said in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"),
+                                   ("gid_map", f"0 {group} 1")):
+                    pathlib.Path("/proc/self", name).write_text(said)
+            except OSError as why:
+                raise Skip(f"no network of one's own: {why}") from why
 
     @staticmethod
     def ip(*words):
-        try:
-            done = subprocess.run(["ip", *map(str, words)], check=False, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        except FileNotFoundError:
-            raise Skip("ip is not installed") from None
+        done = subprocess.run(["ip", *map(str, words)], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
             raise Skip(f"ip {words[0]} {words[1]}: {done.stdout.strip()}")
 

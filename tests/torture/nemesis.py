@@ -29,8 +29,9 @@ LAST_WORDS = 300  # that are told of a server which ended
 class Nemesis:
     """Of one place."""
 
-    def __init__(self, stage, place, seed, kinds=None):
-        self.stage, self.place = stage, place
+    def __init__(self, stage, place, seed, kinds=None, spare=None):
+        """spare: the label of a daemon that lives on."""
+        self.stage, self.place, self.spare = stage, place, spare
         self.dice = random.Random(f"{seed} nemesis")
         self.kinds = [k for k in place.kinds if self.possible(k)]
         if kinds:
@@ -107,6 +108,9 @@ class Nemesis:
     def daemon(self):
         return self.dice.choice(list(self.stage.daemons.values()))
 
+    def mortal(self):
+        return self.dice.choice([d for d in self.stage.daemons.values() if d.label != self.spare])
+
     def server(self):
         return self.dice.choice(self.place.servers())
 
@@ -119,7 +123,7 @@ class Nemesis:
     # Faults of latchd.
 
     def kill_latchd(self):
-        daemon = self.daemon()
+        daemon = self.mortal()
         with self.fault("kill latchd", daemon.label):
             daemon.kill()
             self.last()
@@ -134,7 +138,7 @@ class Nemesis:
             daemon.resume()
 
     def restart_latchd(self):
-        daemon = self.daemon()
+        daemon = self.mortal()
         with self.fault("restart latchd", daemon.label):
             daemon.child.send_signal(signal.SIGTERM)
             daemon.child.wait(READY_S)

@@ -73,7 +73,10 @@ class Torture:
             if place.network is not None:
                 place.network.introduce(list(self.stage.daemons.values()))
             faults = self.options.faults and self.options.faults.split(",")
-            nemesis = Nemesis(self.stage, place, self.options.seed, faults)
+            nemesis = Nemesis(self.stage, place, self.options.seed, faults, self.options.spare)
+            if self.options.spare:
+                spared = self.stage.daemons[self.options.spare]
+                self.stage.say(f"spared: {spared.child.pid} {spared.socket}")
             end = time.monotonic() + seconds
             while time.monotonic() < end or self.rounds == 0:
                 self.round(place, nemesis, min(end, time.monotonic() + ROUND_S))
@@ -187,6 +190,8 @@ def arguments():
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--faults", help="only these kinds, with commas: "
                         + ", ".join(sorted({k for p in PLACES.values() for k in p.kinds})))
+    parser.add_argument("--spare", choices=DAEMONS, help="a daemon that is neither killed nor "
+                        "started again: soak.py looks at its memory")
     parser.add_argument("--machine", metavar="LIBRARY", help="machine.c, built: to set "
                         "the clock of Redis and cut its power; as a rule found beside LATCHD")
     parser.add_argument("--results", type=pathlib.Path, help="figures, as JSON")
