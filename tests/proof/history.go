@@ -92,6 +92,7 @@ var (
 type hold struct {
 	Held
 	daemon   string
+	asked    int64
 	granted  int64
 	doubt    int64 // since when it is in doubt; forever: it is not
 	lease    int64 // until when a fixed lease vouches for it; forever: renewed
@@ -183,12 +184,13 @@ func (s *story) mayHaveExtras(who string, at int64) bool {
 
 // over ends a hold between two times; or as early as a fault may have ended it.
 func (s *story) over(h *hold, from, to int64) {
+	earliest := h.granted
 	for _, f := range s.faults {
-		if (loses[f.Name] || suspends[f.Name] && f.Who == h.daemon) && h.granted <= f.done() {
-			from = min(from, f.Call)
+		if (loses[f.Name] || suspends[f.Name] && f.Who == h.daemon) && h.asked <= f.done() {
+			from, earliest = min(from, f.Call), h.asked // Redis granted before it answered
 		}
 	}
-	from = max(from, h.granted)
+	from = max(from, earliest)
 	s.add(from, max(from, min(to, h.expires)), Input{Step: stepEnd, Hold: h.Held, Left: h.left,
 		MayHaveExtras: s.mayHaveExtras(h.Who, from)})
 	delete(s.live, h.Who)
@@ -221,8 +223,8 @@ func (s *story) locked(o *Op) {
 	if o.Request != "" {
 		call = s.first[o.Request]
 	}
-	h = &hold{Held: Held{token, o.Who, o.Kind, o.Permits, 1}, granted: *o.Return, doubt: forever,
-		leaving: forever, left: -1, requests: map[string]bool{o.Request: true}}
+	h = &hold{Held: Held{token, o.Who, o.Kind, o.Permits, 1}, asked: call, granted: *o.Return,
+		doubt: forever, leaving: forever, left: -1, requests: map[string]bool{o.Request: true}}
 	s.extend(h, o)
 	s.live[o.Who] = h
 	s.add(call, *o.Return, Input{Step: stepGrant, Hold: h.Held, Limit: o.Limit})
