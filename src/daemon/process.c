@@ -127,8 +127,10 @@ static void trim_memory(struct memory_trim *t, struct engine *eng, uint64_t befo
 
 void memory_trim_second(struct memory_trim *t, struct engine *eng)
 {
+    size_t objects = engine_object_count(eng);
     uint64_t resident;
 
+    t->objects = objects > t->objects ? objects : t->objects;
     t->quiet_s = t->turns <= TRIM_TURNS_MAX ? t->quiet_s + 1 : 0;
     t->turns = 0;
     if (t->resident_bytes == 0) {
@@ -139,7 +141,9 @@ void memory_trim_second(struct memory_trim *t, struct engine *eng)
     }
     t->quiet_s = 0;
     resident = process_resident_bytes();
-    if (resident > t->resident_bytes + TRIM_GROWN_BYTES) {
+    if (resident > t->resident_bytes + TRIM_GROWN_BYTES ||
+        t->objects - objects > TRIM_FREED_OBJECTS) {
+        t->objects = objects;
         trim_memory(t, eng, resident);
     }
 }

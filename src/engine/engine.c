@@ -150,6 +150,11 @@ void engine_trim(struct engine *eng)
     pool_fini(&eng->pool);
 }
 
+size_t engine_object_count(const struct engine *eng)
+{
+    return eng->names.count + eng->hold_count + eng->waiter_count + eng->requests.count;
+}
+
 struct effects *engine_effects(struct engine *eng)
 {
     return &eng->fx;

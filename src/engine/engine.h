@@ -88,6 +88,9 @@ void engine_set_heard(struct engine *eng, bool heard);
 struct effects *engine_effects(struct engine *eng);
 /* Frees the memory that is kept for requests to come. */
 void engine_trim(struct engine *eng);
+/* How many there are of what takes memory: names, holds, waiters, and requests, also
+ * those that are over and remembered. */
+size_t engine_object_count(const struct engine *eng);
 
 /* --- time ------------------------------------------------------------------------- */
 
