@@ -746,6 +746,59 @@ bool cmd_is_unauthenticated(void *ctx, struct conn *conn)
     return !client->trusted;
 }
 
+/* The texts that move along with a client. */
+static const enum client_text MOVED_TEXTS[] = { CLIENT_NAME, CLIENT_LIB_NAME,
+                                                CLIENT_LIB_VER };
+
+bool cmd_write_client(const struct cmd *c, const struct conn *conn, struct buf *out)
+{
+    const struct client *client = conn_data(conn);
+
+    if (client == NULL || !conn_is_at_rest(conn) || !client->authenticated ||
+        engine_knows_conn(c->env.engine, client->id) || client_is_blocked(client) ||
+        client_is_subscribed(client) || !list_empty(&client->monitors) ||
+        client->multi != NULL || client->tracker != NULL || client->reply_off ||
+        client->skip_next || client->exempt) {
+        return false;
+    }
+    buf_printf(out, "%d =%.*s", client->proto, (int)client->user->name_len,
+               client->user->name);
+    for (size_t i = 0; i < sizeof(MOVED_TEXTS) / sizeof(MOVED_TEXTS[0]); i++) {
+        const char *text = client_text(client, MOVED_TEXTS[i]);
+
+        buf_printf(out, " =%s", text == NULL ? "" : text);
+    }
+    return true;
+}
+
+bool cmd_take_client(struct cmd *c, struct conn *conn, struct span words)
+{
+    struct client *client = conn_data(conn);
+    struct span proto = span_next(&words, ' ');
+    struct span name = span_next(&words, ' ');
+    struct acl_user *user =
+        acl_find(c->users.acl, name.len == 0 ? name : span_after(name, 1));
+
+    if (user == NULL || (user->terms.flags & PERM_ON) == 0) {
+        conn_set_end(conn, END_USER);
+        conn_close(conn);
+        return false;
+    }
+    client_set_user(client, user);
+    client->authenticated = client->cert_checked = true;
+    client->proto = span_eq(proto, SPAN("3")) ? 3 : 2;
+    for (size_t i = 0; i < sizeof(MOVED_TEXTS) / sizeof(MOVED_TEXTS[0]); i++) {
+        struct span text = span_next(&words, ' ');
+
+        if (text.len > 1) {
+            client_set_text(client, MOVED_TEXTS[i], span_after(text, 1));
+        }
+    }
+    client->trusted = true;
+    conn_set_trusted(conn, true);
+    return true;
+}
+
 bool cmd_is_busy(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;

@@ -388,18 +388,54 @@ static void loop_tell_trouble(struct server *s)
 
 static void shutdown_begin(struct server *s);
 
+struct move {
+    struct server *server;
+    struct buf words;
+    bool is_full;
+};
+
+static void move_client(void *ctx, struct conn *conn)
+{
+    struct move *move = ctx;
+    struct server *s = move->server;
+    struct conn_info info;
+
+    buf_clear(&move->words);
+    if (move->is_full || !cmd_write_client(s->cmd, conn, &move->words)) {
+        return;
+    }
+    conn_info(conn, &info);
+    if (upgrade_move(s->upgrade, conn_id(conn), info.fd,
+                     strncmp(info.local, "unix", 4) == 0, buf_span(&move->words))) {
+        conn_set_end(conn, END_MOVED);
+        conn_close(conn);
+    } else {
+        move->is_full = true; /* the next second goes on */
+    }
+}
+
+/* A client that is at rest is served by the new process from now on. What the client
+ * may have sent meanwhile is in its socket, and goes there as well. */
+static void move_clients(struct server *s)
+{
+    struct move move = { .server = s };
+
+    net_foreach(s->net, move_client, &move);
+    buf_reset(&move.words);
+}
+
 /* A retired process stops after its last client, and after its predecessor, which
  * nobody else can tell to stop. */
 static void check_retired(struct server *s)
 {
     struct net_stats stats;
 
-    if (upgrade_state(s->upgrade) != UPGRADE_RETIRED ||
-        upgrade_has_predecessor(s->upgrade) || s->phase >= SERVER_STOPPING) {
+    if (upgrade_state(s->upgrade) != UPGRADE_RETIRED || s->phase >= SERVER_STOPPING) {
         return;
     }
+    move_clients(s);
     net_stats(s->net, &stats);
-    if (stats.open == 0) {
+    if (stats.open == 0 && !upgrade_has_predecessor(s->upgrade)) {
         log_notice("server", "the last client has left");
         shutdown_begin(s);
     }
@@ -1049,11 +1085,14 @@ static void offer_socket(void *ctx, int fd, bool tls, bool owns_file)
 static void on_successor_ready(void *ctx)
 {
     struct server *s = ctx;
+    struct net_stats stats;
 
+    net_stats(s->net, &stats);
     listeners_foreach(net_listeners(s->net), offer_socket, s);
     if (web_fd(s) >= 0) {
         upgrade_offer(s->upgrade, UPGRADE_HTTP, web_fd(s), false);
     }
+    upgrade_go(s->upgrade, stats.last_id);
 }
 
 static void on_retired(void *ctx, uint64_t pid)
@@ -1109,11 +1148,27 @@ static bool on_socket(void *ctx, enum upgrade_socket kind, int fd, bool owns_fil
     return true;
 }
 
-static bool on_go(void *ctx)
+static bool on_go(void *ctx, uint64_t id)
 {
     struct server *s = ctx;
 
+    net_set_last_id(s->net, id);
     return s->listening && web_open(s);
+}
+
+static void on_client(void *ctx, uint64_t id, int fd, bool is_unix, struct span words)
+{
+    struct server *s = ctx;
+    struct conn *conn;
+
+    if (s->phase >= SERVER_STOPPING || net_find(s->net, id) != NULL) {
+        (void)close(fd);
+        return;
+    }
+    conn = net_adopt(s->net, fd, is_unix, id);
+    if (conn != NULL) {
+        (void)cmd_take_client(s->cmd, conn, words);
+    }
 }
 
 static void on_upgrade_failed(void *ctx)
@@ -1138,6 +1193,7 @@ static void make_upgrade(struct server *s)
                                            .on_stop = on_stop_asked,
                                            .on_socket = on_socket,
                                            .on_go = on_go,
+                                           .on_client = on_client,
                                            .on_failed = on_upgrade_failed,
                                        });
 }

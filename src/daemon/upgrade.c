@@ -20,7 +20,12 @@
 #define FD_VARIABLE "LATCHD_UPGRADE_FD"
 #define HELLO "latchd-upgrade"
 
-enum { WORDS_MAX = 128, EXIT_NO_PROGRAM = 127 };
+enum {
+    WORDS_MAX = 2048, /* enough for the longest names of a client */
+    EXIT_NO_PROGRAM = 127,
+    /* Ids that clients of the old process may still get before it stops listening. */
+    IDS_BETWEEN = 1 << 20,
+};
 
 static const char *const SOCKET_WORDS[UPGRADE_SOCKETS] = { "plain", "tls", "http" };
 
@@ -75,8 +80,8 @@ union fd_space {
     struct cmsghdr align;
 };
 
-/* `fd` -1: none. A message that the other end cannot take ends the talk. */
-static void send_words(int to, int fd, const char *words)
+/* `fd` -1: none. 0 or an errno. */
+static int send_message(int to, int fd, const char *words)
 {
     union fd_space space = { 0 };
     struct iovec text = { .iov_base = (void *)(uintptr_t)words,
@@ -94,9 +99,17 @@ static void send_words(int to, int fd, const char *words)
         control->cmsg_len = CMSG_LEN(sizeof(fd));
         memcpy(CMSG_DATA(control), &fd, sizeof(fd));
     }
-    if (sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    return sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
+/* A message that the other end cannot take ends the talk. */
+static void send_words(int to, int fd, const char *words)
+{
+    int err = send_message(to, fd, words);
+
+    if (err != 0) {
         log_info("server", "cannot tell the other latchd `%s`: %s", words,
-                 strerror(errno));
+                 strerror(err));
         (void)shutdown(to, SHUT_RDWR);
     }
 }
@@ -222,7 +235,6 @@ static void take_from_successor(struct upgrade *u, struct span words)
     if (u->state == UPGRADE_STARTING && span_eq(word, SPAN("ready"))) {
         set_state(u, UPGRADE_OFFERED);
         u->events.on_ready(u->events.ctx);
-        send_words(u->successor->fd, -1, "go");
     } else if (u->state == UPGRADE_OFFERED && span_eq(word, SPAN("took"))) {
         on_took(u, span_next(&words, ' '));
     } else if (u->state == UPGRADE_RETIRED && span_eq(word, SPAN("stop"))) {
@@ -261,6 +273,26 @@ void upgrade_offer(struct upgrade *u, enum upgrade_socket kind, int fd, bool own
     (void)snprintf(words, sizeof(words), "socket %s %s", SOCKET_WORDS[kind],
                    owns_file ? "file" : "-");
     send_words(u->successor->fd, fd, words);
+}
+
+void upgrade_go(struct upgrade *u, uint64_t last_id)
+{
+    char words[WORDS_MAX];
+
+    (void)snprintf(words, sizeof(words), "go %" PRIu64, last_id + IDS_BETWEEN);
+    send_words(u->successor->fd, -1, words);
+}
+
+bool upgrade_move(struct upgrade *u, uint64_t id, int fd, bool is_unix,
+                  struct span words)
+{
+    char message[WORDS_MAX];
+    int len = snprintf(message, sizeof(message), "client %" PRIu64 " %s %.*s", id,
+                       is_unix ? "unix" : "tcp", (int)words.len, words.ptr);
+
+    return u->successor != NULL && u->state == UPGRADE_RETIRED && len > 0 &&
+           (size_t)len < sizeof(message) - 1 &&
+           send_message(u->successor->fd, fd, message) == 0;
 }
 
 /* Our environment, with a few variables more. The texts of both are not copied. */
@@ -378,21 +410,42 @@ static void take_socket(struct upgrade *u, struct span words, int fd)
     fail_upgrade(u, "the old latchd sent a socket that is not known");
 }
 
+static void take_client(struct upgrade *u, struct span words, int fd)
+{
+    struct span id_text = span_next(&words, ' ');
+    bool is_unix = next_is(&words, "unix");
+    uint64_t id;
+
+    if (fd >= 0 && parse_u64(id_text, UINT64_MAX, &id)) {
+        u->events.on_client(u->events.ctx, id, fd, is_unix, words);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
 static void take_from_predecessor(struct upgrade *u, struct span words, int fd)
 {
     struct span word = span_next(&words, ' ');
     char took[WORDS_MAX];
+    uint64_t id;
 
     if (!u->took && span_eq(word, SPAN("socket"))) {
         take_socket(u, words, fd);
         return;
     }
+    if (u->took && span_eq(word, SPAN("client"))) {
+        take_client(u, words, fd);
+        return;
+    }
     if (fd >= 0) {
         (void)close(fd);
     }
-    if (u->took || !span_eq(word, SPAN("go"))) {
+    if (u->took) {
+        log_warning("server", "the old latchd sent a message that is not known");
+    } else if (!span_eq(word, SPAN("go")) ||
+               !parse_u64(span_next(&words, ' '), UINT64_MAX, &id)) {
         fail_upgrade(u, "the old latchd sent a message that is not known");
-    } else if (!u->events.on_go(u->events.ctx)) {
+    } else if (!u->events.on_go(u->events.ctx, id)) {
         fail_upgrade(u, "the new latchd cannot listen");
     } else {
         u->took = true;

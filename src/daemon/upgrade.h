@@ -5,9 +5,10 @@
  *     ^___________________________'
  *
  * STARTING and OFFERED go back to ALONE when the successor ends, or takes too long to
- * start: nothing has changed then. No state moves: both are daemons on one Redis, as
- * any two are. So each client keeps its connection, TLS or not, its holds and its
- * place.
+ * start: nothing has changed then. No lock moves: both are daemons on
+ * one Redis, as any two are. So each client keeps its connection, TLS or not, its holds
+ * and its place. A client that is at rest has nothing of that: it moves, with its
+ * socket and a line of words.
  *
  * The two talk over a socket pair, in messages of words. The first has the version,
  * UPGRADE_VERSION: a successor that does not know it ends.
@@ -16,13 +17,16 @@
  *   latchd-upgrade VERSION
  *                               ready             Redis has answered it
  *   socket KIND FILE (+ fd)                       each listening socket
- *   go
+ *   go ID                                         its own clients get higher ids
  *                               took PID          it listens on all of them
+ *   client ID FAMILY WORDS (+ fd)                 each one, once it is at rest
  *                               stop              it stops, so the other one is to
  *
  * As long as either lives, the other's end of the pair stays open. */
 #ifndef LATCHD_DAEMON_UPGRADE_H
 #define LATCHD_DAEMON_UPGRADE_H
+
+#include "util/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +48,8 @@ struct upgrade;
 
 struct upgrade_events {
     void *ctx;
-    /* In this process. The successor asks for the sockets: upgrade_offer() for each. */
+    /* In this process. The successor asks for the sockets: upgrade_offer() for each,
+     * and upgrade_go(). */
     void (*on_ready)(void *ctx);
     /* The successor, that process, has taken all. */
     void (*on_retired)(void *ctx, uint64_t pid);
@@ -52,8 +57,11 @@ struct upgrade_events {
     /* In the successor. Takes a socket. `owns_file`: it is a unix socket, whose file
      * goes with its last listener. False: that cannot be. */
     bool (*on_socket)(void *ctx, enum upgrade_socket kind, int fd, bool owns_file);
-    /* All came. False: it cannot listen. */
-    bool (*on_go)(void *ctx);
+    /* All came; the ids of new clients are to be above `id`. False: it cannot listen.
+     */
+    bool (*on_go)(void *ctx, uint64_t id);
+    /* Takes a client of the predecessor. */
+    void (*on_client)(void *ctx, uint64_t id, int fd, bool is_unix, struct span words);
     /* The other one ended too early, or one of the two was false. */
     void (*on_failed)(void *ctx);
 };
@@ -72,6 +80,11 @@ bool upgrade_start(struct upgrade *u, const char *const *argv,
                    const char *const *variables, uint64_t now_ms);
 /* Sends a copy of that socket. */
 void upgrade_offer(struct upgrade *u, enum upgrade_socket kind, int fd, bool owns_file);
+/* All were sent; `last_id`: the highest id of a client here. */
+void upgrade_go(struct upgrade *u, uint64_t last_id);
+/* Once retired, sends a copy of a client's socket. False: that cannot be now. */
+bool upgrade_move(struct upgrade *u, uint64_t id, int fd, bool is_unix,
+                  struct span words);
 /* Called about once a second: gives up a successor that takes too long. */
 void upgrade_tick(struct upgrade *u, uint64_t now_ms);
 enum upgrade_state upgrade_state(const struct upgrade *u);

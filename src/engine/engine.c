@@ -360,6 +360,11 @@ bool engine_conn_busy(const struct engine *eng, uint64_t conn)
                           list_empty(&s->pending_requests) && list_empty(&s->mlocks));
 }
 
+bool engine_knows_conn(const struct engine *eng, uint64_t conn)
+{
+    return session_find(eng, conn) != NULL;
+}
+
 uint32_t engine_conn_heartbeat(const struct engine *eng, uint64_t conn)
 {
     const struct session *s = session_find(eng, conn);

@@ -231,6 +231,8 @@ enum grant_state engine_grant_state(const struct engine *eng, uint64_t conn,
 
 /* Whether the connection holds or waits, and so must not be closed as idle. */
 bool engine_conn_busy(const struct engine *eng, uint64_t conn);
+/* Whether the engine has state for the connection, also of holds that it lost. */
+bool engine_knows_conn(const struct engine *eng, uint64_t conn);
 
 /* How often the connection has to say something, in ms: the least of its holds'
  * heartbeats; 0: never. EFFECT_HEARTBEAT tells when it got one. */

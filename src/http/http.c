@@ -354,7 +354,7 @@ static int http_listen(const char *address, unsigned port, char *name, size_t ro
 /* The address of a socket that listens already. -1: errno. */
 static int http_adopt(int fd, const char *address, char *name, size_t room)
 {
-    union address at;
+    union address at = { .v6 = { .sin6_family = AF_UNSPEC } };
     socklen_t len = sizeof(at);
 
     if (getsockname(fd, &at.any, &len) < 0) {

@@ -114,7 +114,6 @@ struct net {
     uint32_t ends;       /* conns closed in this turn, see TURN_ENDS */
     uint64_t backlog_us; /* time of this turn that the backlog used */
     size_t memory;       /* sum of `counted` */
-    uint64_t last_id;
     uint64_t linger_checked_ms;
     uint64_t request_us; /* when the request that runs, or ran last, was begun */
     uint64_t swept_ms;   /* time of the last sweep of the heartbeats */
@@ -298,12 +297,6 @@ uint64_t net_next_sweep(const struct net *n)
     return n->heartbeats.count == 0 ? UINT64_MAX : n->swept_ms + SWEEP_MS;
 }
 
-/* Whether requests of the conn wait: its client may be silent meanwhile. */
-static bool is_served(const struct conn *c)
-{
-    return c->flow != FLOW_FREE || !list_empty(&c->work);
-}
-
 static bool is_overdue(const struct heartbeat *b, uint64_t now_ms)
 {
     uint64_t heard = b->conn->active_ms > b->since ? b->conn->active_ms : b->since;
@@ -336,8 +329,8 @@ static void sweep_one(struct net *n, struct heartbeat *b, bool stalled, uint64_t
 {
     if (b->conn->state != CONN_OPEN) {
         conn_end_heartbeat(b->conn); /* it ends anyway */
-    } else if (stalled || is_served(b->conn)) {
-        b->since = now_ms;
+    } else if (stalled || b->conn->flow != FLOW_FREE || !list_empty(&b->conn->work)) {
+        b->since = now_ms; /* its client may be silent while requests wait */
         b->state = HEARTBEAT_IN_TIME;
     } else if (!is_overdue(b, now_ms)) {
         b->state = HEARTBEAT_IN_TIME;
@@ -415,11 +408,6 @@ static struct conn *next_late(const struct net *n)
                : c;
 }
 
-static bool net_has_late(const struct net *n)
-{
-    return next_late(n) != NULL;
-}
-
 /* Closes some of the conns that did not log in in time. */
 static void net_show_out(struct net *n)
 {
@@ -458,7 +446,7 @@ static struct conn *conn_accept(struct net *n, int fd, bool is_unix, bool tls)
     }
     options.tls = tls ? n->tls : NULL;
     c->net = n;
-    c->slot.key = ++n->last_id;
+    c->slot.key = ++n->stats.last_id;
     c->opened_ms = c->active_ms = clock_boot_ms();
     list_init(&c->all);
     list_init(&c->work);
@@ -792,6 +780,13 @@ void *conn_data(const struct conn *c)
     return c->data;
 }
 
+bool conn_is_at_rest(const struct conn *c)
+{
+    return c->state == CONN_OPEN && c->flow == FLOW_FREE && !c->again &&
+           !c->input_over && c->in == NULL && c->out == NULL && list_empty(&c->work) &&
+           stream_queued(c->stream) == 0 && !stream_is_tls(c->stream) && !c->is_guest;
+}
+
 bool conn_suspended(const struct conn *c)
 {
     return c->flow == FLOW_SUSPENDED;
@@ -807,22 +802,9 @@ void conn_set_end(struct conn *c, enum conn_end why)
 const char *conn_end_text(const struct conn *c)
 {
     static const char *const TEXTS[END_COUNT] = {
-        [END_UNKNOWN] = "latchd closed it",
-        [END_PEER] = "its client closed it",
-        [END_BROKEN] = "the connection broke",
-        [END_PROTOCOL] = "protocol error",
-        [END_IDLE] = "idle for longer than `timeout`",
-        [END_INPUT] = "sent more than query-buffer-limit behind a command that waits",
-        [END_OUTPUT] = "did not read its replies up to output-buffer-limit",
-        [END_STOP] = "latchd stops",
-        [END_QUIT] = "QUIT",
-        [END_KILLED] = "CLIENT KILL",
-        [END_USER] = "its user was changed or deleted",
-        [END_LOGIN] = "failed to log in too often",
-        [END_UNAUTHENTICATED] = "did not log in within auth-timeout",
-        [END_EVICTED] = "had most when all had more than maxmemory-clients",
-        [END_HEARTBEAT] = "was silent for longer than its HEARTBEAT",
-        [END_UNAUTH_EVICTED] = "had not logged in, and others came to maxclients",
+#define TEXT(name, text) [END_##name] = (text),
+        CONN_ENDS(TEXT)
+#undef TEXT
     };
 
     return TEXTS[c->end];
@@ -1246,6 +1228,24 @@ bool net_add_guest(struct net *n, int fd, const char *peer, bool is_local)
     return true;
 }
 
+struct conn *net_adopt(struct net *n, int fd, bool is_unix, uint64_t id)
+{
+    struct conn *c = conn_accept(n, fd, is_unix, false);
+
+    if (c == NULL) {
+        return NULL;
+    }
+    c->slot.key = id;
+    admit_conn(n, c);
+    c = net_find(n, id);
+    return c != NULL && c->opened ? c : NULL;
+}
+
+void net_set_last_id(struct net *n, uint64_t id)
+{
+    n->stats.last_id = id;
+}
+
 struct net *net_new(struct io *io, const struct net_limits *limits)
 {
     struct net *n = xcalloc(1, sizeof(*n));
@@ -1419,7 +1419,7 @@ bool net_end_turn(struct net *n)
     list_splice(&n->backlog, &n->later);
     n->ends = 0;
     if (n->waker != NULL && list_empty(&n->backlog) && list_empty(&n->leaving) &&
-        !net_has_late(n)) {
+        next_late(n) == NULL) {
         (void)uv_idle_stop(&n->waker->idle);
     } else if (n->waker != NULL) {
         (void)uv_idle_start(&n->waker->idle, on_idle);

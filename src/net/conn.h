@@ -28,25 +28,30 @@
 struct conn;
 struct net;
 
-/* Why a conn ends; the first reason that is given counts. */
+/* Why a conn ends, and how the log says so; the first reason that is given counts. */
+#define CONN_ENDS(END)                                                                 \
+    END(UNKNOWN, "latchd closed it")                                                   \
+    END(PEER, "its client closed it")                                                  \
+    END(BROKEN, "the connection broke") /* reset, or no answer to probes */            \
+    END(PROTOCOL, "protocol error")                                                    \
+    END(IDLE, "idle for longer than `timeout`")                                        \
+    END(INPUT, "sent more than query-buffer-limit behind a command that waits")        \
+    END(OUTPUT, "did not read its replies up to output-buffer-limit")                  \
+    END(STOP, "latchd stops")                                                          \
+    END(QUIT, "QUIT")                                                                  \
+    END(KILLED, "CLIENT KILL")                                                         \
+    END(USER, "its user was changed or deleted")                                       \
+    END(LOGIN, "failed to log in too often")                                           \
+    END(UNAUTHENTICATED, "did not log in within auth-timeout")                         \
+    END(UNAUTH_EVICTED, "had not logged in, and others came to maxclients")            \
+    END(EVICTED, "had most when all had more than maxmemory-clients")                  \
+    END(HEARTBEAT, "was silent for longer than its HEARTBEAT")                         \
+    END(MOVED, "another latchd serves it after an upgrade")
+
 enum conn_end {
-    END_UNKNOWN,
-    END_PEER,   /* closed by the peer */
-    END_BROKEN, /* reset, or no answer to probes */
-    END_PROTOCOL,
-    END_IDLE,
-    END_INPUT,  /* more input than fits while a request waits */
-    END_OUTPUT, /* the peer does not read its replies */
-    END_STOP,   /* the daemon stops */
-    END_QUIT,
-    END_KILLED,          /* by CLIENT KILL */
-    END_USER,            /* its user was deleted or may not connect */
-    END_LOGIN,           /* too many failed logins */
-    END_UNAUTHENTICATED, /* did not log in within auth-timeout */
-    END_UNAUTH_EVICTED,  /* made room for another connection before it logged in */
-    END_EVICTED,         /* the largest client while maxmemory-clients was exceeded */
-    END_HEARTBEAT, /* was silent for longer than it may, see net_set_heartbeat() */
-    END_COUNT
+#define CONN_END(name, text) END_##name,
+    CONN_ENDS(CONN_END) END_COUNT
+#undef CONN_END
 };
 
 struct conn_handler {
@@ -91,6 +96,7 @@ struct net_limits {
 
 struct net_stats {
     uint64_t open, accepted, refused, bytes_in, bytes_out;
+    uint64_t last_id;                 /* that a conn got */
     uint64_t unauthenticated;         /* open ones that have not logged in */
     uint64_t late;                    /* closed: not logged in in time */
     uint64_t evicted;                 /* closed: largest client over `memory` */
@@ -136,6 +142,12 @@ void net_tick(struct net *n, uint64_t now_ms);
  * taken, and is closed. */
 bool net_add_guest(struct net *n, int fd, const char *peer, bool is_local);
 
+/* Takes a client that another process has served, and its id, which must be none of
+ * this net's. NULL: it was refused. */
+struct conn *net_adopt(struct net *n, int fd, bool is_unix, uint64_t id);
+/* The ids of new conns grow from there. */
+void net_set_last_id(struct net *n, uint64_t id);
+
 struct conn *net_find(struct net *n, uint64_t id);
 
 /* From now on the conn has to say something at least every so many ms, if it need not
@@ -176,6 +188,9 @@ void conn_await(struct conn *c);
 /* Ends a suspension or a wait. */
 void conn_resume(struct conn *c);
 bool conn_suspended(const struct conn *c);
+/* Whether its socket is all there is of it: no request is begun or awaited, no reply is
+ * unwritten, and neither TLS nor another server of this process is between. */
+bool conn_is_at_rest(const struct conn *c);
 
 /* Requests a call of on_again() before the conn's next request, when the conn is not
  * suspended. The call counts as a request: it comes in this turn, or in a later one if

@@ -59,6 +59,11 @@ void conn_resume(struct conn *c)
     c->suspended = c->awaited = false;
 }
 
+bool conn_is_at_rest(const struct conn *c)
+{
+    return !c->suspended;
+}
+
 bool conn_suspended(const struct conn *c)
 {
     return c->suspended;

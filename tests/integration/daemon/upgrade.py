@@ -182,6 +182,42 @@ def clients_notice_nothing():
         assert here.pid() == here.pids[-1]
 
 
+def served_by(wire):
+    return int(wire.info("process_id"))
+
+
+def clients_at_rest_move():
+    """With what they have said of themselves, and what they just send."""
+    with place() as here:
+        pooled, busy, half, hears = (here.wire() for _ in range(4))
+        pooled.ask("HELLO", 3, "SETNAME", "pooled")
+        pooled.ask("CLIENT", "SETINFO", "lib-ver", "1.2")
+        number = pooled.ask("CLIENT", "ID")
+        token = busy.ask("LOCK", "job")
+        request = encode("PING", "all of it")
+        half.socket.sendall(request[:9])
+        hears.ask("SUBSCRIBE", "lost:job")
+        here.upgrade()
+        old, new = here.pids
+        until(lambda: served_by(pooled) == new, "it moves", SOON_S)
+        assert pooled.ask("CLIENT", "ID") == number
+        assert pooled.ask("CLIENT", "GETNAME") == "pooled"
+        about = pooled.ask("CLIENT", "LIST", "ID", number)
+        assert " lib-ver=1.2" in about and " resp=3" in about, about
+        with here.wire() as young:
+            assert young.ask("CLIENT", "ID") > number
+        assert served_by(busy) == old
+        assert busy.ask("UNLOCK", "job", "TOKEN", token) == 0
+        until(lambda: served_by(busy) == new, "it moves as well", SOON_S)
+        half.socket.sendall(request[9:])
+        assert half.reply() == "all of it"
+        until(lambda: served_by(half) == new, "it moves, too", SOON_S)
+        assert here.daemon.child.poll() is None, "a client listens"
+        hears.close()
+        here.daemon.child.wait(SOON_S)
+        assert busy.ask("LOCK", "job") > token
+
+
 def goes_on(here, why):
     """The old one: with its clients, and with new ones."""
     here.says(why)
@@ -308,6 +344,7 @@ def main():
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     cases = [(f.__name__, f) for f in (
         clients_notice_nothing,
+        clients_at_rest_move,
         a_successor_that_fails_changes_nothing,
         a_version_that_is_not_known_is_refused,
         all_sockets_go_over_and_stop_takes_all_along,

@@ -143,6 +143,11 @@ bool engine_conn_busy(const struct engine *l, uint64_t conn)
     return false;
 }
 
+bool engine_knows_conn(const struct engine *l, uint64_t conn)
+{
+    return false;
+}
+
 enum grant_state engine_grant_state(const struct engine *l, uint64_t conn,
                                     uint64_t grant)
 {
