@@ -48,7 +48,7 @@ ALMOST = 0.9
 STORM_HOLDS, WAITERS_PART, STORM_PART, KEEP_MS = 100_000, 0.48, 500, 3_600_000
 STORM_LEFT_KIB = 8 * 1024  # what may stay of it: less is not given back, process.h
 STORM_WAIT_S = 400  # answers are kept for 300
-LOG_LEAST = 0.01  # of an axis
+LOG_LEAST = 0.1  # of an axis
 PROCESS = "/proc"
 
 
@@ -91,7 +91,7 @@ class Watch:
         took = sorted(self.took_ms) or [0]  # all were refused
         said.update(at=time.time(), rss_kib=rss_kib(self.pid), fds=fds(self.pid),
                     probes=len(self.took_ms), refused=self.refused, p50_ms=took[len(took) // 2],
-                    p99_ms=took[len(took) * 99 // 100], worst_ms=took[-1])
+                    worst_ms=took[-1])
         self.took_ms, self.refused = [], 0
         return said
 
@@ -248,9 +248,9 @@ class Storm:
 # The report.
 
 def path_of(points, box, scale, log):
-    """The line of a plot: points (x, y) from 0 to `scale`; with `log` from 0.01."""
+    """The line of a plot: points (x, y) from 0 to `scale`; with `log` from LOG_LEAST."""
     left, top, width, height = box
-    most = math.log10(max(scale[1], 0.1) / LOG_LEAST) if log else scale[1] or 1
+    most = math.log10(max(scale[1], 1) / LOG_LEAST) if log else scale[1] or 1
     out = []
     for x, y in points:
         y = math.log10(max(y, LOG_LEAST) / LOG_LEAST) if log else y
@@ -273,15 +273,16 @@ def plot(title, turns, fields, log=False):
     for i, (name, (_, colour)) in enumerate(fields.items()):
         out.append(f'<text x="{left + 120 * i}" y="28" fill="{colour}">{html.escape(name)}</text>')
     for part in (0, 0.5, 1):
-        value = (LOG_LEAST * (max(scale[1], 0.1) / LOG_LEAST) ** part) if log else scale[1] * part
+        value = (LOG_LEAST * (max(scale[1], 1) / LOG_LEAST) ** part) if log else scale[1] * part
         out.append(f'<text x="{left - 4}" y="{top + height * (1 - part) + 4}" '
-                   f'text-anchor="end">{value:,.{0 if value >= 10 else 2}f}</text>')
+                   f'text-anchor="end">{value:,.{0 if value >= 10 or not log else 2}f}</text>')
     for turn in (t for t in turns if t.samples):
         x = left + width * (turn.samples[0]["at"] - start) / scale[0]
         out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + height}" class="box"/>'
                    f'<text x="{x + 2:.1f}" y="{top + height + 14}">{turn.name}</text>')
         for field, colour in fields.values():
-            points = [(s["at"] - start, s[field]) for s in turn.samples if s["probes"]]
+            points = [(s["at"] - start, s[field]) for s in turn.samples
+                      if s["probes"] or not log]
             out.append(f'<polyline points="{path_of(points, box, scale, log)}" fill="none" '
                        f'stroke="{colour}"/>')
     out.append(f'<text x="{left + width}" y="{top + height + 28}" text-anchor="end">'
@@ -321,7 +322,7 @@ def report(options, turns, storm):
         f"<h1>latchd: soak</h1><p>{html.escape(said)}, seed {options.seed}, "
         f"{options.hours:g} hours, {time.strftime('%F %H:%M')}</p>",
         "<table>", row("topology", "minutes", "requests", "faults", "violations", "RSS, KiB",
-                       "least of the middle / last third", "descriptors", "least", "p50, ms",
+                       "least of the middle / last third", "descriptors", "least", "median, ms",
                        "result", kind="th"), *map(turn_row, turns), "</table>"]
     if storm is not None and len(storm.kib) > 2:
         lines.append(f"<p>{storm.told()}.</p>")
@@ -333,8 +334,7 @@ def report(options, turns, storm):
             "holds": ("holds", "#2a6fb0"), "waiters": ("waiters", "#c07a2c"),
             "names": ("locks", "#6b6b6b")}),
         plot("A lock and its release, ms", turns, {
-            "p50": ("p50_ms", "#2a6fb0"), "p99": ("p99_ms", "#c07a2c"),
-            "worst": ("worst_ms", "#b0413e")}, log=True),
+            "median": ("p50_ms", "#2a6fb0"), "worst": ("worst_ms", "#b0413e")}, log=True),
         "<p>Faults: " + ", ".join(f"{n} {kind}" for kind, n in sorted(faults.items())) + "</p>"]
     options.report.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
