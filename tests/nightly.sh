@@ -1,11 +1,11 @@
 #!/bin/bash
 # What takes too long for each change: fresh schedules of the simulator, torture of every
 # topology, a soak, faults that last, all planted faults, faults made by rules, the lines of README.md on a bare Debian, the container images,
-# the manifests of Kubernetes, the tarball with what is built from it, and other versions of Redis
-# and Valkey. One summary at the end; exit code 1 if something failed.
+# the manifests of Kubernetes, the tarball with what is built from it, other versions of Redis
+# and Valkey, and a real collector of traces. One summary at the end; exit code 1 if something failed.
 #
 #   tests/nightly.sh DIRECTORY-FOR-THE-LOGS [PART...]
-#       (sim, torture, soak, faults, mutants, rules, readme, container, kubernetes, release, servers)
+#       (sim, torture, soak, faults, mutants, rules, readme, container, kubernetes, release, servers, traces)
 #
 # MINUTES of torture for each topology (20), HOURS of the soak (2), SCHEDULES of the simulator (1000000), SEED (the
 # time). Needs what .ci/run installs, for `rules` python3-clang-14, and for `readme`, `release`
@@ -15,7 +15,7 @@ logs=$(realpath -m "${1:?a directory for the logs}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 parts=("$@")
-[ $# -gt 0 ] || parts=(sim torture soak faults mutants rules readme container kubernetes release servers)
+[ $# -gt 0 ] || parts=(sim torture soak faults mutants rules readme container kubernetes release servers traces)
 MINUTES=${MINUTES:-20}
 HOURS=${HOURS:-2}
 SCHEDULES=${SCHEDULES:-1000000}
@@ -74,6 +74,7 @@ if [ "$failed" -eq 0 ]; then
         mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
         rules) step rules /usr/bin/python3 tests/torture/by_rule.py --seed "$SEED" ;;
         readme) step readme tests/package/readme.sh "$logs/readme" ;;
+        traces) step traces env COLLECTOR=1 meson test -C "$build" --no-rebuild traces ;;
         servers) step servers python3 tests/package/servers.py "$build" ;;
         kubernetes) step kubernetes python3 tests/package/kubernetes.py ;;
         release) step release tests/package/release.sh "$logs/release" ;;

@@ -41,6 +41,8 @@
 #define LATCHD_DATA_MAX 4096                 /* of LOCK ... DATA */
 #define LATCHD_MLOCK_MAX 1000                /* names of one MLOCK */
 #define LATCHD_PRIORITY_MAX 9                /* of LOCK ... PRIORITY */
+#define LATCHD_TRACE_MIN 55                  /* of LOCK ... TRACE: a traceparent.. */
+#define LATCHD_TRACE_MAX 128                 /* ..whose later versions may be longer */
 #define LATCHD_QUEUE_MAX 1000000000          /* of LOCK ... QUEUE */
 #define LATCHD_PERMITS_MAX 1000              /* permits of one LOCK */
 #define LATCHD_LIMIT_MAX 2147483647          /* permits of one semaphore */

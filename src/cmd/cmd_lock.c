@@ -47,7 +47,9 @@ bool ctx_lock_request(struct command_ctx *ctx, struct lock_req *ret)
     if (!ctx_lock_args(ctx, &SYNTAX_LOCK, &args)) {
         return false;
     }
-    *ret = (struct lock_req){ .name = args.name, .terms = args.terms };
+    *ret = (struct lock_req){ .name = args.name,
+                              .terms = args.terms,
+                              .trace = args.trace };
     ret->terms.user = ctx->client->user->id;
     ret->terms.has |= may_be_local(ctx, &args) ? OPT_LOCAL : 0;
     ctx->subject = subject_of(&args);
@@ -163,7 +165,8 @@ void cmd_mlock(struct command_ctx *ctx)
     if (ctx_lock_args(ctx, &SYNTAX_MLOCK, &args)) {
         struct mlock_req req = { .terms = args.terms,
                                  .names = args.names,
-                                 .name_count = args.name_count };
+                                 .name_count = args.name_count,
+                                 .trace = args.trace };
 
         req.terms.user = ctx->client->user->id;
         ctx->subject = subject_of(&args);

@@ -882,8 +882,8 @@ static void ask_to_take(struct cmd *c, struct library_call *lib)
     };
 
     if (lib->key_count > 1) {
-        struct mlock_req many = { req.from, req.terms, lib->keys, lib->key_count,
-                                  req.polls_since };
+        struct mlock_req many = { req.from,       req.terms,       lib->keys,
+                                  lib->key_count, req.polls_since, SPAN_NONE };
 
         engine_mlock(c->env.engine, &many);
     } else {

@@ -64,6 +64,7 @@ struct lock_args {
     struct span to; /* the ID of the waiter that is to be next */
     struct span value;
     struct span match;
+    struct span trace;
 };
 
 /* Parses `argv`, which begins after the command's name. False: reterr (ARGS_ERROR_ROOM

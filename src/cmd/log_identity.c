@@ -62,6 +62,20 @@ void redacted_peer(const struct conn *conn, char out[REDACTED_PEER_ROOM])
     (void)snprintf(out, REDACTED_PEER_ROOM, "%s", info.peer);
 }
 
+const char *client_address(const struct cmd *c, uint64_t conn,
+                           char room[REDACTED_PEER_ROOM])
+{
+    const struct conn *found = net_find(c->env.net, conn);
+    const char *address =
+        found == NULL ? "" : client_text(conn_data(found), CLIENT_ADDRESS);
+
+    if (address == NULL) {
+        redacted_peer(found, room);
+        address = room;
+    }
+    return address;
+}
+
 static void log_identity_fill(struct log_identity *ret, const struct client *client,
                               const struct conn *conn)
 {

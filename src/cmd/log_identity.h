@@ -7,6 +7,7 @@
 #include "util/recent.h"
 #include "util/span.h"
 
+struct cmd;
 struct command_ctx;
 struct conn;
 
@@ -18,6 +19,10 @@ struct span redacted_arg(const struct command_ctx *ctx, size_t at);
 enum { REDACTED_PEER_ROOM = 128 };
 /* The address of a client, in the form that Redis prints. */
 void redacted_peer(const struct conn *conn, char out[REDACTED_PEER_ROOM]);
+/* The address of a connection as the log has it, perhaps in `room`; empty: it is
+ * closed. */
+const char *client_address(const struct cmd *c, uint64_t conn,
+                           char room[REDACTED_PEER_ROOM]);
 
 struct log_identity {
     struct log_about about; /* points into the arrays below and at the client's texts */

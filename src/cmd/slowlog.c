@@ -224,7 +224,7 @@ void slowlog_note(const struct command_ctx *ctx, uint64_t us)
 
 enum { WAIT_PAIRS = 9 };
 
-static const char *wait_outcome(const struct effect_waited *w)
+const char *wait_outcome(const struct effect_waited *w)
 {
     static const char *const WORDS[] = {
         [WAIT_GRANTED] = "granted", [WAIT_NULL] = "null", [WAIT_GONE] = "gone"
@@ -247,18 +247,12 @@ static void add_number(struct buf *out, const char *key, uint64_t value)
 
 void cmd_waited(struct cmd *c, const struct effect_waited *w)
 {
-    struct conn *conn = net_find(c->env.net, w->conn);
-    const struct client *client = conn == NULL ? NULL : conn_data(conn);
-    const char *address = client == NULL ? NULL : client_text(client, CLIENT_ADDRESS);
-    char peer[REDACTED_PEER_ROOM] = "";
+    char peer[REDACTED_PEER_ROOM];
     struct buf *out;
     uint64_t id;
 
     if (c->limits.slowlog_len == 0) {
         return;
-    }
-    if (conn != NULL) {
-        redacted_peer(conn, peer);
     }
     out = slowlog_add(&c->waits, c->limits.slowlog_len, &id);
     add_number(out, "id", id);
@@ -269,7 +263,7 @@ void cmd_waited(struct cmd *c, const struct effect_waited *w)
     add_number(out, "waited", w->waited_ms);
     add_pair(out, "outcome", span_str(wait_outcome(w)));
     add_number(out, "client", w->conn);
-    add_pair(out, "address", span_str(address != NULL ? address : peer));
+    add_pair(out, "address", span_str(client_address(c, w->conn, peer)));
 }
 
 /* --- SLOWLOG ---------------------------------------------------------- */

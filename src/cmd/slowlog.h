@@ -65,6 +65,8 @@ void slowlog_trim(struct slowlog *log, size_t max);
 /* Adds a command that ran for `us` microseconds, if that is slow. */
 void slowlog_note(const struct command_ctx *ctx, uint64_t us);
 
+/* "granted"..., or the word of the error. */
+const char *wait_outcome(const struct effect_waited *w);
 /* The engine tells how long a request waited. */
 void cmd_waited(struct cmd *c, const struct effect_waited *waited);
 

@@ -34,6 +34,13 @@ static bool wants_api_without_port(const struct config *c)
     return c->http_api && c->http_port == 0;
 }
 
+static bool has_bad_traces_url(const struct config *c)
+{
+    struct traces_url url;
+
+    return c->traces.url[0] != '\0' && !traces_url_parse(c->traces.url, &url);
+}
+
 const struct config_conflict CONFIG_CONFLICTS[] = {
     { "min-replicas", "the embedded Redis has no replicas",
       wants_replicas_of_embedded },
@@ -42,6 +49,8 @@ const struct config_conflict CONFIG_CONFLICTS[] = {
     { "min-replicas", "on a quorum a majority is what acknowledges",
       wants_replicas_of_quorum },
     { "http-api", "it needs http-port", wants_api_without_port },
+    { "traces-url", "must be a URL such as http://localhost:4318/v1/traces",
+      has_bad_traces_url },
 };
 
 const size_t CONFIG_CONFLICT_COUNT =
@@ -706,7 +715,13 @@ void config_derive(struct config *c)
     c->engine.redis_timeout_ms =
         c->store.timeout_ms +
         (c->store.min_replicas > 0 ? c->store.replica_timeout_ms : 0);
+    c->engine.long_hold_ms = c->traces.url[0] == '\0' ? 0 : c->traces.min_ms;
     c->engine.long_wait_ms = c->long_wait_ms < 0 ? 0 : (uint64_t)c->long_wait_ms;
+    if (c->engine.long_wait_ms == 0 ||
+        (c->engine.long_hold_ms != 0 &&
+         c->engine.long_hold_ms < c->engine.long_wait_ms)) {
+        c->engine.long_wait_ms = c->engine.long_hold_ms;
+    }
     c->engine.quarantine_ms =
         c->quarantine_ms < 0 ? c->engine.watchdog_ms : (uint64_t)c->quarantine_ms;
     c->store.quarantine_ms = c->engine.quarantine_ms;

@@ -10,6 +10,7 @@
 
 #include "backend/store.h"
 #include "cmd/cmd.h"
+#include "daemon/traces.h"
 #include "engine/engine.h"
 #include "io/tls.h"
 #include "net/conn.h"
@@ -22,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    CONFIG_KEYS_MAX = 64,
+    CONFIG_KEYS_MAX = 80,
     CONFIG_FILE_MAX = 1 << 20, /* bytes of a configuration file */
     CONFIG_ERROR_MAX = 512,    /* enough room for any reterr */
     CONFIG_VALUE_MAX = 4096,   /* bytes of one value */
@@ -61,6 +62,7 @@ struct config {
     char *requirepass;     /* empty: none */
     char *aclfile;         /* empty: none */
     int64_t long_wait_ms;  /* -1: none */
+    struct traces_options traces;
     char *http_bind;
     uint64_t http_port; /* 0: off */
     bool http_api;

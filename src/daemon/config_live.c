@@ -6,6 +6,7 @@
 #include "daemon/process.h"
 #include "daemon/server.h"
 #include "daemon/tls_certs.h"
+#include "daemon/traces.h"
 #include "http/host.h"
 #include "http/http.h"
 #include "util/alloc.h"
@@ -311,6 +312,7 @@ static void config_live_apply(struct server *s)
     cmd_set_limits(s->cmd, &c->cmd);
     net_set_limits(s->net, &c->net);
     store_configure(s->store, &c->store);
+    traces_configure(s->traces, &c->traces);
 }
 
 static void replace_config(struct server *s, struct config *with)

@@ -8,6 +8,7 @@
 #include "cmd/users.h"
 #include "daemon/config_live.h"
 #include "daemon/tls_certs.h"
+#include "daemon/traces.h"
 #include "daemon/web.h"
 #include "http/http.h"
 #include "latchd-config.h"
@@ -294,7 +295,14 @@ static void do_effect(struct server *s, const struct effect *fx)
         cmd_notice(s->cmd, &fx->notice);
         break;
     case EFFECT_WAITED:
-        cmd_waited(s->cmd, &fx->waited);
+        if (s->config.long_wait_ms >= 0 &&
+            fx->waited.waited_ms >= (uint64_t)s->config.long_wait_ms) {
+            cmd_waited(s->cmd, &fx->waited);
+        }
+        traces_add_wait(s->traces, &fx->waited);
+        break;
+    case EFFECT_HELD:
+        traces_add_hold(s->traces, &fx->held);
         break;
     case EFFECT_SUBSCRIBE:
         store_subscribe(s->store, fx->channel.name, fx->channel.lock_class);
@@ -448,6 +456,7 @@ static void each_second(struct server *s)
         io_tick(&s->io);
         net_tick(s->net, s->now_ms);
         tls_certs_tick(s);
+        traces_tick(s->traces, s->now_ms);
         note_late(s);
         loop_tell_trouble(s);
         cmd_second(s->cmd, s->now_ms);
@@ -534,6 +543,7 @@ static void shutdown_close(struct server *s)
     s->phase = SERVER_CLOSING;
     upgrade_close(s->upgrade);
     web_close(s);
+    traces_close(s->traces);
     if (s->net != NULL) {
         net_close(s->net);
     }
@@ -1001,6 +1011,8 @@ static void make_clients_side(struct server *s)
 
     s->net = env.net = net_new(&s->io, &s->config.net);
     s->cmd = cmd_new(&env, &s->config.cmd);
+    s->traces = traces_new(&s->io, s->cmd, s->instance);
+    traces_configure(s->traces, &s->config.traces);
     net_set_handler(s->net, &(struct conn_handler){
                                 .ctx = s->cmd,
                                 .on_event = cmd_on_event,
@@ -1064,6 +1076,7 @@ static bool wiring_start(struct server *s)
 /* Frees everything, after the loop has ended. */
 static void wiring_free(struct server *s)
 {
+    traces_free(s->traces);
     cmd_free(s->cmd);
     net_free(s->net);
     tls_unref(s->tls);

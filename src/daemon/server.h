@@ -49,8 +49,9 @@ struct server {
     struct cmd *cmd;
     uint32_t scans; /* ops of LOCKS REDIS ever */
     struct upgrade *upgrade;
-    int http_fd;                     /* for the web to take; -1: it opens its own */
-    struct web *web;                 /* NULL: http-port is 0 */
+    int http_fd;     /* for the web to take; -1: it opens its own */
+    struct web *web; /* NULL: http-port is 0 */
+    struct traces *traces;
     struct top_granted *top_granted; /* web's, while its page is open somewhere */
 
     enum server_phase phase;

@@ -312,7 +312,7 @@ static struct granted_waiter take_off_queue(struct engine *eng, struct waiter *w
         was.call = waiter_call(w);
     }
     histogram_add(&eng->timings.wait, (eng->now - w->began) * 1000);
-    emit_wait_end(eng, w, WAIT_GRANTED, LOCK_ERR);
+    emit_wait_end(eng, w, WAIT_GRANTED, LOCK_ERR, r->token);
     w->session = NULL;
     list_del(&w->in_session);
     w->request = NULL;
@@ -1027,7 +1027,7 @@ static struct waiter *enqueue_request(struct engine *eng, const struct lock_req 
     if (req->terms.limit != 0 && lock->limit == 0) {
         lock->limit = req->terms.limit;
     }
-    spec = spec_new(eng, &req->terms);
+    spec = spec_new(eng, &req->terms, req->trace);
     w = waiter_new(eng, lock, session_get(eng, req->from.conn), req, spec);
     if (spec->local) {
         local_grant_note(eng, w);

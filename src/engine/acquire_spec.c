@@ -48,6 +48,12 @@ struct span spec_entry(const struct acquire_spec *spec)
                          spec->entry_len);
 }
 
+struct span spec_trace(const struct acquire_spec *spec)
+{
+    return span_of(spec->texts + spec->serial_len + spec->field_len + spec->entry_len,
+                   spec->trace_len);
+}
+
 struct span find_request_id(struct span field, struct span entry)
 {
     if (span_starts(entry, SPAN(ID_ENTRY_PREFIX))) {
@@ -174,7 +180,8 @@ static size_t entry_room(const struct lock_terms *terms)
     return terms->id.len == 0 ? 0 : strlen(ID_ENTRY_PREFIX) + terms->id.len;
 }
 
-struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms)
+struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms,
+                              struct span trace)
 {
     enum owner_kind owner_kind = terms->owner.len != 0 ? OWNER_NAMED
                                  : terms->id.len != 0 || terms->value.len != 0
@@ -187,7 +194,7 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms
 
     spec = spec_alloc(eng, owner_kind, terms,
                       serial.len + field_room(eng, owner_kind, terms, serial.len) +
-                          entry_room(terms));
+                          entry_room(terms) + trace.len);
     at = spec->texts;
     spec->serial_len = (uint8_t)span_put2(&at, serial, SPAN_NONE).len;
     put_field(eng, spec, &at, terms);
@@ -196,6 +203,7 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms
         spec->entry_len =
             (uint16_t)span_put2(&at, SPAN(ID_ENTRY_PREFIX), terms->id).len;
     }
+    spec->trace_len = (uint8_t)span_put2(&at, trace, SPAN_NONE).len;
     lock_terms_move(&spec->terms, &at);
     if (terms->id.len != 0 && (terms->has & OPT_KEEP) == 0) {
         spec->terms.keep_ms = LATCHD_KEEP_DEFAULT_MS;

@@ -29,12 +29,12 @@ struct acquire_spec {
     enum lease_kind lease : 2;
     bool found : 1; /* found by RENEW: PLAIN may be FAIR */
     bool local : 1; /* may be granted from a loan, see loan.h */
-    uint8_t serial_len;
+    uint8_t serial_len, trace_len;
     uint16_t field_len, entry_len;
     /* as requested, with the defaults of KEEP and GRACE; without a GRACE it is the rest
      * of the lease. A watchdogged hold follows the configuration. */
     struct lock_terms terms;
-    /* its serial (see make_serial(); none if it was found), field, entry:
+    /* its serial (see make_serial(); none if it was found), field, entry, trace:
      * see spec_field() and the like; then the texts of `terms` */
     char texts[];
 };
@@ -52,7 +52,8 @@ enum {
 struct span token_field(char out[static TOKEN_FIELD_MAX], uint64_t token, bool writes);
 /* Writes `<instance>:<n>`, never made twice, into `out`. */
 struct span make_serial(struct engine *eng, char *out, size_t room);
-struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms);
+struct acquire_spec *spec_new(struct engine *eng, const struct lock_terms *terms,
+                              struct span trace);
 /* Without a GRACE the configuration's is the spec's. */
 void spec_default_grace(const struct engine *eng, struct acquire_spec *spec);
 /* A spec for a hold that RENEW found in Redis, with the terms that are known. `entry`:
@@ -63,6 +64,8 @@ struct span spec_field(const struct acquire_spec *spec); /* empty: anonymous */
 /* of an owner that gave it no ID: the request */
 struct span spec_entry(const struct acquire_spec *spec);
 struct span spec_id(const struct acquire_spec *spec); /* empty: none */
+/* The option TRACE, at most LATCHD_TRACE_MAX bytes; empty: none. */
+struct span spec_trace(const struct acquire_spec *spec);
 /* The ID that a hash field or an entry tells; empty: none. */
 struct span find_request_id(struct span field, struct span entry);
 /* The member of a fair queue that it is, in the memory of the effects. */

@@ -92,6 +92,7 @@ static const size_t SIZES[] = {
     [EFFECT_REPLY] = sizeof(struct effect_reply),
     [EFFECT_NOTICE] = sizeof(struct effect_notice),
     [EFFECT_WAITED] = sizeof(struct effect_waited),
+    [EFFECT_HELD] = sizeof(struct effect_held),
     [EFFECT_SUBSCRIBE] = sizeof(struct effect_channel),
     [EFFECT_UNSUBSCRIBE] = sizeof(struct effect_channel),
     [EFFECT_WATCH] = sizeof(struct effect_channel),

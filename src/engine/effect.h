@@ -143,8 +143,26 @@ struct effect_waited {
     enum lock_kind lock_kind;
     struct span name;
     struct span owner; /* empty: anonymous */
+    struct span id;    /* of the request; empty: none */
+    struct span trace; /* the LOCK's TRACE; empty: none */
+    uint64_t token;    /* WAIT_GRANTED */
     uint64_t waited_ms;
     uint64_t conn; /* 0: no connection waited any more */
+};
+
+/* How an entry ended. */
+enum held_end { HELD_RELEASED, HELD_EXPIRED, HELD_LOST };
+
+/* An entry that was held longer than engine_config.long_hold_ms has ended. */
+struct effect_held {
+    enum held_end end;
+    enum loss_cause cause; /* HELD_LOST */
+    enum lock_kind lock_kind;
+    struct span name;
+    struct span owner, id, trace; /* as of a wait */
+    uint64_t token;
+    uint64_t held_ms;
+    uint64_t conn; /* 0: no connection keeps it any more */
 };
 
 enum effect_kind {
@@ -152,6 +170,7 @@ enum effect_kind {
     EFFECT_REPLY,       /* reply */
     EFFECT_NOTICE,      /* notice */
     EFFECT_WAITED,      /* waited */
+    EFFECT_HELD,        /* held */
     EFFECT_SUBSCRIBE,   /* channel: listen on it, report engine_on_subscribed() */
     EFFECT_UNSUBSCRIBE, /* channel */
     EFFECT_WATCH,       /* channel: report its changes, see engine_on_touched() */
@@ -233,6 +252,7 @@ struct effect {
         struct effect_reply reply;
         struct effect_notice notice;
         struct effect_waited waited;
+        struct effect_held held;
         struct effect_channel channel;
         struct effect_heartbeat heartbeat;
         struct effect_leader leader;

@@ -156,7 +156,7 @@ static size_t list_attached(struct engine *eng, const struct hold *hold, uint64_
 }
 
 void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end,
-                   enum lock_error error)
+                   enum lock_error error, uint64_t token)
 {
     uint64_t waited = eng->now - w->began;
 
@@ -169,11 +169,45 @@ void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end
     effects_add(&eng->fx, EFFECT_WAITED)->waited = (struct effect_waited){
         .name = effects_copy(&eng->fx, lock_name(w->lock)),
         .owner = effects_copy(&eng->fx, field_owner(spec_field(w->spec))),
+        .id = effects_copy(&eng->fx, spec_id(w->spec)),
+        .trace = effects_copy(&eng->fx, spec_trace(w->spec)),
+        .token = token,
         .end = end,
         .error = error,
         .lock_kind = w->spec->terms.lock_kind,
         .waited_ms = waited,
         .conn = w->session == NULL ? 0 : w->session->conn.key,
+    };
+}
+
+void emit_held_end(struct engine *eng, const struct entry *e, enum held_end end,
+                   enum loss_cause cause)
+{
+    const struct hold *hold = e->hold;
+    const struct attach *a;
+    uint64_t held;
+
+    if (eng->cfg.long_hold_ms == 0) {
+        return;
+    }
+    held = eng->now - e->since;
+    if (held < eng->cfg.long_hold_ms || hold_is_rest(hold)) {
+        return;
+    }
+    a = entry_first_attach(e);
+    effects_add(&eng->fx, EFFECT_HELD)->held = (struct effect_held){
+        .name = effects_copy(&eng->fx, lock_name(hold->lock)),
+        .owner = hold->owner_kind == OWNER_ANONYMOUS
+                     ? SPAN_NONE
+                     : effects_copy(&eng->fx, field_owner(hold_field(hold))),
+        .id = effects_copy(&eng->fx, spec_id(e->spec)),
+        .trace = effects_copy(&eng->fx, spec_trace(e->spec)),
+        .token = hold->token,
+        .end = end,
+        .cause = cause,
+        .lock_kind = hold->lock_kind,
+        .held_ms = held,
+        .conn = a == NULL ? 0 : a->session->conn.key,
     };
 }
 

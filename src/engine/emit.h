@@ -69,9 +69,13 @@ void emit_heartbeat(struct engine *eng, const struct attach *a);
 /* `tokens` must live as long as the effects. */
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
                  size_t count, uint64_t grant);
-/* Reports the end of a wait, if the wait was long. */
+/* Reports the end of a wait, if the wait was long. `token`: of the grant. */
 void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end,
-                   enum lock_error error);
+                   enum lock_error error, uint64_t token);
+/* Reports the end of an entry, if that was held for long. Not of one that another
+ * daemon keeps from now on. `cause`: HELD_LOST. */
+void emit_held_end(struct engine *eng, const struct entry *e, enum held_end end,
+                   enum loss_cause cause);
 /* Of a grant or a release, which engine_set_heard() can switch off. */
 void emit_if_heard(struct engine *eng, enum notice_kind kind, const struct hold *hold);
 struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,

@@ -45,6 +45,7 @@ struct engine_config {
     uint64_t endless_lease_ms;  /* lease of an endless hold */
     /* a wait at least this long is reported by EFFECT_WAITED; 0: none is */
     uint64_t long_wait_ms;
+    uint64_t long_hold_ms; /* the same of an entry, by EFFECT_HELD */
     uint64_t max_waiters;
     uint64_t max_holds;
     /* no new grants for this long after a failover; 0: at once */
@@ -113,6 +114,7 @@ struct lock_req {
     /* When a client that polls asked first: its place in the queue is from then, and
      * its wait goes on when this one ends. 0: the client does not poll. */
     uint64_t polls_since;
+    struct span trace; /* see spec_trace() */
 };
 
 /* An MLOCK, with the same terms for all names; their kind is not used. */
@@ -122,6 +124,7 @@ struct mlock_req {
     const struct span *names; /* in the client's order; no name twice */
     size_t name_count;        /* 1..LATCHD_MLOCK_MAX */
     uint64_t polls_since;     /* see lock_req */
+    struct span trace;
 };
 
 /* UNLOCK, RENEW and FORCEUNLOCK name a hold in the same words. Owner, ID, value and

@@ -920,6 +920,7 @@ void hold_forget(struct engine *eng, struct hold *h, bool over)
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (over) {
             entry_over(eng, e, -1);
+            emit_held_end(eng, e, HELD_RELEASED, LOSS_GONE);
         }
     }
     hold_free(eng, h);
@@ -1065,6 +1066,8 @@ static void tell_end(struct engine *eng, struct hold *h, const struct hold_end *
     notice->forced_by = end->forced_by;
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
         entry_over(eng, e, -1);
+        emit_held_end(eng, e, end->notice == NOTICE_LOST ? HELD_LOST : HELD_EXPIRED,
+                      end->cause);
         for (const struct attach *a = entry_first_attach(e); a != NULL;
              a = attach_next(a)) {
             session_lost(a->session, lock);

@@ -306,6 +306,7 @@ static void settle_suspect(struct engine *eng, const struct lock *lock,
     }
     if (result == RENEW_ENDED) {
         entry_over(eng, e, -1);
+        emit_held_end(eng, e, HELD_RELEASED, LOSS_GONE);
     }
     entry_free(eng, e);
     if (h->entries == NULL) {

@@ -478,6 +478,7 @@ static struct lock_req mlock_request(const struct engine *eng,
         .name = m->name,
         .terms = ml->terms,
         .polls_since = ml->polls_since,
+        .trace = ml->trace,
     };
 
     req.terms.lock_kind = KIND_PLAIN;
@@ -790,7 +791,7 @@ static void bind_session(struct engine *eng, struct mlock *ml,
 static void copy_names(struct mlock *ml, const struct mlock_req *req,
                        const struct sorted *names)
 {
-    size_t bytes = lock_terms_bytes(&req->terms);
+    size_t bytes = lock_terms_bytes(&req->terms) + req->trace.len;
     char *at;
 
     for (size_t i = 0; i < ml->count; i++) {
@@ -800,6 +801,7 @@ static void copy_names(struct mlock *ml, const struct mlock_req *req,
     ml->terms = req->terms;
     ml->polls_since = req->polls_since;
     lock_terms_move(&ml->terms, &at);
+    ml->trace = span_put2(&at, req->trace, SPAN_NONE);
     for (size_t i = 0; i < ml->count; i++) {
         ml->members[i].mlock = ml;
         ml->members[i].name = span_put2(&at, names[i].name, SPAN_NONE);
@@ -822,7 +824,7 @@ static void begin_mlock(struct engine *eng, const struct mlock_req *req,
     ml->in_mlocks.key = ml->number;
     table_add(&eng->mlocks, &ml->in_mlocks);
     if (req->terms.id.len != 0) {
-        struct acquire_spec *spec = spec_new(eng, &req->terms);
+        struct acquire_spec *spec = spec_new(eng, &req->terms, SPAN_NONE);
 
         ml->terms.keep_ms = spec->terms.keep_ms;
         ml->terms.has |= OPT_KEEP;

@@ -68,6 +68,7 @@ struct mlock {
     struct call_ref call;
     struct request *request; /* NULL: no ID */
     struct lock_terms terms; /* its texts point into data */
+    struct span trace;       /* as these */
     uint64_t polls_since;    /* see lock_req */
     struct timer timer;
     uint64_t since;

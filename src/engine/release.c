@@ -310,6 +310,7 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
         if (left == 0 && !elsewhere && hold_has_one_entry(h) && !hold_is_rest(h)) {
             emit_if_heard(eng, NOTICE_RELEASED, h);
         }
+        emit_held_end(eng, e, HELD_RELEASED, LOSS_GONE);
         entry_free(eng, e);
     }
     if (h->entries == NULL) {
@@ -462,6 +463,7 @@ static void drop_missing_entry(struct engine *eng, struct pending_release *d)
 
     pending_release_unlink(d);
     entry_over(eng, e, -1);
+    emit_held_end(eng, e, HELD_RELEASED, LOSS_GONE);
     entry_free(eng, e);
     renew_request(eng, h);
     hold_schedule_renewal(eng, h);

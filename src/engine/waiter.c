@@ -234,7 +234,7 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
                            enum wait_end end, enum lock_error error)
 {
     if (!keep || !keeps_place(w) || eng->stopping) {
-        emit_wait_end(eng, w, end, error);
+        emit_wait_end(eng, w, end, error, 0);
         waiter_remove(eng, w);
         return;
     }
@@ -411,7 +411,7 @@ void waiter_on_timer(struct engine *eng, struct waiter *w)
     uint64_t last = answer_deadline(eng, w->since + eng->cfg.redis_timeout_ms);
 
     if (w->session == NULL) {
-        emit_wait_end(eng, w, WAIT_GONE, LOCK_ERR);
+        emit_wait_end(eng, w, WAIT_GONE, LOCK_ERR, 0);
         waiter_remove(eng, w); /* KEEP is over */
         return;
     }

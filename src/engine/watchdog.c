@@ -177,6 +177,7 @@ static void drop_checked(struct engine *eng, struct hold *h, struct entry *e, bo
     }
     if (e != NULL && over) {
         entry_over(eng, e, -1);
+        emit_held_end(eng, e, HELD_RELEASED, LOSS_GONE);
     }
     if (e != NULL) {
         entry_free(eng, e);
@@ -208,6 +209,7 @@ static void drop_missed(struct engine *eng, struct hold *h)
         next = e->next;
         if (e->missing && !entry_is_ending(e)) {
             entry_over(eng, e, -1);
+            emit_held_end(eng, e, HELD_RELEASED, LOSS_GONE);
             entry_free(eng, e);
         }
     }

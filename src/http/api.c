@@ -379,6 +379,19 @@ static struct span param_value(const struct call *call, unsigned p)
                                          : span_str(call->times[p]);
 }
 
+/* W3C's header, which must not make a request fail. */
+static void add_trace(struct call *call, struct command *k)
+{
+    const char *parent =
+        MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, "traceparent");
+
+    if (parent != NULL && strlen(parent) == LATCHD_TRACE_MIN &&
+        strspn(parent, "0123456789abcdef-") == LATCHD_TRACE_MIN) {
+        add_text(k, "TRACE");
+        add_text(k, parent);
+    }
+}
+
 /* WAIT and KEEP are 0 unless they are given: who leaves leaves nothing. */
 static void add_lock(struct call *call, struct command *k)
 {
@@ -393,6 +406,7 @@ static void add_lock(struct call *call, struct command *k)
     if (call->params[PARAM_KIND].ptr != NULL) {
         add_word(k, call->params[PARAM_KIND]);
     }
+    add_trace(call, k);
     call->asked_ms = clock_boot_ms();
 }
 

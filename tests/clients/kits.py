@@ -21,6 +21,7 @@ import sys
 import locks_list
 from clients import PROGRAMS, version_of
 
+COLLECTOR = pathlib.Path(__file__).resolve().parents[1] / "integration/daemon/collector"
 CLIENTS = pathlib.Path(__file__).resolve().parents[2] / "clients"
 PATIENCE_S = 900  # a cold cache on a busy machine
 
@@ -149,6 +150,14 @@ def golang_locks(folder):
     compile_(["go", "build", "-o", folder / "agent", "."], folder, **GO_ENV)
 
 
+def collector(folder):
+    """The receiver of a collector of traces."""
+    tool("go")
+    copy(folder, "collector", COLLECTOR.parent)
+    get(["go", "list", "-deps", "."], folder, "what the collector needs", **GO_ENV)
+    compile_(["go", "build", "-o", folder / "collector", "."], folder, **GO_ENV)
+
+
 def java(folder, programs=PROGRAMS):
     tool("java", "javac", "mvn")
     copy(folder, "java", programs)
@@ -272,13 +281,17 @@ KITS = {
     "locks-java": lambda folder: java(folder, locks_list.LOCKS),
     "locks-rust": rust_locks,
     "rust-helper": rust_helper,
+    "otlp": python("opentelemetry-proto==1.39.1"),
 }
+# What no client needs, and so nobody makes beforehand.
+RARE = {"collector": collector}
 
 # Folders and files that a kit is made of.
 SOURCES = {
     **{name: PROGRAMS / name for name in ("go", "java", "rust")},
     **{f"locks-{name}": locks_list.LOCKS / name for name in ("go", "java", "rust")},
     "rust-helper": CLIENTS / "rust",
+    "collector": COLLECTOR,
     **{name: locks_list.LOCKS for name in (
         "redlock-4", "redlock-5", "redlock-sesamecare", "node-locks")},
 }
@@ -311,7 +324,7 @@ def make(name, build):
             for old in folder.glob("made-*"):
                 old.unlink()
             folder.mkdir(parents=True, exist_ok=True)
-            KITS[name](folder)
+            {**KITS, **RARE}[name](folder)
             stamp.touch()
     return folder
 

@@ -209,6 +209,7 @@ static void do_effects(void)
         case EFFECT_LEADER:
             cmd_leader_changed(world.cmd, &fx.leader);
             break;
+        case EFFECT_HELD:
         case EFFECT_UNSUBSCRIBE:
         case EFFECT_HEARTBEAT:
         case EFFECT_ANNOUNCE:

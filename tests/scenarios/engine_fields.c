@@ -25,6 +25,7 @@ void set_engine_config(struct engine_config *config, const char *word)
         SCN_FIELD(struct engine_config, max_waiters),
         SCN_FIELD(struct engine_config, max_holds),
         SCN_FIELD(struct engine_config, long_wait_ms),
+        SCN_FIELD(struct engine_config, long_hold_ms),
         SCN_FIELD(struct engine_config, quarantine_ms),
         SCN_FIELD(struct engine_config, fence_ttl_ms),
         SCN_FIELD(struct engine_config, local_window_ms),

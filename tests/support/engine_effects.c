@@ -181,6 +181,17 @@ static void collect_waited(struct engine_fixture *e, const struct effect_waited 
                    (int)w->owner.len, w->owner.ptr, (int)w->waited_ms);
 }
 
+/* With the waits, which come first. */
+static void collect_held(struct engine_fixture *e, const struct effect_held *h)
+{
+    static const char *const ENDS[] = { "released", "expired", "lost" };
+    size_t len = strlen(e->waited);
+
+    (void)snprintf(e->waited + len, sizeof(e->waited) - len, "%s:%.*s>%d:%.*s:%d ",
+                   ENDS[h->end], (int)h->name.len, h->name.ptr, (int)h->conn,
+                   (int)h->owner.len, h->owner.ptr, (int)h->held_ms);
+}
+
 static void collect_heartbeat(struct engine_fixture *e,
                               const struct effect_heartbeat *h)
 {
@@ -223,6 +234,9 @@ void fixture_collect(struct engine_fixture *e)
             break;
         case EFFECT_WAITED:
             collect_waited(e, &f->waited);
+            break;
+        case EFFECT_HELD:
+            collect_held(e, &f->held);
             break;
         case EFFECT_SUBSCRIBE:
             append_name(e->subs, sizeof(e->subs), "+", f->channel.name);

@@ -214,6 +214,7 @@ static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
         quorum_subs_remove(d->hearing, e->channel.name, e->channel.lock_class);
         break;
     case EFFECT_WAITED:
+    case EFFECT_HELD:
     case EFFECT_HEARTBEAT:
     case EFFECT_LEADER:
     case EFFECT_ANNOUNCE:

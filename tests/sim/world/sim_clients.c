@@ -253,8 +253,8 @@ static void call_mlock(struct engine *l, const struct sim_conn *c)
 {
     struct span names[ASK_NAMES_MAX];
     struct lock_req one = lock_req_of(c);
-    struct mlock_req req = { one.from, one.terms, names, c->ask.name_count,
-                             one.polls_since };
+    struct mlock_req req = { one.from,          one.terms,       names,
+                             c->ask.name_count, one.polls_since, SPAN_NONE };
 
     for (size_t i = 0; i < c->ask.name_count; i++) {
         names[i] = rtext_span(&c->ask.names[i]);

@@ -300,6 +300,7 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
         check_notice(s, d, &e->notice);
         break;
     case EFFECT_WAITED:
+    case EFFECT_HELD:
         break; /* is not asked for */
     case EFFECT_HEARTBEAT:
         clients_heartbeat(s, &e->heartbeat); /* who is silent closes by itself */

@@ -70,7 +70,7 @@ START_TEST(names_have_to_match_all_of_them)
     expect("MLOCK 2 take:1 other", NO_KEY);
     expect("MLOCK 1 take:1 other",
            "-ERR unknown option 'other' for MLOCK, which takes "
-           "WAIT, LEASE, OWNER, ID, KEEP, GRACE, HEARTBEAT or PRIORITY\r\n");
+           "WAIT, LEASE, OWNER, ID, KEEP, GRACE, HEARTBEAT, PRIORITY or TRACE\r\n");
     expect("EXISTS look:1 other", NO_KEY);
     expect("LOCK", "-ERR wrong number of arguments for 'lock' command\r\n");
     ck_assert(!starts(fake_run(user, "MLOCK 9 other"), "-NOPERM"));

@@ -19,8 +19,9 @@ TEST_GROUP(.setup = setup, .teardown = teardown);
 static const struct {
     const char *redis;
     const char *min_replicas, *password_file;
-    const char *http_api; /* NULL: no */
-    const char *key;      /* NULL: no conflict */
+    const char *http_api;   /* NULL: no */
+    const char *traces_url; /* NULL: none */
+    const char *key;        /* NULL: no conflict */
     const char *why;
 } CASES[] = {
     { .redis = "embedded",
@@ -44,10 +45,20 @@ static const struct {
       .http_api = "yes",
       .key = "http-api",
       .why = "it needs http-port" },
+    { .redis = "embedded",
+      .min_replicas = "0",
+      .password_file = "",
+      .traces_url = "https://localhost",
+      .key = "traces-url",
+      .why = "must be a URL such as http://localhost:4318/v1/traces" },
     { .redis = "embedded", .min_replicas = "0", .password_file = "" },
     { .redis = "quorum redis://a redis://b redis://c",
       .min_replicas = "0",
       .password_file = "/f" },
+    { .redis = "embedded",
+      .min_replicas = "0",
+      .password_file = "",
+      .traces_url = "http://localhost:4318/v1/traces" },
     { .redis = "redis://a", .min_replicas = "1", .password_file = "/f" },
     { .redis = "cluster://a,b", .min_replicas = "1", .password_file = "/f" },
 };
@@ -68,6 +79,7 @@ START_TEST(values_are_checked_together, TEST_ROWS(CASES))
     set_value("min-replicas", CASES[_i].min_replicas);
     set_value("redis-password-file", CASES[_i].password_file);
     set_value("http-api", CASES[_i].http_api == NULL ? "no" : CASES[_i].http_api);
+    set_value("traces-url", CASES[_i].traces_url == NULL ? "" : CASES[_i].traces_url);
     found = config_find_conflict(&config);
     ck_assert_int_eq(found == NULL, CASES[_i].key == NULL);
     if (found != NULL) {
