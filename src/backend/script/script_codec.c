@@ -172,6 +172,24 @@ static bool is_known_by_request(const struct claim *claim)
            !lock_kind_is_shared(claim->lock_kind);
 }
 
+static struct span claim_text(const struct claim *claim)
+{
+    return is_known_by_request(claim) ? claim->entry : claim->field;
+}
+
+/* Whether it is the hash field of an ID; value holds are ID. */
+static bool is_id_field(struct span field)
+{
+    return span_starts(field, SPAN(LATCHD_RESERVED_OWNER_PREFIX "id:")) ||
+           span_starts(field, SPAN(LATCHD_RESERVED_OWNER_PREFIX "value:"));
+}
+
+/* The field that a batch has to name, as the token does not tell it. */
+static struct span id_field(const struct op_release *release)
+{
+    return is_id_field(release->target.field) ? release->target.field : SPAN_NONE;
+}
+
 static struct span request_of(const struct script_source *from)
 {
     if (from->op->kind == OP_LATCH) {
@@ -342,6 +360,15 @@ static size_t count_short(const struct op *op)
     return count;
 }
 
+/* A claim whose client asked earlier says when, as only single calls do. */
+static bool is_simple_claim(const struct claim *claim)
+{
+    return (claim->owner_kind == OWNER_ANONYMOUS ||
+            (claim->owner_kind == OWNER_ID && claim->asked_ago_ms == 0)) &&
+           claim->lock_kind == KIND_PLAIN && claim->data.len == 0 &&
+           claim->atleast_ms == 0;
+}
+
 static void set_claim(struct script_source *from, const struct claim *claim)
 {
     from->claim = claim;
@@ -371,7 +398,7 @@ static enum lua_id prepare_acquire(struct script_source *from)
                            LUA_RW_ACQUIRE, LUA_SEM_ACQUIRE);
 }
 
-/* Anonymous claims of several names. All locks that are lent have one block, the
+/* Simple claims of several names. All locks that are lent have one block, the
  * configuration's, but while that changes. */
 static enum lua_id prepare_claims(struct script_source *from)
 {
@@ -390,17 +417,17 @@ static enum lua_id prepare_claims(struct script_source *from)
     return LUA_ACQUIRE_BATCH;
 }
 
-/* Many names; the script for anonymous claims alone is the faster one. */
+/* Many names; the script for simple claims is the faster one. */
 static enum lua_id prepare_acquire_batch(struct script_source *from)
 {
     const struct op_acquire_batch *batch = &from->op->batch;
 
     assert(batch->count > 0 && batch->count <= OP_BATCH_MAX);
-    if (batch->reenter_only) {
+    if (batch->reenter_only || batch->all_or_none) {
         return LUA_ACQUIRE_IN_ORDER;
     }
     for (size_t i = 0; i < batch->count; i++) {
-        if (batch->items[i].claim.owner_kind != OWNER_ANONYMOUS) {
+        if (!is_simple_claim(&batch->items[i].claim)) {
             return LUA_ACQUIRE_IN_ORDER;
         }
     }
@@ -428,7 +455,8 @@ static enum lua_id prepare_release_batch(struct script_source *from)
         const struct op_release *r = &from->op[i].release;
 
         if (r->target.token != first->target.token ||
-            r->leave_tombstone != first->leave_tombstone) {
+            r->leave_tombstone != first->leave_tombstone ||
+            !span_eq(id_field(r), id_field(first))) {
             from->one_word = false;
         }
     }
@@ -1229,9 +1257,8 @@ void script_result_fini(struct script_result *r)
 
 static bool is_simple_acquire(const struct op_acquire *a)
 {
-    return a->claim.owner_kind == OWNER_ANONYMOUS && a->claim.lock_kind == KIND_PLAIN &&
-           a->claim.data.len == 0 && a->claim.atleast_ms == 0 && !a->fair &&
-           !a->enqueue && !a->reenter_only && a->propose == 0;
+    return is_simple_claim(&a->claim) && !a->fair && !a->enqueue && !a->reenter_only &&
+           a->propose == 0;
 }
 
 /* An op that yields has a next waiter, and so is not simple. */
@@ -1244,6 +1271,9 @@ static bool is_simple_release(const struct op_release *r)
         r->retract_from != 0 || r->tombstone_if_missing || t->kind != TARGET_FIELD) {
         return false;
     }
+    if (is_id_field(t->field)) {
+        return !r->skips_rest;
+    }
     token = script_field_token(t->field);
     return token != 0 && (t->token == 0 || t->token == token);
 }
@@ -1251,7 +1281,7 @@ static bool is_simple_release(const struct op_release *r)
 /* How much of it is kept. */
 static size_t text_of(const struct op *op)
 {
-    return op->name.len + (op->kind == OP_ACQUIRE   ? op->acquire.claim.entry.len
+    return op->name.len + (op->kind == OP_ACQUIRE   ? claim_text(&op->acquire.claim).len
                            : op->kind == OP_RELEASE ? op->release.target.field.len
                                                     : 0);
 }
@@ -1333,10 +1363,12 @@ void script_batch_add(struct script_batch *g, const struct op *op)
     };
     if (op->kind == OP_ACQUIRE) {
         const struct claim *claim = &op->acquire.claim;
+        struct span text = keep_text(g, claim_text(claim));
 
-        kept->acquire.claim = (struct claim){ .owner_kind = OWNER_ANONYMOUS,
+        kept->acquire.claim = (struct claim){ .owner_kind = claim->owner_kind,
                                               .block_us = claim->block_us,
-                                              .entry = keep_text(g, claim->entry),
+                                              .field = text,
+                                              .entry = text,
                                               .lease_ms = claim->lease_ms };
     } else {
         const struct op_release *release = &op->release;
@@ -1348,7 +1380,8 @@ void script_batch_add(struct script_batch *g, const struct op *op)
             .tombstone_ms = release->tombstone_ms,
             .target = { .kind = TARGET_FIELD,
                         .field = keep_text(g, field),
-                        .token = script_field_token(field) },
+                        .token = is_id_field(field) ? release->target.token
+                                                    : script_field_token(field) },
         };
     }
 }

@@ -57,9 +57,10 @@ void script_result_fini(struct script_result *r);
 /* script_batch: simple ops of a loop turn, kept until they leave together as one script
  * call.
  *
- * Simple is what happens most: an anonymous request asks for a plain lock, or ends its
- * hold where nobody here is next. What is kept is a copy. No two that are kept are of
- * one name, so that their order says nothing. Pure: no link, no clock.
+ * Simple is what happens most: an anonymous request, or one with an ID, asks for a
+ * plain lock, or ends its hold where nobody here is next. What is kept is a copy. No
+ * two that are kept are of one name, so that their order says nothing. Pure: no link,
+ * no clock.
  *
  * The caller owns the struct. A zeroed one is empty and valid. */
 

@@ -53,6 +53,28 @@ START_TEST(what_happens_most_is_simple)
     ck_assert_uint_eq(gather.releases.ops[0].release.target.token, 123);
 }
 
+static const struct span ID_FIELDS[] = { SPAN("latchd:id:r"),
+                                         SPAN("latchd:value:i:7:-:v") };
+
+START_TEST(so_is_an_id, TEST_ROWS(ID_FIELDS))
+{
+    struct op acquire = simple_acquire("n"), release = simple_release("m");
+
+    acquire.acquire.claim.owner_kind = OWNER_ID;
+    acquire.acquire.claim.field = ID_FIELDS[_i];
+    acquire.acquire.claim.entry = SPAN_NONE;
+    release.release.target.field = ID_FIELDS[_i];
+    ck_assert(script_batch_is_simple(&acquire));
+    ck_assert(script_batch_is_simple(&release));
+    release.release.target.token = 0;
+    script_batch_add(&gather, &acquire);
+    script_batch_add(&gather, &release);
+    ck_assert_int_eq(gather.acquires.ops[0].acquire.claim.owner_kind, OWNER_ID);
+    ck_assert(span_eq(gather.acquires.ops[0].acquire.claim.field, ID_FIELDS[_i]));
+    ck_assert(span_eq(gather.releases.ops[0].release.target.field, ID_FIELDS[_i]));
+    ck_assert_uint_eq(gather.releases.ops[0].release.target.token, 0);
+}
+
 static void change_acquire(struct op *op, int how)
 {
     switch (how) {
@@ -74,8 +96,9 @@ static void change_acquire(struct op *op, int how)
     case 5:
         op->acquire.propose = 5;
         break;
-    case 6:
+    case 6: /* its client asked earlier */
         op->acquire.claim.owner_kind = OWNER_ID;
+        op->acquire.claim.asked_ago_ms = 1;
         break;
     case 7:
         op->acquire.claim.owner_kind = OWNER_NAMED;
@@ -147,6 +170,7 @@ static void change_release(struct op *op, int how)
         break;
     case 12:
         op->release.target.field = SPAN("latchd:id:123");
+        op->release.skips_rest = true;
         break;
     default:
         op->release.target.field = SPAN_NONE;
@@ -324,6 +348,27 @@ START_TEST(one_call_names_all_of_them)
     expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
                               "0000000000000000") "$5\r\n30000\r\n$4\r\n5000\r\n$"
                                                   "3\r\n123\r\n$4\r\n-123\r\n");
+}
+
+START_TEST(one_call_says_which_ids_hold)
+{
+    struct op acquires[] = { simple_acquire("n"), simple_acquire("m") };
+    struct op releases[] = { simple_release("n"), simple_release("m") };
+
+    acquires[1].acquire.claim.owner_kind = OWNER_ID;
+    acquires[1].acquire.claim.field = SPAN("latchd:id:r");
+    expect_call(acquires,
+                "$1\r\n8\r\n" NAMES QUEUES COUNTERS FENCES STAMP(
+                    "0000000000000041") "$7\r\n3630000\r\n$5\r\n30000\r\n$1\r\n0\r\n$"
+                                        "3\r\nq:1\r\n$11\r\nlatchd:id:r\r\n");
+    releases[0].release.target.field = releases[1].release.target.field =
+        SPAN("latchd:id:r");
+    releases[0].release.target.token = 0;
+    releases[1].release.leave_tombstone = false;
+    expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
+                              "0000000000000000") "$5\r\n20001\r\n$4\r\n5000\r\n$"
+                                                  "11\r\nlatchd:id:r\r\n$"
+                                                  "15\r\n-123latchd:id:r\r\n");
 }
 
 static redisReply *reply_of(const char *text)

@@ -50,7 +50,7 @@
 --@                             : op->acquire.reenter_only
 --@word for_write           text lock_kind_letter(claim->lock_kind, "r")
 --@word writes              text lock_kind_letter(claim->lock_kind, "r")
---@word claim               text is_known_by_request(claim) ? claim->entry : claim->field
+--@word claim               text claim_text(claim)
 --@word claim_entry         text claim->entry
 --@word claim_entry|block   text claim->block_us != 0 ? number_text(from, claim->block_us) : claim->entry
 --@word data                join \n: claim->data.len != 0, claim->data
