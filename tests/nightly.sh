@@ -72,7 +72,10 @@ if [ "$failed" -eq 0 ]; then
             --seed "$SEED" --report "$logs/soak.html" --histories "$logs/histories" ;;
         faults) step faults python3 tests/failover/failover.py "$build/src/latchd" machine long ;;
         mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
-        rules) step rules /usr/bin/python3 tests/torture/by_rule.py --seed "$SEED" ;;
+        rules)
+            step rules /usr/bin/python3 tests/torture/by_rule.py --seed "$SEED"
+            step rules-scripts /usr/bin/python3 tests/torture/by_rule.py --scripts \
+                --count 200 --seed "$SEED" ;;
         readme) step readme tests/package/readme.sh "$logs/readme" ;;
         traces) step traces env COLLECTOR=1 meson test -C "$build" --no-rebuild traces ;;
         servers) step servers python3 tests/package/servers.py "$build" ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Faults that rules make: by_rule.py [--count N] [--minutes M] [--jobs J] [--seed S] [FILE...]
 
-Each rule changes one place of src/engine: a condition is negated, && becomes || and < becomes
+Each rule changes one place of src/engine, or with --scripts of the Lua scripts: a condition is negated, && becomes || and < becomes
 <=, true becomes false, + becomes -, a call is left out, two calls are swapped. A copy of the
 sources has all of these faults, and is built once; the environment's LATCHD_PLANTED says which
 one a program has. --count of them, drawn with --seed, are shown to the simulator, to the
@@ -9,6 +9,9 @@ scenarios of the engine, and to its unit tests, until one of these fails. Exit c
 without a fault. The output: the survivors, each with its line, and how many were found in each
 file. A survivor is for somebody to read: a test is missing, the code is dead, or the change is
 none. FILE: only in these, such as hold.c.
+
+A script's fault is built by itself, in one of --jobs copies; the scenarios of the scripts judge
+it on a real Redis, and then the simulator.
 
 Needs python3-clang-14, which Debian has for its own Python only.
 """
@@ -18,7 +21,9 @@ import collections
 import concurrent.futures
 import os
 import pathlib
+import queue
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,7 +62,7 @@ UNIT = ["test_engine_many", "test_engine_states", "test_loan", "test_op"]
 TARGETS = ["tests/sim/sim", "tests/scenarios/scenario_engine", "tests/scenarios/scenario_sim",
            *(f"tests/unit/{name}" for name in UNIT)]
 
-Fault = collections.namedtuple("Fault", "number file line rule text")
+Fault = collections.namedtuple("Fault", "number file line rule text edit", defaults=[None])
 
 
 class Source:
@@ -111,6 +116,8 @@ class Source:
             condition = self.span(next(cursor.get_children()))
             if self.written(condition):
                 self.plant(condition, "negated", "(PLANTED(%d) != !!(", "))")
+            if self.is_extreme_kept(cursor):
+                return
         elif cursor.kind == KIND.BINARY_OPERATOR:
             self.operator(cursor)
         elif cursor.kind == KIND.CONDITIONAL_OPERATOR and self.is_extreme(cursor):
@@ -130,6 +137,13 @@ class Source:
         condition, *values = cursor.get_children()
         return ({self.text(*self.span(c)) for c in condition.get_children()} ==
                 {self.text(*self.span(v)) for v in values})
+
+    def is_extreme_kept(self, cursor):
+        """if (a > b) { b = a; }, for which a >= b is as good."""
+        condition, body, *rest = cursor.get_children()
+        sides = [self.text(*self.span(c)) for c in condition.get_children()]
+        kept = self.text(*self.span(body)).strip("{} \n;").split(" = ")
+        return not rest and len(sides) == 2 and set(kept) == set(sides)
 
     def literal(self, cursor):
         start, end = self.span(cursor)
@@ -198,6 +212,137 @@ class Source:
         return "".join(out)
 
 
+SCRIPTS = "src/backend/script/lua"
+SCRIPT_TARGETS = ["tests/scenarios/scenario_script"]
+LATER_TARGETS = ["tests/sim/sim", "tests/sim/sim_quorum", "tests/scenarios/scenario_sim"]
+SURE = 2  # failures, where a real Redis on a busy machine may be slow
+# Comments and texts, in which nothing is changed.
+NOT_CODE = re.compile(r"--[^\n]*|'(?:[^'\\\n]|\\.)*'")
+CONDITION = re.compile(r"\b(?:if|elseif)\b(.*?)\bthen\b", re.DOTALL)
+LOGIC = re.compile(r"\b(and|or)\b")
+COMPARED = re.compile(r"(?<=\s)(<=|>=|<|>)(?=\s)")
+ONE = re.compile(r" [+-] 1\b(?!\.)")
+CALL_LINE = re.compile(r"^[ \t]*[a-z_][a-z_.]*\(.*\)$", re.MULTILINE)
+
+
+def script_faults(path, number):
+    """Of one file, numbered from there: the edit is (path, start, end, what stands there then)."""
+    text = path.read_text()
+    code = NOT_CODE.sub(lambda m: "'" + "_" * (len(m[0]) - 2) + "'" if m[0][0] == "'"
+                        else " " * len(m[0]), text)
+    found = []
+
+    def plant(start, end, rule, then):
+        line = text.count("\n", 0, start)
+        found.append(Fault(number + len(found), path.name, line + 1, rule,
+                           text.split("\n")[line].strip(), (path, start, end, then)))
+
+    for condition in CONDITION.finditer(code):
+        start, end = condition.span(1)
+        plant(start, end, "negated", f" not ({text[start:end]}) ")
+        for word in LOGIC.finditer(code, start, end):
+            other = "or" if word[0] == "and" else "and"
+            plant(*word.span(), f"{other} for {word[0]}", other)
+    for word in COMPARED.finditer(code):
+        plant(*word.span(), "off by one", OTHER[word[0]])
+    for one in ONE.finditer(code):
+        plant(*one.span(), "off by one", "")
+    last = None
+    for call in CALL_LINE.finditer(code):
+        line = call[0]
+        if line.count("(") != line.count(")"):
+            continue
+        plant(*call.span(), "left out", "")
+        if last and text[last[1]:call.start()] == "\n":
+            plant(last[0], call.end(), "swapped",
+                  f"{text[call.start():call.end()]}\n{text[last[0]:last[1]]}")
+        last = call.span()
+    return found
+
+
+class Scripts:
+    """Copies, in each of which one fault of a script is tried at a time."""
+
+    def __init__(self, options):
+        self.copies = queue.SimpleQueue()
+        for i in range(options.jobs):
+            copy = Copy(options.folder / f"scripts-{i}")
+            copy.make()
+            copy.run(["meson", "configure", copy.build, "-Doptimization=1"])
+            if not i:
+                self.faults = self.made(copy.source, options.files)
+            for targets in (SCRIPT_TARGETS, LATER_TARGETS):
+                well, said = copy.run(["ninja", "-C", copy.build, *targets])
+                if not well:
+                    sys.exit(said[-5000:])
+            self.copies.put(copy)
+
+    @staticmethod
+    def made(source, names):
+        faults = []
+        for path in sorted((source / SCRIPTS).glob("*/*.lua")):
+            if not names or path.name in names:
+                faults += script_faults(path, len(faults) + 1)
+        return faults
+
+    def finder(self, fault):
+        """As finder() below; `none` if it cannot be built."""
+        copy = self.copies.get()
+        try:
+            return self.tried(copy, fault)
+        finally:
+            self.copies.put(copy)
+
+    @staticmethod
+    def tried(copy, fault):
+        if fault is None:
+            return finder(copy, 0, [*script_judges(copy), *later_judges(copy)], SURE)
+        first, start, end, then = fault.edit
+        path = copy.source / SCRIPTS / first.parent.name / first.name
+        before = path.read_text()
+        path.write_text(before[:start] + then + before[end:])
+        try:
+            if not copy.run(["ninja", "-C", copy.build, *SCRIPT_TARGETS])[0]:
+                return "none: it cannot be built"
+            found = finder(copy, 0, script_judges(copy), SURE)
+            if found is None and copy.run(["ninja", "-C", copy.build, *LATER_TARGETS])[0]:
+                found = finder(copy, 0, later_judges(copy))
+            return found
+        finally:
+            path.write_text(before)
+
+
+def script_judges(copy):
+    for path in sorted((copy.source / "tests/scenarios/script").glob("*.scn")):
+        yield [copy.build / "tests/scenarios/scenario_script", path]
+
+
+def later_judges(copy):
+    yield [copy.build / "tests/sim/sim", "--schedules", 2000]
+    yield [copy.build / "tests/sim/sim_quorum", "--schedules", 300]
+    for path in sorted((copy.source / "tests/scenarios/sim").glob("*.scn")):
+        yield [copy.build / "tests/scenarios/scenario_sim", path]
+
+
+class Engine:
+    """One copy with all faults of the engine."""
+
+    def __init__(self, options):
+        self.copy = copy = Copy(options.folder)
+        copy.make()
+        header = options.folder / "planted.h"
+        header.write_text(HEADER)
+        self.faults = plant(copy, options.files)
+        copy.run(["meson", "configure", copy.build, "-Dwerror=false", "-Doptimization=1",
+                  f"-Dc_args=-include {header} -w"])
+        well, said = copy.run(["ninja", "-C", copy.build, *TARGETS])
+        if not well:
+            sys.exit(said[-5000:])
+
+    def finder(self, fault):
+        return finder(self.copy, fault.number if fault else 0, judges(self.copy))
+
+
 def plant(copy, names):
     """Into the files of a copy. Gives the faults."""
     build, faults = copy.build, []
@@ -233,17 +378,23 @@ def judges(copy):
     yield [sim, "--schedules", 6000, "--seed", 10000]
 
 
-def finder(copy, number):
-    """The last word of the command that finds the fault, or None."""
-    environment = {**os.environ, "LATCHD_PLANTED": str(number), "CK_FORK": "no"}
-    for command in judges(copy):
-        try:
-            done = subprocess.run(list(map(str, command)), env=environment, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                  timeout=LIMIT_S, check=False, cwd=copy.build)
-        except subprocess.TimeoutExpired:
-            return "it hangs"
-        if done.returncode:
+def fails(command, environment, folder):
+    try:
+        done = subprocess.run(list(map(str, command)), env=environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=LIMIT_S, check=False, cwd=folder)
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def finder(copy, number, commands, times=1):
+    """The last word of the command that finds the fault, so often, or None."""
+    environment = {**os.environ, "LATCHD_PLANTED": str(number)}
+    if number:
+        environment["CK_FORK"] = "no"
+    for command in commands:
+        if all(fails(command, environment, copy.build) for _ in range(times)):
             return pathlib.Path(command[1 if len(command) == 2 else 0]).name
     return None
 
@@ -256,23 +407,16 @@ def main():
     parser.add_argument("--minutes", type=float, default=60, help="none begins later than that")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scripts", action="store_true", help="of the Lua scripts")
     parser.add_argument("--number", type=int, action="append", help="only this fault")
     parser.add_argument("--folder", type=pathlib.Path, help="for the copy and its build",
                         default=pathlib.Path(tempfile.gettempdir()) / "latchd-by-rule")
     options = parser.parse_args()
-    copy = Copy(options.folder)
-    copy.make()
-    header = options.folder / "planted.h"
-    header.write_text(HEADER)
-    faults = plant(copy, options.files)
-    well, said = copy.run(["meson", "configure", copy.build, "-Dwerror=false", "-Doptimization=1",
-                           f"-Dc_args=-include {header} -w"])
-    well, said = copy.run(["ninja", "-C", copy.build, *TARGETS])
-    if not well:
-        sys.exit(said[-5000:])
-    found = finder(copy, 0)
+    tries = (Scripts if options.scripts else Engine)(options)
+    found = tries.finder(None)
     if found:
         sys.exit(f"{found} fails without a fault")
+    faults = tries.faults
     chosen = [f for f in faults if not options.number or f.number in options.number]
     random.Random(options.seed).shuffle(chosen)
     until = time.monotonic() + options.minutes * 60
@@ -280,7 +424,7 @@ def main():
     def hunt(fault):
         if time.monotonic() > until:
             return fault, "none: there was no time"
-        return fault, finder(copy, fault.number)
+        return fault, tries.finder(fault)
 
     score = collections.defaultdict(lambda: [0, 0])
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
