@@ -1,11 +1,12 @@
 #!/bin/bash
 # What takes too long for each change: fresh schedules of the simulator, torture of every
-# topology, a soak, faults that last, all planted faults, faults made by rules, the lines of README.md on a bare Debian, the container images,
-# the manifests of Kubernetes, the tarball with what is built from it, other versions of Redis
-# and Valkey, and a real collector of traces. One summary at the end; exit code 1 if something failed.
+# topology and of other lock services, a soak, faults that last, all planted faults, faults
+# made by rules, the lines of README.md on a bare Debian, the container images, the manifests
+# of Kubernetes, the tarball with what is built from it, other versions of Redis and Valkey, and
+# a real collector of traces. One summary at the end; exit code 1 if something failed.
 #
 #   tests/nightly.sh DIRECTORY-FOR-THE-LOGS [PART...]
-#       (sim, torture, soak, faults, mutants, rules, readme, container, kubernetes, release, servers, traces)
+#       (sim, torture, peers, soak, faults, mutants, rules, readme, container, kubernetes, release, servers, traces)
 #
 # MINUTES of torture for each topology (20), HOURS of the soak (2), SCHEDULES of the simulator (1000000), SEED (the
 # time). Needs what .ci/run installs, for `rules` python3-clang-14, and for `readme`, `release`
@@ -15,7 +16,7 @@ logs=$(realpath -m "${1:?a directory for the logs}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 parts=("$@")
-[ $# -gt 0 ] || parts=(sim torture soak faults mutants rules readme container kubernetes release servers traces)
+[ $# -gt 0 ] || parts=(sim torture peers soak faults mutants rules readme container kubernetes release servers traces)
 MINUTES=${MINUTES:-20}
 HOURS=${HOURS:-2}
 SCHEDULES=${SCHEDULES:-1000000}
@@ -71,6 +72,9 @@ if [ "$failed" -eq 0 ]; then
         soak) step soak python3 tests/torture/soak.py "$build/src/latchd" --hours "$HOURS" \
             --seed "$SEED" --report "$logs/soak.html" --histories "$logs/histories" ;;
         faults) step faults python3 tests/failover/failover.py "$build/src/latchd" machine long ;;
+        peers)
+            step peers python3 tests/torture/peers.py "$build" --seed "$SEED" \
+                --results "$logs/peers.json" --histories "$logs/histories" ;;
         mutants) step mutants python3 tests/torture/mutants.py --verbose ;;
         rules)
             step rules /usr/bin/python3 tests/torture/by_rule.py --seed "$SEED"

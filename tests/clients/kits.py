@@ -288,11 +288,11 @@ RARE = {"collector": collector}
 
 # Folders and files that a kit is made of.
 SOURCES = {
-    **{name: PROGRAMS / name for name in ("go", "java", "rust")},
-    **{f"locks-{name}": locks_list.LOCKS / name for name in ("go", "java", "rust")},
-    "rust-helper": CLIENTS / "rust",
-    "collector": COLLECTOR,
-    **{name: locks_list.LOCKS for name in (
+    **{name: [PROGRAMS / name] for name in ("go", "java", "rust")},
+    **{f"locks-{name}": [locks_list.LOCKS / name] for name in ("go", "java", "rust")},
+    "rust-helper": [CLIENTS / "rust"],
+    "collector": [COLLECTOR],
+    **{name: [locks_list.LOCKS] for name in (
         "redlock-4", "redlock-5", "redlock-sesamecare", "node-locks")},
 }
 
@@ -300,8 +300,8 @@ SOURCES = {
 def fingerprint(name):
     here = pathlib.Path(__file__).parent
     parts = [(here / part).read_bytes() for part in ("kits.py", "clients.py", "locks_list.py")]
-    if name in SOURCES:
-        parts += [p.read_bytes() for p in sorted(SOURCES[name].rglob("*")) if p.is_file()]
+    for folder in SOURCES.get(name, []):
+        parts += [p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -42,4 +42,5 @@ class Library:
         return self.client.lock(name).locked()
 
 
-threads.serve(Library)
+if __name__ == "__main__":
+    threads.serve(Library)

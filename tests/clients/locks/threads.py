@@ -66,6 +66,9 @@ class Threads:
 
 
 def serve(library):
-    threads = Threads(library, sys.argv[1], *map(int, sys.argv[2].split(",")))
+    obey(Threads(library, sys.argv[1], *map(int, sys.argv[2].split(","))))
+
+
+def obey(threads):
     for line in sys.stdin:
         threading.Thread(target=threads.answer, args=line.split(), daemon=True).start()

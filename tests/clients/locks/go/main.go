@@ -22,6 +22,12 @@ type held interface {
 	release() (bool, error)
 }
 
+// A lock of a server that has fencing tokens and sessions (tests/torture/agents/go/etcd.go).
+type fenced interface {
+	token() int64
+	lost() <-chan struct{}
+}
+
 // A library, with a connection of its own. A wait of 0 is one try; nil: refused.
 type library interface {
 	acquire(name string, lease, wait time.Duration) (held, error)
@@ -65,6 +71,13 @@ func obey(connect func() library, one library, words []string) (string, error) {
 		lock, err := one.acquire(words[2], ms(words[3]), ms(words[4]))
 		if lock != nil {
 			locks.Store(key, lock)
+		}
+		if lock, good := lock.(fenced); good {
+			go func() {
+				<-lock.lost()
+				say(key, "lost")
+			}()
+			return fmt.Sprint("acquired ", lock.token()), err
 		}
 		return choose(lock != nil, "acquired"), err
 	case "contend":

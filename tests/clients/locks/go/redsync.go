@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	pool "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
@@ -15,9 +17,15 @@ type redsyncLibrary struct{ sync *redsync.Redsync }
 
 type redsyncLock struct{ mutex *redsync.Mutex }
 
+// HOST:PORT, or HOST:PORT,PORT... of masters.
 func newRedsync(address string) library {
-	return redsyncLibrary{redsync.New(goredis.NewPool(
-		redis.NewClient(&redis.Options{Addr: address})))}
+	host, ports, _ := strings.Cut(address, ":")
+	var masters []pool.Pool
+	for port := range strings.SplitSeq(ports, ",") {
+		masters = append(masters, goredis.NewPool(
+			redis.NewClient(&redis.Options{Addr: host + ":" + port})))
+	}
+	return redsyncLibrary{redsync.New(masters...)}
 }
 
 // What it says when somebody else has the lock, or when it was not held any more.
