@@ -69,7 +69,7 @@ for i = 1, count do
     local lock, queue, fence_key = KEYS[i], KEYS[count + i], KEYS[3 * count + i]
     local last, request, simple, block = lasts[i], ARGV[4 + i], false, most
     local field, who, more, tombstone_key, claim_keeper = token_field, token_who, '', nil, nil
-    if byte(request) == 108 then
+    if helpers[ids + 1] and byte(request) == 108 then
         ids = ids + 2
         tombstone_key, claim_keeper = helpers[ids - 1], helpers[ids]
         field, who, more, block = request, id_who, id_asked, false

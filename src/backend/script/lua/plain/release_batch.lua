@@ -24,10 +24,13 @@ local count, tombstone_ms = #KEYS / 2, ARGV[2]
 local unqueued = try('EXISTS', unpack(KEYS, count + 1)) == 0
 
 -- The fence key tells the token of an ID's hold, and the keeper key who took it over.
-local fence_keys, keepers, first = {}, {}, nil
-for i = 1, count do
+local fence_keys, keepers, first, has_ids = {}, {}, nil, false
+for i = 1, #ARGV - 3 do
+    first = first or ARGV[3 + i]
+    has_ids = has_ids or find(ARGV[3 + i], 'l', 1, true)
+end
+for i = 1, has_ids and count or 0 do
     local target = ARGV[3 + i] or first
-    first = first or target
     local at = find(target, 'l', 1, true)
     if at then
         local tag = sub(KEYS[count + i], 21)
@@ -41,7 +44,7 @@ if #keepers > 0 then
 end
 
 local reply, gone, quiet, last, all, ids = {}, {}, {}, 0, true, 0
-local said, token, no_tombstone, field, is_id
+local said, token, no_tombstone, field, is_id, tombstone
 for i = 1, count do
     local lock, queue, freed, tag = KEYS[i], KEYS[count + i], nil, nil
     -- Holds that were granted together mostly end together.
@@ -51,9 +54,10 @@ for i = 1, count do
         no_tombstone, is_id = byte(said) == 45, find(said, 'l', 1, true)
         token = sub(said, no_tombstone and 2 or 1, (is_id or 0) - 1)
         field = is_id and sub(said, is_id) or 'latchd:' .. token
+        tombstone = '0 ' .. token
     end
     -- The usual case costs the fewest calls: it is held, and nobody queues.
-    local found, held = nil, token
+    local found, held
     if not is_id then
         found = try('HGET', lock, field)
     else
@@ -64,18 +68,19 @@ for i = 1, count do
         if holder == field and (token == '' or token == held)
             and (unkept or try('EXISTS', keepers[ids]) == 0) then
             found = try('HMGET', lock, 'mode', field)
-            found = found[1] == false and found[2]
+            found, tombstone = found[1] == false and found[2], '0 ' .. held
         end
     end
     if type(found) == 'string' and (unqueued or try('EXISTS', queue) == 0) then
         tag = sub(queue, 21)
-        local ended, text = 'latchd:ended:' .. tag .. ':', '0 ' .. held
-        local written = no_tombstone or try('SET', ended .. field, text, 'PX', tombstone_ms, 'NX')
+        local written = no_tombstone or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
+            tombstone, 'PX', tombstone_ms, 'NX')
         freed = written and (written == true or written.ok)
         -- Who has the token of an ID's hold may ask by that, too.
         if freed and is_id and not no_tombstone
             and (token ~= '' or sub(field, 1, 10) ~= 'latchd:id:') then
-            written = try('SET', ended .. 'latchd:' .. held, text, 'PX', tombstone_ms, 'NX')
+            written = try('SET', 'latchd:ended:' .. tag .. ':latchd:' .. held, tombstone, 'PX',
+                tombstone_ms, 'NX')
             freed = written and written.ok
         end
     end
