@@ -15,8 +15,9 @@
 --
 -- Returns LATE | FREED: all of them | for each what release.lua returns, or an error
 --
--- Keeper keys and entries that are left over mean nothing without the hold, and expire: looking for
--- them costs more than everything else but the tombstone.
+-- The field of an anonymous hold is used once: its keeper key and entries mean nothing without it, and
+-- expire. Looking for them costs more than everything else but the tombstone. An ID's field comes
+-- again, so its keeper key is looked for.
 
 --@include include/part_stamp.lua
 local try, byte, sub, find, match = redis.pcall, string.byte, string.sub, string.find, string.match
