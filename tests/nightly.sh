@@ -81,7 +81,7 @@ if [ "$failed" -eq 0 ]; then
             step rules-scripts /usr/bin/python3 tests/torture/by_rule.py --scripts \
                 --count 200 --seed "$SEED" ;;
         readme) step readme tests/package/readme.sh "$logs/readme" ;;
-        traces) step traces env COLLECTOR=1 meson test -C "$build" --no-rebuild traces ;;
+        traces) step traces env COLLECTOR=1 meson test -C "$build" --no-rebuild --suite clients clients-traces ;;
         servers) step servers python3 tests/package/servers.py "$build" ;;
         kubernetes) step kubernetes python3 tests/package/kubernetes.py ;;
         release) step release tests/package/release.sh "$logs/release" ;;

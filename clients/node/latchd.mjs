@@ -630,6 +630,7 @@ export class Latchd {
   async #acquire(hold, wait, signal) {
     const deadline = wait === undefined || wait === null ? Infinity : performance.now() + wait;
     let reached = performance.now();
+    let asked = reached;
     let pause = FIRST_PAUSE;
     let link = null;
     try {
@@ -638,6 +639,7 @@ export class Latchd {
         let trouble;
         try {
           link ??= await this.#untilAbortedLink(signal);
+          asked = performance.now();
           const tokens = await untilAborted(this.#ask(link, hold, deadline), signal);
           if (tokens !== null) {
             await untilAborted(this.#begin(hold, [tokens].flat().map(Number), signal), signal);
@@ -661,10 +663,11 @@ export class Latchd {
           continue;
         }
         if (![Unreachable, Backend, GoAway].some((kind) => trouble instanceof kind)) throw trouble;
-        if (hold.options.has('OWNER') && link?.silent) {
+        if (hold.options.has('OWNER') && link?.silent && deadline - asked > LONGEST_ASK) {
           // Its LOCK may take longer than the answer is waited for: a new connection shows whether latchd is there.
           reached = performance.now();
           link = null;
+          for (const idle of this.#idle.splice(0)) idle.close();
           continue;
         }
         if (trouble instanceof Backend) {

@@ -457,6 +457,7 @@ class _Core:
                 used = link is not None or bool(self._idle)
                 try:
                     link = link or await self._own_link()
+                    asked = _now()
                     tokens = await self._ask(link, hold, deadline)
                     if tokens is not None:
                         await self._begin(hold, tokens)
@@ -476,10 +477,13 @@ class _Core:
                     raise
                 except (Unreachable, Backend, _GoAway) as error:
                     trouble = error
-                if "OWNER" in hold.options and link is not None and link.silent:
+                if "OWNER" in hold.options and link is not None and link.silent and deadline - asked > LONGEST_ASK_S:
                     # Its LOCK may take longer than the answer is waited for: a new connection shows whether latchd
                     # is there.
                     reached, link = _now(), None
+                    for idle in self._idle:
+                        idle.close()
+                    self._idle.clear()
                     continue
                 if link is not None and not isinstance(trouble, Backend):
                     self._leave(link)

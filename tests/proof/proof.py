@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Judges what others can judge: the independent checker refuses what is planted, and has
-torture's own verdict on each history of the suite `torture`; Clojure reads what is for Jepsen.
+torture's own verdict on what it judges as well; Clojure reads what is for Jepsen.
 
-`proof.py LATCHD FOLDER`. FOLDER: of these histories; if it has none, a short torture of a single
-Redis makes one. Prints TAP; skipped without Go and its module.
+`proof.py LATCHD FOLDER`. FOLDER: of histories from `torture.py --public`; if it has none, a short
+torture of a single Redis makes one. Prints TAP; skipped without Go and its module.
 """
 import os
 import pathlib
@@ -26,9 +26,12 @@ JARS = [pathlib.Path("/usr/share/java") / f"{name}.jar"
 
 
 def run(*words, **env):
-    done = subprocess.run(list(map(str, words)), cwd=HERE, text=True, check=False,
-                          timeout=PATIENCE_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, env={**os.environ, **env})
+    try:
+        done = subprocess.run(list(map(str, words)), cwd=HERE, text=True, check=False,
+                              timeout=PATIENCE_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              stdin=subprocess.DEVNULL, env={**os.environ, **env})
+    except subprocess.TimeoutExpired:
+        return False, f"{words[0]}: nothing within {PATIENCE_S} s"
     return done.returncode == 0, done.stdout
 
 

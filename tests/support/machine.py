@@ -141,16 +141,19 @@ class Cable(Child):
         self.leave()
         self.network = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         super().__init__(["unshare", "--net", "sleep", "infinity"], folder / "cable.log")
+        try:
+            self.connect()
+        except (Skip, RuntimeError) as why:
+            self.stop()
+            raise Skip(why) from why
+
+    def connect(self):
         other = pathlib.Path(f"/proc/{self.child.pid}/ns/net")
         mine = os.readlink("/proc/self/ns/net")
         until(lambda: self.alive() and os.readlink(other) != mine, "the other network")
         self.other = os.open(other, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            self.ip("link", "add", "here", "type", "veth", "peer", "name", "there", "netns",
-                    self.child.pid)
-        except Skip:
-            self.stop()
-            raise
+        self.ip("link", "add", "here", "type", "veth", "peer", "name", "there", "netns",
+                self.child.pid)
         self.plug(self.HERE, self.THERE)
         with self.there():
             self.plug(self.THERE, self.HERE)

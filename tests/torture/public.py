@@ -14,7 +14,9 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 # pylint: disable=wrong-import-position
 from record import Record, plain  # noqa: E402
 
-REFUSED = "-refused"  # ends such a name
+REFUSED = "-refused"  # ends the name of a history with a violation of these kinds
+JUDGED = {"two holders", "too many permits", "token", "fenced write"}  # by tests/proof, too
+STALL_NS = 50_000_000  # so late was the load, which is told of nothing meanwhile
 VERBS = {"LOCK": "lock", "UNLOCK": "unlock", "RENEW": "renew", "LEAVE": "leave"}
 
 
@@ -36,7 +38,9 @@ def operations(record):
     found += [{"client": f.target, "daemon": "", "f": "fault", "name": f.kind,
                "call": f.start, "return": f.end} for f in record.faults]
     found += [{"client": "", "daemon": "", "f": "paused", "name": "",
-               "call": start, "return": end} for start, end in record.pauses]
+               "call": start, "return": end}
+              for start, end in [*record.pauses, *((at - ns, at) for at, ns in record.stalls
+                                                   if ns >= STALL_NS)]]
     return sorted(found, key=lambda o: o["call"])
 
 
@@ -87,12 +91,12 @@ def jepsen(record):
                "f": Keyword(op["f"]), "value": value}
 
 
-def save(record, folder, stem, violations=0):
-    """Both forms, in files of that name; one in which checks.py found violations says so."""
+def save(record, folder, stem, kinds=()):
+    """Both forms, in files of that name. kinds: of the violations that checks.py found."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob(f"{stem}[.-]*"):
         old.unlink()
-    stem += REFUSED if violations else ""
+    stem += REFUSED if JUDGED & set(kinds) else ""
     with open(folder / f"{stem}.edn", "w", encoding="utf-8") as file:
         file.writelines(edn(event) + "\n" for event in jepsen(record))
     with open(folder / f"{stem}.porcupine.jsonl", "w", encoding="utf-8") as file:

@@ -123,7 +123,7 @@ class Torture:
         if self.options.public:
             public.save(record, self.options.public,
                         f"{self.topology}-{self.options.seed}-{self.rounds}",
-                        len(verdict.violations))
+                        [kind for kind, _ in verdict.violations])
         self.total.add(verdict)
         self.clock_was_set |= any(fault.kind == "clock" for fault in record.faults)
 

@@ -549,6 +549,7 @@ public final class Latchd implements AutoCloseable {
         for (int tries = 1;; tries++) {
             LatchdException trouble;
             boolean over;
+            boolean isLong = waitMs == FOREVER || waitMs - (steadyMs() - began) > LONGEST_ASK_MS;
             try {
                 Object tokens = await(askForLock(hold, waitMs, began), interruptibly);
                 if (tokens != null) {
@@ -573,7 +574,8 @@ public final class Latchd implements AutoCloseable {
                 hold.request = UUID.randomUUID().toString();
                 continue;
             }
-            if (hold.lock.options.contains("OWNER") && trouble.getCause() instanceof SocketTimeoutException) {
+            if (isLong && hold.lock.options.contains("OWNER")
+                    && trouble.getCause() instanceof SocketTimeoutException) {
                 // Its LOCK may take longer than the answer is waited for: a new connection shows whether latchd is there.
                 reached = steadyMs();
                 tries = 0;
