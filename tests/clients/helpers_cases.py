@@ -271,6 +271,17 @@ def an_owner_waits_for_longer_than_patience(stage):
     two.unlock(two.lock("job", "-", "owner=ann")[0])
 
 
+def an_owner_gives_up_a_latchd_that_only_says_that_it_is_there(stage):
+    """It answers PING, and LOCK no more, as its Redis hangs."""
+    daemon = stage.latchd(redis_timeout="60s")
+    agent = stage.agent(daemon, timeout_s=2, patience_s=3)
+    agent.lock("job")
+    stage.redis.pause()
+    said = agent.hear(agent.tell("lock", "other", 0, "owner=ann"))
+    assert said[0] == "error" and said[1] in ("UNREACHABLE", "BACKEND"), said
+    stage.redis.resume()
+
+
 def has_typed_errors(stage):
     daemon = stage.latchd()
     agent = stage.agent(daemon)
@@ -675,6 +686,7 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_
          stands_in_line_by_priority, takes_all_names_or_none,
          leads_with_data_and_is_followed, whoever_vanishes_is_replaced_within_its_heartbeat,
          an_owner_waits_for_longer_than_patience,
+         an_owner_gives_up_a_latchd_that_only_says_that_it_is_there,
          has_typed_errors, says_that_a_redis_is_no_latchd, logs_in_by_its_address, who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
@@ -689,7 +701,7 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, runs_at_most_once_in_
 # They need processors more than others do, so few of them run beside each other.
 HEAVY = {holds_many_locks_over_few_connections, a_release_that_crosses_a_renewal_is_no_loss}
 # They only wait, and for long: once for each language is enough.
-LONG = {an_owner_waits_for_longer_than_patience}
+LONG = {an_owner_waits_for_longer_than_patience, an_owner_gives_up_a_latchd_that_only_says_that_it_is_there}
 # For those whose waits end by a signal only.
 CANNOT_GIVE_UP = {who_gives_up_leaves_the_queue_at_once,
                   giving_up_in_the_moment_of_the_grant_leaves_nothing_held,

@@ -90,9 +90,9 @@ class Stage(Rack):
         self.program, self.language = program, language
         self.redis = self.keep(Redis(self.folder, "--appendonly", "yes")).ready()
 
-    def latchd(self, *options, redis=None, lease_s=LEASE_S):
+    def latchd(self, *options, redis=None, **how):
         return self.keep(Daemon(self.program, self.folder, redis or self.redis.url,
-                                *options, lease_s=lease_s)).ready()
+                                *options, **how)).ready()
 
     def agent(self, *daemons, timeout_s=TIMEOUT_S, patience_s=PATIENCE_S):
         return self.keep(Helper(self.folder, self.language, [d.url for d in daemons], timeout_s, patience_s))

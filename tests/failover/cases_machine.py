@@ -265,7 +265,7 @@ class Far:
             redis, port = redis_on(stage, None), PORTS.take()
             daemon = stage.latchd("a", redis.url, "--bind", Cable.THERE,
                                   "--protected-mode", "no", *options, port=port,
-                                  timeout_ms=REDIS_MS).ready()
+                                  watchdog_ms=LONG_MS, timeout_ms=REDIS_MS).ready()
         self.client = stage.stack.enter_context(Wire((Cable.THERE, port)))
         self.waiter = stage.stack.enter_context(daemon.wire())
 
