@@ -44,6 +44,10 @@
 #define LATCHD_TRACE_MIN 55                  /* of LOCK ... TRACE: a traceparent.. */
 #define LATCHD_TRACE_MAX 128                 /* ..whose later versions may be longer */
 #define LATCHD_QUEUE_MAX 1000000000          /* of LOCK ... QUEUE */
+#define LATCHD_COUNT_MAX 1000                /* of LOCKS and WAITERS ... COUNT */
+#define LATCHD_TOP_MAX 100                   /* of LOCKS TOP */
+#define LATCHD_PATTERN_MAX 528               /* of a glob: its length costs time */
+#define LATCHD_VALUE_MAX 512                 /* of a lock library, not escaped */
 #define LATCHD_PERMITS_MAX 1000              /* permits of one LOCK */
 #define LATCHD_LIMIT_MAX 2147483647          /* permits of one semaphore */
 #define LATCHD_LATCH_MAX 9223372036854775807 /* what a latch is set to: a long */

@@ -273,7 +273,7 @@ void cmd_command_list(struct command_ctx *ctx)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (ctx->argc == 2 ||
             (by_category && in_category(&COMMANDS[i], ctx->argv[4])) ||
-            (by_pattern && ctx->argv[4].len <= ARGS_PATTERN_MAX &&
+            (by_pattern && ctx->argv[4].len <= LATCHD_PATTERN_MAX &&
              glob_match(ctx->argv[4], span_str(COMMANDS[i].name)))) {
             resp_bulk_str(&names, COMMANDS[i].name);
             count++;

@@ -150,7 +150,7 @@ enum {
     LOCKINFO_LOSSES_MAX = 10, /* newest; more of one name say no more */
     /* Of LOCKS: names times glob_work(), 10 ms at worst. Patterns of plain letters fit
      * with every COUNT. */
-    SCAN_WORK_MAX = ARGS_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
+    SCAN_WORK_MAX = LATCHD_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
 };
 
 /* 0: none, or not known. */
@@ -370,7 +370,7 @@ static size_t count_of(const struct lock_args *args)
 enum { TOP_SCAN_MAX = 16384 };
 
 struct top {
-    struct name_view rows[ARGS_TOP_MAX + 1];
+    struct name_view rows[LATCHD_TOP_MAX + 1];
     size_t count;
     size_t most;
     const struct command_ctx *ctx; /* who asks */

@@ -103,7 +103,7 @@ void cmd_config_get(struct command_ctx *ctx)
         }
     }
     for (l.at = 2; l.at < ctx->argc; l.at++) {
-        if (ctx->argv[l.at].len <= ARGS_PATTERN_MAX) {
+        if (ctx->argv[l.at].len <= LATCHD_PATTERN_MAX) {
             ctx->cmd->env.config_each(ctx->cmd->env.ctx, pattern_at(&l, l.at),
                                       list_pair, &l);
         }

@@ -31,10 +31,7 @@ bool library_args_parse(const struct span *argv, size_t argc, enum plain_set pla
 /* value_text: the values of lock libraries, and who set them, as words of the engine
  * (engine/value_hold.h). Pure: bytes in, text out. */
 
-enum {
-    VALUE_MAX = 512, /* bytes of a value, before they are escaped */
-    ORIGIN_DIGITS = 16,
-};
+enum { ORIGIN_DIGITS = 16 };
 
 /* A pattern for values of any origin begins so. */
 #define VALUE_ANY_ORIGIN "*:"

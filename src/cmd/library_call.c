@@ -966,9 +966,9 @@ static bool check_keys(struct command_ctx *ctx, struct library_call *lib)
 
 static bool check_value(struct command_ctx *ctx, const struct lock_call *call)
 {
-    if (call->value.len > VALUE_MAX) {
+    if (call->value.len > LATCHD_VALUE_MAX) {
         ctx_error(ctx, LATCHD_ERR, "the value of a lock must be at most %d bytes",
-                  VALUE_MAX);
+                  LATCHD_VALUE_MAX);
         return false;
     }
     if (lock_call_takes(call->kind) &&

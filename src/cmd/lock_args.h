@@ -16,9 +16,6 @@ struct cmd_limits;
 enum {
     ARGS_ERROR_ROOM = 256, /* bytes of an error text */
     ARGS_COUNT_DEFAULT = 100,
-    ARGS_COUNT_MAX = 1000,  /* COUNT of LOCKS and WAITERS */
-    ARGS_TOP_MAX = 100,     /* TOP of LOCKS */
-    ARGS_PATTERN_MAX = 528, /* bytes of a glob: the time of a match grows with it */
 };
 
 /* The rules of a command besides its options: bits of lock_syntax.rules. */

@@ -240,7 +240,8 @@ static void add_client(struct json *j, struct cmd *cmd, uint64_t conn)
     if (conn != 0) {
         add_number(j, "latchd.client.id", conn);
     }
-    if (colon != NULL && parse_u64(span_str(colon + 1), UINT16_MAX, &port)) {
+    if (colon != NULL && !span_starts(address, SPAN("unix:")) &&
+        parse_u64(span_str(colon + 1), UINT16_MAX, &port)) {
         bool is_v6 = address.ptr[0] == '[';
 
         address = span_of(address.ptr + is_v6,

@@ -146,6 +146,10 @@ static bool read_term(struct options *o, size_t at)
         return options_check_number(option, optarg, t->min, t->max);
     case TERM_WORD:
     case TERM_TEXT:
+        if (at == OPTION_AT_TRACE && *optarg == '\0') {
+            o->terms[at] = NULL; /* nobody traces: $TRACEPARENT is empty */
+            break;
+        }
         return check_length(option, optarg, t->min, t->max);
     }
     return true;
@@ -238,7 +242,7 @@ const struct term TERMS[] = {
              reason, ctl, ctl_commands, value, sentence)                               \
     { #text,    TERM_##kind, least, most,         commands, needed,                    \
       excluded, reason,      ctl,   ctl_commands, value,    sentence },
-#define OPTION(text, ...) { .word = #text, .name = "" },
+#define OPTION(...) TERM(__VA_ARGS__)
 #include "latchd/terms.def"
 };
 

@@ -191,6 +191,28 @@ def owners(stand):
     expect(stand.is_free("owned"))
 
 
+def trace(stand):
+    """An empty value is none: $TRACEPARENT where nobody traces."""
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    stand.ask("CONFIG", "SET", "slowlog-log-slower-than", "0")
+    for words, sent in [(("run", "job", "--trace", parent, "--", "true"), True),
+                        (("run", "job", "--and", "job2", "--trace", parent, "--", "true"), True),
+                        (("lock", "traced", "--lease", "1", "--trace", parent), True),
+                        (("run", "job", "--trace", "", "--", "true"), False),
+                        (("run", "job", "--trace", parent, "--trace=", "--", "true"), False)]:
+        stand.ask("SLOWLOG", "RESET")
+        got = stand.run(*words)
+        expect(got.returncode == 0 and got.stderr == "", (words, got))
+        log = stand.ask("SLOWLOG", "GET", "-1")
+        expect("LOCK\r\n" in log and (f"TRACE\r\n$55\r\n{parent}\r\n" in log) == sent, (words, log))
+    stand.ask("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+    for words in [("run", "job", "--trace", parent[1:], "true"), ("run", "job", "--trace", 129 * "x", "true"),
+                  ("unlock", "job", "--token", "1", "--trace", ""), ("why", "job", "--trace", parent)]:
+        got = stand.run(*words)
+        expect(got.returncode == 125 and "--trace" in got.stderr, (words, got))
+    expect("--trace PARENT" in stand.run("run", "--help").stdout)
+
+
 def pipes(stand):
     got = stand.run("run", "pipes", "cat", text="through\n")
     expect(got.stdout == "through\n", got)
@@ -452,6 +474,7 @@ CASES = [
     ("a_command_whose_permits_are_lost_is_stopped", permits_lost),
     ("no_more_run_than_the_semaphore_has_permits", at_most_three),
     ("the_same_owner_gets_in_again", owners),
+    ("the_lock_belongs_to_the_trace_that_is_given", trace),
     ("the_command_has_the_pipes_to_itself", pipes),
     ("odd_parents_are_no_trouble", odd_parents),
     ("a_text_is_run_by_the_shell", shell_text),
