@@ -941,7 +941,7 @@ static struct http *open_http(struct server *s)
             "there is no password: every program that reaches %s sees the names of "
             "all locks, their owners and the addresses of clients: admit only those "
             "that may",
-            s->config.http_bind);
+            name);
     }
     if (s->config.http_api && !http_is_local(h)) {
         log_warning(
@@ -998,6 +998,11 @@ bool web_open(struct server *s)
     struct http *h;
 
     if (s->config.http_port == 0) {
+        /* Nobody would answer those that connect to the old latchd's socket. */
+        if (s->http_fd >= 0) {
+            (void)close(s->http_fd);
+            s->http_fd = -1;
+        }
         return true;
     }
     h = open_http(s);

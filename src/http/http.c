@@ -312,16 +312,32 @@ static void probe_silent_peers(int fd)
     }
 }
 
-static void write_address(const union address *at, const char *address, char *name,
+/* Of a listening socket: its address into `host`, with its port into `name`. False:
+ * errno. */
+static bool write_address(int fd, char host[static INET6_ADDRSTRLEN], char *name,
                           size_t room)
 {
-    (void)snprintf(name, room, at->any.sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
-                   address, ntohs(at->v4.sin_port));
+    union address at = { .v6 = { .sin6_family = AF_UNSPEC } };
+    socklen_t len = sizeof(at);
+    bool is_v6;
+
+    if (getsockname(fd, &at.any, &len) < 0) {
+        return false;
+    }
+    is_v6 = at.any.sa_family == AF_INET6;
+    if (inet_ntop(at.any.sa_family,
+                  is_v6 ? (const void *)&at.v6.sin6_addr : &at.v4.sin_addr, host,
+                  INET6_ADDRSTRLEN) == NULL) {
+        return false;
+    }
+    (void)snprintf(name, room, is_v6 ? "[%s]:%u" : "%s:%u", host,
+                   ntohs(at.v4.sin_port));
+    return true;
 }
 
-/* A listening socket that does not block. `name` is "127.0.0.1:80". -1: errno; EINVAL
- * when the address is not one. `port` 0: the kernel chooses. */
-static int http_listen(const char *address, unsigned port, char *name, size_t room)
+/* A listening socket that does not block. -1: errno; EINVAL when the address is not
+ * one. `port` 0: the kernel chooses. */
+static int http_listen(const char *address, unsigned port)
 {
     union address at;
     socklen_t len = parse_address(address, port, &at);
@@ -340,27 +356,12 @@ static int http_listen(const char *address, unsigned port, char *name, size_t ro
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     }
     probe_silent_peers(fd);
-    if (bind(fd, &at.any, len) < 0 || listen(fd, BACKLOG) < 0 ||
-        getsockname(fd, &at.any, &len) < 0) {
+    if (bind(fd, &at.any, len) < 0 || listen(fd, BACKLOG) < 0) {
         saved = errno;
         (void)close(fd);
         errno = saved;
         return -1;
     }
-    write_address(&at, address, name, room);
-    return fd;
-}
-
-/* The address of a socket that listens already. -1: errno. */
-static int http_adopt(int fd, const char *address, char *name, size_t room)
-{
-    union address at = { .v6 = { .sin6_family = AF_UNSPEC } };
-    socklen_t len = sizeof(at);
-
-    if (getsockname(fd, &at.any, &len) < 0) {
-        return -1;
-    }
-    write_address(&at, address, name, room);
     return fd;
 }
 
@@ -545,20 +546,23 @@ struct http *http_open(const struct http_setup *setup, char *name, size_t name_r
                        char *reterr, size_t room)
 {
     unsigned port = setup->port == HTTP_PORT_AUTO ? 0 : setup->port;
-    int fd = setup->fd >= 0 ? http_adopt(setup->fd, setup->address, name, name_room)
-                            : http_listen(setup->address, port, name, name_room);
+    int fd = setup->fd >= 0 ? setup->fd : http_listen(setup->address, port);
+    char host[INET6_ADDRSTRLEN];
     struct http *h;
 
-    if (fd < 0) {
+    if (fd < 0 || !write_address(fd, host, name, name_room)) {
         (void)snprintf(reterr, room, "%s",
                        errno == EINVAL ? "that is not an address in digits"
                                        : strerror(errno));
+        if (fd >= 0) {
+            (void)close(fd);
+        }
         return NULL;
     }
     h = xcalloc(1, sizeof(*h));
     h->setup = *setup;
     h->setup.address = NULL; /* the caller's */
-    h->local = host_is_loopback(setup->address);
+    h->local = host_is_loopback(host);
     list_init(&h->clients);
     answer_init(h);
     if (setup->connect != NULL) {

@@ -46,7 +46,7 @@ enum {
 
 struct http_setup {
     uv_loop_t *loop;
-    const char *address; /* IPv4 or IPv6, in digits */
+    const char *address; /* IPv4 or IPv6, in digits; not for `fd` */
     unsigned port;       /* 1..65535, or HTTP_PORT_AUTO */
     int fd;              /* listens there already, and is taken; -1: none does */
     void *ctx;
