@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 /* --- the numbers of stats.def that cmd/ cannot read ------------------- */
 
@@ -150,7 +151,8 @@ static bool listen_handed_over(struct server *s, int count, uint64_t tls_mask)
             log_error("server", "%s is called `tls`: set tls-cert-file", what);
             return false;
         }
-        r = listeners_add_fd(net_listeners(s->net), fd, tls, false, name, sizeof(name));
+        r = listeners_add_fd(net_listeners(s->net), fd, SOMAXCONN, tls, false, name,
+                             sizeof(name));
         if (!on_opened(s, r, what, name, tls)) {
             return false;
         }
@@ -418,7 +420,7 @@ static void move_client(void *ctx, struct conn *conn)
         conn_set_end(conn, END_MOVED);
         conn_close(conn);
     } else {
-        move->is_full = true; /* the next second goes on */
+        move->is_full = true; /* on_writable or the next second goes on */
     }
 }
 
@@ -432,6 +434,16 @@ static void move_clients(struct server *s)
     buf_reset(&move.words);
 }
 
+/* Whether places or grants wait for clients that come back, as KEEP says: the new
+ * process does not know of them. */
+static bool keeps_for_clients(const struct server *s)
+{
+    struct engine_stats stats;
+
+    engine_stats(s->engine, &stats);
+    return stats.waiters != 0 || stats.retained_entries != 0;
+}
+
 /* A retired process stops after its last client, and after its predecessor, which
  * nobody else can tell to stop. */
 static void check_retired(struct server *s)
@@ -443,7 +455,8 @@ static void check_retired(struct server *s)
     }
     move_clients(s);
     net_stats(s->net, &stats);
-    if (stats.open == 0 && !upgrade_has_predecessor(s->upgrade)) {
+    if (stats.open == 0 && !keeps_for_clients(s) &&
+        !upgrade_has_predecessor(s->upgrade)) {
         log_notice("server", "the last client has left");
         shutdown_begin(s);
     }
@@ -567,6 +580,9 @@ static void shutdown_begin(struct server *s)
         notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");
         s->phase = SERVER_STOPPING;
         s->stop_deadline_ms = s->now_ms + s->config.store.timeout_ms;
+        if (upgrade_shares_sockets(s->upgrade)) {
+            listeners_leave_files(net_listeners(s->net));
+        }
         upgrade_say_stop(s->upgrade);
         net_stop_listening(s->net);
         engine_stop(s->engine);
@@ -1095,11 +1111,30 @@ static void offer_socket(void *ctx, int fd, bool tls, bool owns_file)
     upgrade_offer(s->upgrade, tls ? UPGRADE_TLS : UPGRADE_PLAIN, fd, owns_file);
 }
 
+/* NULL: a successor may take over now. It knows nothing of a failover that only this
+ * process has seen. */
+static const char *why_no_handover(const struct server *s)
+{
+    if (s->phase != SERVER_RUNNING || !engine_is_up(s->engine)) {
+        return "Redis is out of reach, or this process starts or stops: try later";
+    }
+    if (quarantine_left_ms(s) != 0) {
+        return "names are withheld after a failover, which only this process knows: "
+               "try later";
+    }
+    return NULL;
+}
+
 static void on_successor_ready(void *ctx)
 {
     struct server *s = ctx;
+    const char *why = why_no_handover(s);
     struct net_stats stats;
 
+    if (why != NULL) {
+        upgrade_give_up(s->upgrade, why);
+        return;
+    }
     net_stats(s->net, &stats);
     listeners_foreach(net_listeners(s->net), offer_socket, s);
     if (web_fd(s) >= 0) {
@@ -1121,7 +1156,8 @@ static void on_retired(void *ctx, uint64_t pid)
                "the new latchd, process %" PRIu64
                ", takes new clients; this one serves %" PRIu64 " until they leave",
                pid, stats.open);
-    notify_send(&s->notify, "MAINPID=%" PRIu64 "\nSTATUS=Serving", pid);
+    /* The new one's first sign of life may come a whole watchdog interval later. */
+    notify_send(&s->notify, "MAINPID=%" PRIu64 "\nWATCHDOG=1\nSTATUS=Serving", pid);
     notify_fini(&s->notify);
     s->notify.watchdog_ms = 0;
 }
@@ -1132,6 +1168,15 @@ static void on_stop_asked(void *ctx)
 
     if (s->phase < SERVER_STOPPING) {
         shutdown_begin(s);
+    }
+}
+
+static void on_talk_writable(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (s->phase < SERVER_STOPPING) {
+        move_clients(s);
     }
 }
 
@@ -1151,7 +1196,8 @@ static bool on_socket(void *ctx, enum upgrade_socket kind, int fd, bool owns_fil
         (void)close(fd);
         return false;
     }
-    r = listeners_add_fd(net_listeners(s->net), fd, tls, owns_file, name, sizeof(name));
+    r = listeners_add_fd(net_listeners(s->net), fd, (int)s->config.tcp_backlog, tls,
+                         owns_file, name, sizeof(name));
     if (!on_opened(s, r, "a socket of the old latchd", name, tls)) {
         return false;
     }
@@ -1204,6 +1250,7 @@ static void make_upgrade(struct server *s)
                                            .on_ready = on_successor_ready,
                                            .on_retired = on_retired,
                                            .on_stop = on_stop_asked,
+                                           .on_writable = on_talk_writable,
                                            .on_socket = on_socket,
                                            .on_go = on_go,
                                            .on_client = on_client,
@@ -1223,14 +1270,7 @@ static const char *why_no_upgrade(const struct server *s)
     if (upgrade_state(s->upgrade) != UPGRADE_ALONE) {
         return "one is under way";
     }
-    if (s->phase != SERVER_RUNNING || !engine_is_up(s->engine)) {
-        return "Redis is out of reach, or this process starts or stops: try later";
-    }
-    if (quarantine_left_ms(s) != 0) {
-        return "names are withheld after a failover, which only this process knows: "
-               "try later";
-    }
-    return NULL;
+    return why_no_handover(s);
 }
 
 static void upgrade_asked(struct server *s)

@@ -27,6 +27,7 @@ enum {
     IDS_BETWEEN = 1 << 20,
 };
 
+static const char NO_MESSAGE[] = "the new one sent a message that is none";
 static const char *const SOCKET_WORDS[UPGRADE_SOCKETS] = { "plain", "tls", "http" };
 
 static const struct transitions TRANSITIONS = {
@@ -54,7 +55,8 @@ struct upgrade {
     struct talk *successor;   /* NULL: there is none */
     struct talk *predecessor; /* the same */
     bool said_ready;
-    bool took; /* the predecessor's sockets */
+    bool took;         /* the predecessor's sockets */
+    bool told_to_stop; /* by the successor */
 };
 
 static void set_state(struct upgrade *u, enum upgrade_state state)
@@ -71,6 +73,11 @@ enum upgrade_state upgrade_state(const struct upgrade *u)
 bool upgrade_has_predecessor(const struct upgrade *u)
 {
     return u->predecessor != NULL;
+}
+
+bool upgrade_shares_sockets(const struct upgrade *u)
+{
+    return u->state == UPGRADE_OFFERED || (u->predecessor != NULL && !u->took);
 }
 
 /* --- messages --------------------------------------------------------- */
@@ -206,12 +213,9 @@ void upgrade_free(struct upgrade *u)
 
 /* --- this process ----------------------------------------------------- */
 
-static void give_up(struct upgrade *u, const char *why)
+void upgrade_give_up(struct upgrade *u, const char *why)
 {
-    log_error("server",
-              "the upgrade failed: the new latchd %s: this one goes on as before, see "
-              "the log of the new one",
-              why);
+    log_error("server", "the upgrade failed, this latchd goes on as before: %s", why);
     talk_close(&u->successor);
     set_state(u, UPGRADE_ALONE);
 }
@@ -221,7 +225,7 @@ static void on_took(struct upgrade *u, struct span pid_text)
     uint64_t pid;
 
     if (!parse_u64(pid_text, INT32_MAX, &pid)) {
-        give_up(u, "sent a message that is none");
+        upgrade_give_up(u, NO_MESSAGE);
         return;
     }
     set_state(u, UPGRADE_RETIRED);
@@ -238,10 +242,24 @@ static void take_from_successor(struct upgrade *u, struct span words)
     } else if (u->state == UPGRADE_OFFERED && span_eq(word, SPAN("took"))) {
         on_took(u, span_next(&words, ' '));
     } else if (u->state == UPGRADE_RETIRED && span_eq(word, SPAN("stop"))) {
+        u->told_to_stop = true;
         u->events.on_stop(u->events.ctx);
     } else if (u->state != UPGRADE_RETIRED) {
-        give_up(u, "sent a message that is none");
+        upgrade_give_up(u, NO_MESSAGE);
     }
+}
+
+static void on_successor_end(struct upgrade *u)
+{
+    if (u->state != UPGRADE_RETIRED) {
+        upgrade_give_up(u, "the new one ended before it was ready, see its log");
+        return;
+    }
+    if (!u->told_to_stop) {
+        log_error("server", "the new latchd has ended, see its log: this one still "
+                            "serves its clients, and takes no new ones");
+    }
+    talk_close(&u->successor);
 }
 
 static void on_successor(uv_poll_t *poll, int status, int events)
@@ -258,11 +276,13 @@ static void on_successor(uv_poll_t *poll, int status, int events)
         }
         if (len > 0) {
             take_from_successor(u, span_of(words, (size_t)len));
-        } else if (u->state != UPGRADE_RETIRED) {
-            give_up(u, "ended before it was ready");
         } else {
-            talk_close(&u->successor);
+            on_successor_end(u);
         }
+    }
+    if (u->successor == t && (events & UV_WRITABLE) != 0) {
+        (void)uv_poll_start(poll, UV_READABLE, on_successor);
+        u->events.on_writable(u->events.ctx);
     }
 }
 
@@ -289,10 +309,18 @@ bool upgrade_move(struct upgrade *u, uint64_t id, int fd, bool is_unix,
     char message[WORDS_MAX];
     int len = snprintf(message, sizeof(message), "client %" PRIu64 " %s %.*s", id,
                        is_unix ? "unix" : "tcp", (int)words.len, words.ptr);
+    int err;
 
-    return u->successor != NULL && u->state == UPGRADE_RETIRED && len > 0 &&
-           (size_t)len < sizeof(message) - 1 &&
-           send_message(u->successor->fd, fd, message) == 0;
+    if (u->successor == NULL || u->state != UPGRADE_RETIRED || len <= 0 ||
+        (size_t)len >= sizeof(message) - 1) {
+        return false;
+    }
+    err = send_message(u->successor->fd, fd, message);
+    if (err == EAGAIN) {
+        (void)uv_poll_start(&u->successor->poll, UV_READABLE | UV_WRITABLE,
+                            on_successor);
+    }
+    return err == 0;
 }
 
 /* Our environment, with a few variables more. The texts of both are not copied. */
@@ -377,7 +405,7 @@ void upgrade_tick(struct upgrade *u, uint64_t now_ms)
 {
     /* Not once it was told to listen: whether it does is then its word. */
     if (u->state == UPGRADE_STARTING && now_ms >= u->give_up_ms) {
-        give_up(u, "was not ready in time");
+        upgrade_give_up(u, "the new one was not ready in time, see its log");
     }
 }
 

@@ -5,10 +5,10 @@
  *     ^___________________________'
  *
  * STARTING and OFFERED go back to ALONE when the successor ends, or takes too long to
- * start: nothing has changed then. No lock moves: both are daemons on
- * one Redis, as any two are. So each client keeps its connection, TLS or not, its holds
- * and its place. A client that is at rest has nothing of that: it moves, with its
- * socket and a line of words.
+ * start, or this process has lost Redis meanwhile: nothing has changed then. No lock
+ * moves: both are daemons on one Redis, as any two are. So each client keeps its
+ * connection, TLS or not, its holds and its place. A client that is at rest has nothing
+ * of that: it moves, with its socket and a line of words.
  *
  * The two talk over a socket pair, in messages of words. The first has the version,
  * UPGRADE_VERSION: a successor that does not know it ends.
@@ -49,11 +49,13 @@ struct upgrade;
 struct upgrade_events {
     void *ctx;
     /* In this process. The successor asks for the sockets: upgrade_offer() for each,
-     * and upgrade_go(). */
+     * and upgrade_go(), or upgrade_give_up(). */
     void (*on_ready)(void *ctx);
     /* The successor, that process, has taken all. */
     void (*on_retired)(void *ctx, uint64_t pid);
     void (*on_stop)(void *ctx);
+    /* After an upgrade_move() that had to wait: more can be moved. */
+    void (*on_writable)(void *ctx);
     /* In the successor. Takes a socket. `owns_file`: it is a unix socket, whose file
      * goes with its last listener. False: that cannot be. */
     bool (*on_socket)(void *ctx, enum upgrade_socket kind, int fd, bool owns_file);
@@ -80,6 +82,8 @@ bool upgrade_start(struct upgrade *u, const char *const *argv,
                    const char *const *variables, uint64_t now_ms);
 /* Sends a copy of that socket. */
 void upgrade_offer(struct upgrade *u, enum upgrade_socket kind, int fd, bool owns_file);
+/* Ends the talk before the successor listens, and logs why. */
+void upgrade_give_up(struct upgrade *u, const char *why);
 /* All were sent; `last_id`: the highest id of a client here. */
 void upgrade_go(struct upgrade *u, uint64_t last_id);
 /* Once retired, sends a copy of a client's socket. False: that cannot be now. */
@@ -88,6 +92,9 @@ bool upgrade_move(struct upgrade *u, uint64_t id, int fd, bool is_unix,
 /* Called about once a second: gives up a successor that takes too long. */
 void upgrade_tick(struct upgrade *u, uint64_t now_ms);
 enum upgrade_state upgrade_state(const struct upgrade *u);
+/* Whether the other process may go on with the listening sockets that this one has, and
+ * so needs their files. */
+bool upgrade_shares_sockets(const struct upgrade *u);
 
 /* --- the successor ---------------------------------------------------- */
 

@@ -218,8 +218,8 @@ int listeners_add_unix(struct listeners *set, const char *path, unsigned mode,
     return r;
 }
 
-int listeners_add_fd(struct listeners *set, int fd, bool tls, bool owns_file,
-                     char *ret_name, size_t room)
+int listeners_add_fd(struct listeners *set, int fd, int backlog, bool tls,
+                     bool owns_file, char *ret_name, size_t room)
 {
     struct listener like = { .tls = tls };
     struct sockaddr_storage name = { 0 };
@@ -241,7 +241,7 @@ int listeners_add_fd(struct listeners *set, int fd, bool tls, bool owns_file,
     if (owns_file && like.is_unix) {
         like.path = xstrdup(((struct sockaddr_un *)&name)->sun_path);
     }
-    r = start_listener(set, fd, &like, SOMAXCONN, ret_name, room);
+    r = start_listener(set, fd, &like, backlog, ret_name, room);
     if (r != 0) {
         free(like.path);
     }

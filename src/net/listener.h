@@ -36,10 +36,10 @@ int listeners_add_tcp(struct listeners *set, const char *address, int port, int 
  * listener closes. */
 int listeners_add_unix(struct listeners *set, const char *path, unsigned mode,
                        int backlog, char *ret_name, size_t room);
-/* Takes an inherited listening socket of any family. `owns_file`: removes the file of a
- * unix socket as listeners_add_unix() does. */
-int listeners_add_fd(struct listeners *set, int fd, bool tls, bool owns_file,
-                     char *ret_name, size_t room);
+/* Takes an inherited listening socket of any family, whose backlog is set anew.
+ * `owns_file`: removes the file of a unix socket as listeners_add_unix() does. */
+int listeners_add_fd(struct listeners *set, int fd, int backlog, bool tls,
+                     bool owns_file, char *ret_name, size_t room);
 
 /* Calls `fn` with each socket; `owns_file`: it removes its file. */
 typedef void listener_socket_fn(void *ctx, int fd, bool tls, bool owns_file);

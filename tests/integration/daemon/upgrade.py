@@ -5,6 +5,7 @@ upgrade.py LATCHD [UPGRADES]. Prints TAP.
 By hand, with 100 upgrades, before a release.
 """
 import contextlib
+import http.client
 import os
 import pathlib
 import shutil
@@ -16,17 +17,17 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Certs, tap
-from children import LIBC, until
+from children import LIBC, Child, until
 from resp import Error, Wire, encode
 from servers import PORTS, Latchd, Rack, Redis
 
 PR_SET_CHILD_SUBREAPER = 36
 WORKERS = 4
 SOON_S = 60
+ITS_ID = "the-one-of-this-test"
 
 
 class Place(Rack):
@@ -77,11 +78,23 @@ class Place(Rack):
         assert self.pids[-1] not in self.pids[:-1], self.pids
 
     def end_successors(self):
-        for pid in self.pids[1:]:
+        """Also those of a case that failed before it knew them."""
+        pids = {*self.pids[1:], *self.children()}
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        for pid in self.pids[1:]:
+        for pid in pids:
             until(lambda p=pid: is_over(p), f"{pid} ends", SOON_S)
+
+    def children(self):
+        """Of this process: those that run the program, also one that was replaced."""
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                parent = int(stat.read_text().rpartition(")")[2].split()[1])
+                if parent == os.getpid():
+                    program = os.readlink(stat.with_name("exe")).removesuffix(" (deleted)")
+                    if program == str(self.program):
+                        yield int(stat.parent.name)
 
 
 def is_over(pid):
@@ -188,7 +201,11 @@ def served_by(wire):
 
 def clients_at_rest_move():
     """With what they have said of themselves, and what they just send."""
-    with place() as here:
+    with place("--max-keep", "600s") as here:
+        with here.daemon.wire() as wire:
+            late = wire.ask("LOCK", "late", "LEASE", 600000)
+        with here.daemon.wire() as wire:
+            assert wire.ask("LOCK", "late", "WAIT", 0, "ID", ITS_ID, "KEEP", 600000) is None
         pooled, busy, half, hears = (here.wire() for _ in range(4))
         pooled.ask("HELLO", 3, "SETNAME", "pooled")
         pooled.ask("CLIENT", "SETINFO", "lib-ver", "1.2")
@@ -208,12 +225,18 @@ def clients_at_rest_move():
             assert young.ask("CLIENT", "ID") > number
         assert served_by(busy) == old
         assert busy.ask("UNLOCK", "job", "TOKEN", token) == 0
-        until(lambda: served_by(busy) == new, "it moves as well", SOON_S)
         half.socket.sendall(request[9:])
         assert half.reply() == "all of it"
+        until(lambda: served_by(busy) == new, "it moves as well", SOON_S)
         until(lambda: served_by(half) == new, "it moves, too", SOON_S)
         assert here.daemon.child.poll() is None, "a client listens"
-        hears.close()
+        hears.ask("UNSUBSCRIBE", "lost:job")
+        until(lambda: served_by(hears) == new, "it moves at last", SOON_S)
+        # The old one still has a place for its client, which asks again later.
+        assert busy.ask("UNLOCK", "late", "TOKEN", late) == 0
+        until(lambda: ITS_ID in str(busy.ask("LOCKINFO", "late")), "the lock is taken", SOON_S)
+        late = busy.ask("LOCK", "late", "WAIT", 0, "ID", ITS_ID)
+        assert busy.ask("UNLOCK", "late", "TOKEN", late) == 0
         here.daemon.child.wait(SOON_S)
         assert busy.ask("LOCK", "job") > token
 
@@ -226,8 +249,9 @@ def goes_on(here, why):
 
 def a_successor_that_fails_changes_nothing():
     with place() as here:
-        holder = here.wire()
+        holder, hears = here.wire(), here.wire()
         token = holder.ask("LOCK", "job")
+        hears.ask("SUBSCRIBE", "lost:job")
         failed = "ended before it was ready"
         here.script("#!/bin/sh\nexit 3\n")
         here.ask_for_it()
@@ -247,6 +271,8 @@ def a_successor_that_fails_changes_nothing():
         here.install(PROGRAM)
         here.upgrade()
         assert holder.ask("UNLOCK", "job", "TOKEN", token) == 0
+        os.kill(here.pids[1], signal.SIGKILL)
+        here.says("the new latchd has ended")
 
 
 # A successor that says these words, and hears what comes next.
@@ -257,6 +283,59 @@ assert link.recv(100) == b"latchd-upgrade 1"
 link.send({words})
 link.recv(100)
 """
+# The same, until the old latchd waits for an answer, and then until it ends.
+HEARS_ALL = """
+while not link.recv(100).startswith(b"go"):
+    pass
+open({file!r}, "w").close()
+link.recv(100)
+"""
+
+
+def none_takes_over_while_redis_is_away():
+    """The old one may have to withhold names afterwards, and the new one does not know."""
+    with place() as here:
+        ready = here.folder / "ready"
+        os.mkfifo(ready)
+        here.script(TALKS.format(words=f"open({str(ready)!r}, 'rb').read(5)"))
+        here.ask_for_it()
+        here.says("a new latchd starts")
+        here.redis.kill()
+        until(lambda: here.daemon.info("redis_link") == "down", "Redis is away")
+        with open(ready, "r+b", buffering=0) as pipe:
+            pipe.write(b"ready")
+            here.says("goes on as before: Redis is out of reach")
+        here.redis.restart()
+        here.daemon.ready()
+        assert here.pid() == here.pids[0]
+
+
+def sigterm_leaves_the_socket_to_the_other_process():
+    """Between the offer and the answer."""
+    with place() as here, socket.socket(socket.AF_UNIX) as listens:
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        path = here.folder / "old.sock"
+        listens.bind(str(path))
+        listens.listen()
+        with ours, its:
+            ours.send(b"latchd-upgrade 1")
+            successor = here.keep(Child(
+                [PROGRAM, "--port", 0, "--redis", here.redis.url], here.folder / "successor",
+                pass_fds=[its.fileno()],
+                env={**os.environ, "LATCHD_UPGRADE_FD": str(its.fileno())}))
+            its.close()
+            assert ours.recv(100) == b"ready"
+            socket.send_fds(ours, [b"socket plain file"], [listens.fileno()])
+            until(lambda: f"listening on unix:{path}" in successor.said(), "it listens")
+            successor.stop()
+            assert path.exists()
+        heard = here.folder / "heard"
+        here.script(TALKS.format(words=b"ready") + HEARS_ALL.format(file=str(heard)))
+        here.ask_for_it()
+        until(heard.exists, "it was offered", SOON_S)
+        os.kill(here.pids[0], signal.SIGTERM)
+        here.daemon.child.wait(SOON_S)
+        assert here.daemon.socket.exists()
 
 
 def a_version_that_is_not_known_is_refused():
@@ -289,21 +368,47 @@ def all_sockets_go_over_and_stop_takes_all_along():
                    certs.path("server.pem"), "--tls-key-file", certs.path("server.key"),
                    "--http-port", str(ports[2])) as here, tls() as before:
             wire = here.wire()
-            wire.ask("LOCK", "job", "ID", "the-one-of-this-test")
+            wire.ask("LOCK", "job", "ID", ITS_ID)
             assert ask(before, "PING") == b"+PONG\r\n"
             here.upgrade()
             here.upgrade()
             assert ask(before, "PING") == b"+PONG\r\n"
             with tls() as after:
                 assert ask(after, "PING") == b"+PONG\r\n"
-            with urllib.request.urlopen(f"http://127.0.0.1:{ports[2]}/healthz",
-                                        timeout=SOON_S) as page:
-                assert page.status == 200
+            assert healthz(ports[2]) == 200
             os.kill(here.pids[-1], signal.SIGTERM)
             assert here.daemon.child.wait(SOON_S) == 0
             for pid in here.pids[1:]:
                 until(lambda p=pid: is_over(p), f"{pid} ends", SOON_S)
             assert not here.daemon.socket.exists()
+
+
+def healthz(port):
+    web = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON_S)
+    try:
+        web.request("GET", "/healthz")
+        return web.getresponse().status
+    finally:
+        web.close()
+
+
+def the_address_for_http_stays_and_its_port_may_go():
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        conf, port = pathlib.Path(folder, "conf"), PORTS.take()
+        conf.write_text(f"http-port {port}\n")
+        with place("--config", conf) as here:
+            conf.write_text(f"http-port {port}\nhttp-bind 0.0.0.0\n")
+            here.upgrade()
+            assert healthz(port) == 200
+            here.says(f"listening on http://127.0.0.1:{port}/", 2)
+            assert "there is no password" not in here.log()
+            conf.write_text("")
+            here.upgrade()
+            try:
+                healthz(port)
+            except ConnectionRefusedError:
+                return
+            raise AssertionError("it still listens")
 
 
 def systemd_hears_of_the_new_process():
@@ -321,7 +426,7 @@ def systemd_hears_of_the_new_process():
         try:
             with place() as here:
                 here.upgrade()
-                main_pid = f"MAINPID={here.pids[1]}\nSTATUS=Serving"
+                main_pid = f"MAINPID={here.pids[1]}\nWATCHDOG=1\nSTATUS=Serving"
                 until(lambda: main_pid in said, "systemd hears the process ID")
                 here.daemon.child.wait(SOON_S)
                 count = len(said)
@@ -346,8 +451,11 @@ def main():
         clients_notice_nothing,
         clients_at_rest_move,
         a_successor_that_fails_changes_nothing,
+        none_takes_over_while_redis_is_away,
+        sigterm_leaves_the_socket_to_the_other_process,
         a_version_that_is_not_known_is_refused,
         all_sockets_go_over_and_stop_takes_all_along,
+        the_address_for_http_stays_and_its_port_may_go,
         systemd_hears_of_the_new_process,
         with_the_embedded_redis_it_is_refused,
     )]

@@ -124,11 +124,13 @@ START_TEST(sockets_can_be_handed_over)
 
     scratch_path("net", ".sock", other, sizeof(other));
     un = raw_listen_unix(other);
-    ck_assert_int_eq(
-        listeners_add_fd(net_listeners(net), tcp, false, false, text, sizeof(text)), 0);
+    ck_assert_int_eq(listeners_add_fd(net_listeners(net), tcp, SOMAXCONN, false, false,
+                                      text, sizeof(text)),
+                     0);
     ck_assert_int_eq(atoi(text + 10), tcp_port);
-    ck_assert_int_eq(
-        listeners_add_fd(net_listeners(net), un, false, false, text, sizeof(text)), 0);
+    ck_assert_int_eq(listeners_add_fd(net_listeners(net), un, SOMAXCONN, false, false,
+                                      text, sizeof(text)),
+                     0);
     ck_assert_str_eq(text + 5, other);
     ck_assert(fcntl(un, F_GETFD) & FD_CLOEXEC);
     fds[0] = raw_connect_tcp(AF_INET, tcp_port);
@@ -148,11 +150,11 @@ START_TEST(what_does_not_listen_cannot_be_handed_over)
     char text[128];
     int fd = client(0);
 
-    ck_assert_int_eq(
-        listeners_add_fd(net_listeners(net), fd, false, false, text, sizeof(text)),
-        UV_EINVAL);
+    ck_assert_int_eq(listeners_add_fd(net_listeners(net), fd, SOMAXCONN, false, false,
+                                      text, sizeof(text)),
+                     UV_EINVAL);
     (void)close(fd);
-    ck_assert_int_eq(
-        listeners_add_fd(net_listeners(net), fd, false, false, text, sizeof(text)),
-        UV_EBADF);
+    ck_assert_int_eq(listeners_add_fd(net_listeners(net), fd, SOMAXCONN, false, false,
+                                      text, sizeof(text)),
+                     UV_EBADF);
 }
