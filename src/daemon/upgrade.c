@@ -22,6 +22,7 @@
 
 enum {
     WORDS_MAX = 2048, /* enough for the longest names of a client */
+    WORDS_PER_TURN = 64,
     EXIT_NO_PROGRAM = 127,
     /* Ids that clients of the old process may still get before it stops listening. */
     IDS_BETWEEN = 1 << 20,
@@ -490,7 +491,10 @@ static void on_predecessor(uv_poll_t *poll, int status, int events)
     int fd;
     ssize_t len;
 
-    while (u->predecessor == t && (len = receive_words(t->fd, words, &fd)) >= 0) {
+    /* The old one may send as fast as this one reads: the loop goes on in between. */
+    for (unsigned n = 0; n < WORDS_PER_TURN && u->predecessor == t &&
+                         (len = receive_words(t->fd, words, &fd)) >= 0;
+         n++) {
         if (len > 0) {
             take_from_predecessor(u, span_of(words, (size_t)len), fd);
         } else if (!u->took) {

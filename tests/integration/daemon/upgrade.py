@@ -285,8 +285,9 @@ link.recv(100)
 """
 # The same, until the old latchd waits for an answer, and then until it ends.
 HEARS_ALL = """
-while not link.recv(100).startswith(b"go"):
+while (said := link.recv(100)) and not said.startswith(b"go"):
     pass
+assert said
 open({file!r}, "w").close()
 link.recv(100)
 """
@@ -318,6 +319,7 @@ def sigterm_leaves_the_socket_to_the_other_process():
         listens.bind(str(path))
         listens.listen()
         with ours, its:
+            ours.settimeout(SOON_S)
             ours.send(b"latchd-upgrade 1")
             successor = here.keep(Child(
                 [PROGRAM, "--port", 0, "--redis", here.redis.url], here.folder / "successor",
