@@ -119,8 +119,8 @@ uint32_t cmd_heartbeat(void *ctx, struct conn *conn);
 bool cmd_is_unauthenticated(void *ctx, struct conn *conn);
 size_t cmd_keeps(void *ctx, struct conn *conn);
 
-/* What another process has to know to serve the client: words for cmd_take_client(),
- * which have no line break. False: more is to be known than that, as the client holds,
+/* Writes the words, without a line break, from which cmd_take_client() of another
+ * process goes on with the client. False: words are not enough, as the client holds,
  * waits, listens, or is not at rest. */
 bool cmd_write_client(const struct cmd *c, const struct conn *conn, struct buf *out);
 /* Makes a new conn that client. False: it cannot be, and the conn is closed. */

@@ -172,33 +172,42 @@ struct span_facts {
     uint64_t token, conn;
 };
 
-static void add_string(struct json *j, const char *key, struct span value)
+/* 64-bit numbers are texts in the JSON of Protobuf, too: `room` has DIGITS_MAX. */
+static struct span write_decimal(char *room, uint64_t value)
+{
+    const char *first = digits_before(room + DIGITS_MAX, value);
+
+    return span_of(first, (size_t)(room + DIGITS_MAX - first));
+}
+
+static void add_decimal(struct json *j, const char *key, uint64_t value)
+{
+    char room[DIGITS_MAX];
+
+    json_bytes(j, key, write_decimal(room, value));
+}
+
+static void add_attribute(struct json *j, const char *key, const char *type,
+                          struct span value)
 {
     json_open(j, NULL, '{');
     json_text(j, "key", key);
     json_open(j, "value", '{');
-    json_bytes(j, "stringValue", value);
+    json_bytes(j, type, value);
     json_close(j, '}');
     json_close(j, '}');
 }
 
-/* 64-bit numbers are texts in the JSON of Protobuf. */
-static void add_decimal(struct json *j, const char *key, uint64_t value)
+static void add_string(struct json *j, const char *key, struct span value)
 {
-    char digits[DIGITS_MAX];
-    const char *first = digits_before(digits + DIGITS_MAX, value);
-
-    json_bytes(j, key, span_of(first, (size_t)(digits + DIGITS_MAX - first)));
+    add_attribute(j, key, "stringValue", value);
 }
 
 static void add_number(struct json *j, const char *key, uint64_t value)
 {
-    json_open(j, NULL, '{');
-    json_text(j, "key", key);
-    json_open(j, "value", '{');
-    add_decimal(j, "intValue", value);
-    json_close(j, '}');
-    json_close(j, '}');
+    char room[DIGITS_MAX];
+
+    add_attribute(j, key, "intValue", write_decimal(room, value));
 }
 
 static void add_random_id(struct json *j, const char *key, size_t bytes)

@@ -62,7 +62,7 @@ for i = 1, count do
     if not is_id then
         found = try('HGET', lock, field)
     else
-        -- Its token is the last one, it has neither data nor a rest, and nobody took it over.
+        -- Simple: the hold's token is the last one, without data and rest, and no keeper took it over.
         ids = ids + 1
         local holder
         held, holder = match(fences[ids] or '', '^(%d+) f................(%S*) ?%d*$')
@@ -77,7 +77,7 @@ for i = 1, count do
         local written = no_tombstone or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
             tombstone, 'PX', tombstone_ms, 'NX')
         freed = written and (written == true or written.ok)
-        -- Who has the token of an ID's hold may ask by that, too.
+        -- A later release may name an ID's hold by its token, too.
         if freed and is_id and not no_tombstone
             and (token ~= '' or sub(field, 1, 10) ~= 'latchd:id:') then
             written = try('SET', 'latchd:ended:' .. tag .. ':latchd:' .. held, tombstone, 'PX',
